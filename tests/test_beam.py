@@ -57,7 +57,7 @@ def test_encoder_decoders() -> None:
 
 @pytest.mark.parametrize("forced", [None, 9])
 @pytest.mark.parametrize("begun", [(7,), (tiny.END, 7), (tiny.END,)])
-def test_a_decoder_starts_with_the_prompt_and_nothing_else(begun: tuple[int, ...], forced: int | None) -> None:
+def test_decoder_starts_with_prompt_and_nothing_else(begun: tuple[int, ...], forced: int | None) -> None:
     model = tiny.mbart()  # its own start token is the end token
     with tiny.generation(model, forced_bos_token_id=forced):
         backend = backend_of(model, tiny.tokenizer(), "tiny", OPTIONS)

@@ -44,7 +44,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_page_is_written_and_then_fresh(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_is_written_and_then_fresh(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     folder = root / "docs" / "benchmarks"
     pictures = ["ssbd-flores200.devtest-quality.svg", "trade-acl6060.talks-trade.svg"]
@@ -65,7 +65,7 @@ def test_a_page_is_written_and_then_fresh(root: Path, monkeypatch: pytest.Monkey
     )
 
 
-def test_pages_and_pictures_of_no_result_are_noticed_and_removed(root: Path) -> None:
+def test_stale_pages_and_pictures(root: Path) -> None:
     pytest.importorskip("matplotlib")
     build.write(root)
     folder = root / "docs" / "benchmarks"
@@ -81,7 +81,7 @@ def test_pages_and_pictures_of_no_result_are_noticed_and_removed(root: Path) -> 
     assert not [*folder.glob("ssbd-*"), *folder.glob("old*")]
 
 
-def test_results_that_change_and_pictures_that_vanish_are_noticed(root: Path) -> None:
+def test_changed_results(root: Path) -> None:
     pytest.importorskip("matplotlib")
     build.write(root)
     save(root, "ssbd", "de", chrf=1.25)
@@ -98,7 +98,7 @@ def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
     assert build.stale(tmp_path) == []
 
 
-def test_streams_of_recognisers_are_summed_up_on_their_page_and_in_the_readme(root: Path) -> None:
+def test_streams_page_and_readme(root: Path) -> None:
     row = {"bench": "stream", "data": "talk", "target_language": "de", "signature": "processor:Z80", "source": "raw"}
     before = {
         **row,
@@ -125,7 +125,7 @@ def test_streams_of_recognisers_are_summed_up_on_their_page_and_in_the_readme(ro
     assert "- chrF not lower by more than its interval: reached (1 of 1)" in text
 
 
-def test_a_table_of_other_weights_than_those_that_ship_says_so() -> None:
+def test_table_of_other_weights_than_those_that_ship_says_so() -> None:
     shipped = f"model:redraft-demo-q8_0.gguf@{file_hash(shipped_path('demo'))}"
     line = f"{shipped}|data:talk@1|processor:any"
     folded = f'<details markdown="1"><summary>Signature</summary>\n\n`{line}`  \n\n</details>\n'
@@ -156,7 +156,7 @@ def test_trials_that_are_none_are_refused(root: Path) -> None:
         read_results(root / "benchmarks" / "results")
 
 
-def test_languages_share_a_table(root: Path) -> None:
+def test_languages_share_table(root: Path) -> None:
     german, japanese = (
         replace(each, rows=tuple({**row, "speedup": speedup} for row in each.rows[:lines]))
         for each, speedup, lines in zip(

@@ -25,7 +25,7 @@ def test_what_is_loaded_from_elsewhere_is_found(tmp_path: Path, html: str) -> No
     assert (main(tmp_path) or "").startswith("index.html loads ")
 
 
-def test_links_and_files_of_the_site_are_fine(tmp_path: Path) -> None:
+def test_links_and_files_of_site_are_fine(tmp_path: Path) -> None:
     links = '<a href="https://example.org">x</a><link rel="canonical" href="https://example.org">'
     html = links + '<script src="a.js"></script>'
     (tmp_path / "index.html").write_text(html, encoding="utf-8")
@@ -33,11 +33,11 @@ def test_links_and_files_of_the_site_are_fine(tmp_path: Path) -> None:
     assert main(tmp_path) is None
 
 
-def test_fonts_of_a_style_sheet_are_found(tmp_path: Path) -> None:
+def test_fonts_of_style_sheet_are_found(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("", encoding="utf-8")
     (tmp_path / "a.css").write_text('@import "https://fonts.example/a.css";', encoding="utf-8")
     assert main(tmp_path) == "a.css loads https://fonts.example/a.css"
 
 
-def test_a_folder_without_a_site_is_refused(tmp_path: Path) -> None:
+def test_folder_without_site_is_refused(tmp_path: Path) -> None:
     assert "must be a built site" in (main(tmp_path) or "")

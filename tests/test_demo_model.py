@@ -46,9 +46,7 @@ def in_floats(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaCpp]:
 
 
 @pytest.mark.parametrize("to", ["de", "zh", "ja"])
-def test_ssbd_without_bias_gives_the_ids_of_retranslation_in_fewer_passes(
-    to: str, in_floats: LlamaCpp, data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ssbd_without_bias(to: str, in_floats: LlamaCpp, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_DATA", str(data_dir))
     stream = lag_stream(load_set("flores200.devtest", to, SEGMENTS), to, 3)
     plain, drafted = follow(in_floats, [Contender("ar", to), Contender("ssbd", to, (("beta", 0.0),))], stream.updates)
@@ -89,15 +87,15 @@ def test_more_bias_keeps_more_and_erases_less(talk: dict[str, tuple[TableLine, A
     assert (kept[-1], erased[-1]) == (1.0, 0.0)
 
 
-def test_half_a_bias_is_continuous_decoding(talk: dict[str, tuple[TableLine, Any]]) -> None:
+def test_half_bias_is_continuous_decoding(talk: dict[str, tuple[TableLine, Any]]) -> None:
     assert outputs(talk["ssbd beta=0.5"][0]) == outputs(talk["cd"][0])
 
 
-def test_ssbd_takes_a_third_fewer_passes(talk: dict[str, tuple[TableLine, Any]]) -> None:
+def test_ssbd_takes_third_fewer_passes(talk: dict[str, tuple[TableLine, Any]]) -> None:
     assert talk["ssbd beta=0.2"][0].passes * 1.3 < talk["ar"][0].passes
 
 
-def test_display_only_mask_changes_the_display_alone(talk: dict[str, tuple[TableLine, Any]]) -> None:
+def test_display_only_mask_changes_display_alone(talk: dict[str, tuple[TableLine, Any]]) -> None:
     (bare, bare_row), (masked, masked_row) = talk["ssbd beta=0.2"], talk["ssbd beta=0.2 3 tokens"]
     assert outputs(masked) == outputs(bare)
     assert masked.passes == bare.passes
@@ -110,7 +108,7 @@ def test_plain_mask_costs_passes(talk: dict[str, tuple[TableLine, Any]]) -> None
     assert talk["ssbd beta=0.2 3 tokens, plain"][0].passes > talk["ssbd beta=0.2 3 tokens"][0].passes
 
 
-def test_an_unchanged_source_costs_no_pass_and_a_final_unmasks(shipped: LlamaCpp) -> None:
+def test_unchanged_source_costs_no_pass_and_final_unmasks(shipped: LlamaCpp) -> None:
     with Translator(shipped, ["de"], mask=Mask(3), source="raw") as translator:
         first = translator.translate(Update("1", 0, "I have a very small dog."))
         passes = translator.translation("de").tally.passes
@@ -122,7 +120,7 @@ def test_an_unchanged_source_costs_no_pass_and_a_final_unmasks(shipped: LlamaCpp
     assert last[0].unstable == ""
 
 
-def test_languages_side_by_side_are_the_languages_alone(shipped: LlamaCpp) -> None:
+def test_languages_side_by_side_are_languages_alone(shipped: LlamaCpp) -> None:
     updates = [update for update in load_talk() if update.utterance == "3"]
     with Translator(shipped, ["de", "zh-CN", "ja"]) as together:
         answers = [event for update in updates for event in together.translate(update)]
@@ -133,12 +131,12 @@ def test_languages_side_by_side_are_the_languages_alone(shipped: LlamaCpp) -> No
         assert len([event for event in answers if event.language == tag]) == len(expected)
 
 
-def test_a_language_that_the_model_does_not_know_is_refused(shipped: LlamaCpp) -> None:
+def test_language_that_model_does_not_know_is_refused(shipped: LlamaCpp) -> None:
     with pytest.raises(OptionError, match="target language 'fr' is not supported by this model; allowed: "):
         Translator(shipped, ["fr"])
 
 
-def test_closing_gives_the_slots_back(shipped: LlamaCpp) -> None:
+def test_closing_gives_slots_back(shipped: LlamaCpp) -> None:
     for _ in range(20):
         with Translator(shipped, ["de", "zh", "ja"]) as translator:
             translator.translate(Update("1", 0, "Hello"))

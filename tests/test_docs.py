@@ -62,7 +62,7 @@ def anchors(page: Path) -> set[str]:
 # Examples
 
 
-def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_of_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = blocks(ROOT / "README.md", "python")
     exec(compile(example, "README.md", "exec"), {})
     lines = capsys.readouterr().out.splitlines()
@@ -71,7 +71,7 @@ def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> N
     assert "cut at" not in "".join(lines)
 
 
-def test_the_example_of_the_readme_has_ten_lines() -> None:
+def test_example_of_readme_has_ten_lines() -> None:
     (example,) = blocks(ROOT / "README.md", "python")
     assert len([line for line in example.splitlines() if line.strip()]) <= 10
 
@@ -89,7 +89,7 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> Method:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_method_of_the_developers_page_decodes_as_greedy_decoding_does(lookup: Method, seed: int) -> None:
+def test_developers_method_is_greedy(lookup: Method, seed: int) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, 2, 3, 1, 2)
     drafter, rule = lookup.build(Setup(lookup.check({"window": 4}), model.end_tokens))
     output = run(decode(prompt, drafter, rule, end_tokens=model.end_tokens, limit=30), model, model.open_slot())
@@ -97,7 +97,7 @@ def test_the_method_of_the_developers_page_decodes_as_greedy_decoding_does(looku
     assert output.passes == len(model.requests)
 
 
-def test_the_method_of_the_developers_page_saves_passes(lookup: Method) -> None:
+def test_method_of_developers_page_saves_passes(lookup: Method) -> None:
     saved = 0
     for seed in range(20):
         model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=-9.0)
@@ -134,7 +134,7 @@ def test_every_command_shown_exists_with_its_options(words: list[str]) -> None:
     [ROOT / "README.md", ROOT / "docs" / "captions.md", ROOT / "docs" / "serving.md"],
     ids=lambda page: page.name,
 )
-def test_files_that_commands_read_are_written_by_an_earlier_one_or_are_the_reader_s_own(page: Path) -> None:
+def test_files_of_commands_exist(page: Path) -> None:
     written = set[str]()
     for line in "".join(blocks(page, "sh")).splitlines():
         command, _, target = line.partition(" > ")
@@ -156,27 +156,27 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.repository
 @pytest.mark.parametrize("folder", ["docs", "docs/api", "docs/benchmarks"])
-def test_the_index_names_every_page(folder: str) -> None:
+def test_index_names_every_page(folder: str) -> None:
     index = (ROOT / folder / "README.md").read_text(encoding="utf-8")
     names = [page.name for page in PAGES if page.parent == ROOT / folder]
     assert [name for name in names if f"({name})" not in index] == ["README.md"]
 
 
 @pytest.mark.repository
-def test_the_navigation_of_the_site_has_every_page() -> None:
+def test_navigation_of_site_has_every_page() -> None:
     navigation = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     assert [page for page in pages if f'"{page}"' not in navigation] == []
 
 
 @pytest.mark.repository
-def test_the_index_of_all_pages_leads_to_the_benchmarks() -> None:
+def test_index_of_all_pages_leads_to_benchmarks() -> None:
     assert "(benchmarks/README.md)" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.repository
 @pytest.mark.parametrize("page", ["design.md", "development.md", "training.md"])
-def test_files_named_in_the_text_exist(page: str) -> None:
+def test_files_named_in_text_exist(page: str) -> None:
     text = re.sub(
         r"^```.*?^```$", "", (ROOT / "docs" / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
     )
@@ -190,7 +190,7 @@ def test_files_named_in_the_text_exist(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", ["docs/captions.md", "docs/streams.md"])
-def test_the_jsonl_shown_is_read(page: str) -> None:
+def test_jsonl_shown_is_read(page: str) -> None:
     shown = blocks(ROOT / page, "json")[0]
     items = [*read_jsonl(io.BytesIO(shown.encode()))]
     assert all(isinstance(item, Update) for item in items)
@@ -198,12 +198,12 @@ def test_the_jsonl_shown_is_read(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", ["docs/captions.md", "docs/streams.md"])
-def test_the_lines_shown_are_read_as_two_utterances(page: str) -> None:
+def test_lines_shown_are_read_as_two_utterances(page: str) -> None:
     items = [*read_lines(io.BytesIO(blocks(ROOT / page, "text")[0].encode()))]
     assert [item.utterance for item in items if isinstance(item, Update) and item.final] == ["1", "2"]
 
 
-def test_the_jsonl_shown_is_what_is_written() -> None:
+def test_jsonl_shown_is_what_is_written() -> None:
     shown = [
         fields
         for block in blocks(ROOT / "docs" / "streams.md", "json")[1:]
@@ -220,13 +220,13 @@ def test_the_jsonl_shown_is_what_is_written() -> None:
     assert [[*json.loads(line)] for line in out.getvalue().splitlines()] == [[*fields] for fields in shown]
 
 
-def test_the_error_shown_is_what_the_reader_says() -> None:
+def test_error_shown_is_what_reader_says() -> None:
     (shown,) = [json.loads(block) for block in blocks(ROOT / "docs" / "streams.md", "json") if '"error"' in block]
     lines = b"\n" * (shown["line"] - 1) + b'{"utterance": "1", "seq": -1, "text": ""}'
     assert [*read_jsonl(io.BytesIO(lines))] == [Failure(shown["message"], shown["line"])]
 
 
-def test_the_cue_shown_is_what_is_written() -> None:
+def test_cue_shown_is_what_is_written() -> None:
     shown = next(block for block in blocks(ROOT / "docs" / "streams.md", "text") if "-->" in block)
     _, _, german, japanese = shown.splitlines()
     out = io.StringIO()
@@ -240,7 +240,7 @@ def test_the_cue_shown_is_what_is_written() -> None:
 # The generator
 
 
-def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "serving.md").write_text("<!-- settings -->\n<!-- /settings -->\n", encoding="utf-8")
     (tmp_path / "docs" / "protocol.md").write_text("a\n<!-- codes -->\nold\n<!-- /codes -->\nz\n", encoding="utf-8")
@@ -257,7 +257,7 @@ def test_a_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("page", ["", "<!-- x -->", "<!-- /x --><!-- x -->", "<!-- x --><!-- x --><!-- /x -->"])
-def test_marks_must_be_a_pair(page: str) -> None:
+def test_marks_must_be_pair(page: str) -> None:
     with pytest.raises(ValueError, match="must hold"):
         between(page, "x", "")
 
@@ -277,5 +277,5 @@ def test_help_has_every_command_and_no_colours() -> None:
     assert max(map(len, page.splitlines())) <= build_docs.WIDTH
 
 
-def test_a_bar_in_a_cell_is_escaped() -> None:
+def test_bar_in_cell_is_escaped() -> None:
     assert table(["a"], [["x|y"]]) == "| a |\n| --- |\n| x\\|y |\n"

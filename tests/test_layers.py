@@ -42,7 +42,7 @@ def check(folder: Path, name: str, text: str) -> list[str]:
         ("wonder.py", "", "wonder is in no layer"),
     ],
 )
-def test_a_wrong_import_is_named(tmp_path: Path, name: str, text: str, complaint: str) -> None:
+def test_wrong_import_is_named(tmp_path: Path, name: str, text: str, complaint: str) -> None:
     (found,) = check(tmp_path, name, text)
     assert complaint in found
 
@@ -57,11 +57,11 @@ def test_a_wrong_import_is_named(tmp_path: Path, name: str, text: str, complaint
         ("backends/a.py", "import numpy\nimport asyncio\nfrom redraft.decoding.types import Rows\n"),
     ],
 )
-def test_a_right_import_passes(tmp_path: Path, name: str, text: str) -> None:
+def test_right_import_passes(tmp_path: Path, name: str, text: str) -> None:
     assert check(tmp_path, name, text) == []
 
 
-def test_the_command_fails_on_a_violation(tmp_path: Path) -> None:
+def test_command_fails_on_violation(tmp_path: Path) -> None:
     tool = tmp_path / "tools" / "check_layers.py"
     tool.parent.mkdir()
     tool.write_bytes((SOURCE.parents[1] / "tools" / "check_layers.py").read_bytes())
@@ -70,7 +70,7 @@ def test_the_command_fails_on_a_violation(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "redraft/errors.py:1: errors imports decoding, which lies above it\n")
 
 
-def test_importing_the_package_loads_no_engine() -> None:
+def test_importing_package_loads_no_engine() -> None:
     heavy = "{'llama_cpp', 'numpy', 'torch', 'jinja2', 'click', 'iso639', 'rich'}"
     query = f"import redraft, sys; print({heavy} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)

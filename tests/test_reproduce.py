@@ -38,7 +38,7 @@ def result(signature: str, bench: str = "trade", **more: Any) -> Result:
         ),
     ],
 )
-def test_a_command_follows_the_signature_and_is_understood(bench: str, signature: str, expected: str) -> None:
+def test_command_follows_signature_and_is_understood(bench: str, signature: str, expected: str) -> None:
     command = reproduce([result(signature, bench)])
     assert command == f"redraft bench run {bench} --data flores200.devtest --to de {expected}".strip()
     drafts = [] if bench != "aasd" or "--drafts" in command else ["--drafts", "x"]
@@ -63,7 +63,7 @@ def program() -> click.Context:
         ),
     ],
 )
-def test_a_replay_names_its_recording(tmp_path: Path, signature: str, expected: str) -> None:
+def test_replay_names_its_recording(tmp_path: Path, signature: str, expected: str) -> None:
     replayed = result(f"replay:x.records.jsonl@1|{signature}", "replay", replay=True)
     command = reproduce([replayed])
     assert command == f"redraft bench replay --records x.records.jsonl {expected}"

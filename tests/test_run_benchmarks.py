@@ -11,7 +11,7 @@ from redraft_bench.bench.tables import TABLES
 from tools.run_benchmarks import RESULTS, main, runs
 
 
-def test_every_table_of_a_stream_is_run_with_the_options_that_it_needs() -> None:
+def test_runs_have_their_options() -> None:
     assert {run.table for run in runs()} == set(TABLES)
     for run in runs():
         command = run.command(Path("out"))
@@ -20,13 +20,13 @@ def test_every_table_of_a_stream_is_run_with_the_options_that_it_needs() -> None
 
 
 @pytest.mark.repository
-def test_the_runs_are_those_whose_rows_are_kept() -> None:
+def test_runs_are_those_whose_rows_are_kept() -> None:
     names = {file.name.removesuffix(ENDING) for file in RESULTS.glob(f"*{ENDING}")}
     tables = {run.table for run in runs()}
     assert {name for name in names if name.split("-")[0] in tables} <= {run.name for run in runs()}
 
 
-def test_a_list_names_what_is_missing_and_runs_nothing(
+def test_list_names_what_is_missing_and_runs_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tools.run_benchmarks.RESULTS", tmp_path)

@@ -21,7 +21,7 @@ from tools import compilers, setup_env
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_pin_of_the_engine_is_read_from_the_constraints(tmp_path: Path) -> None:
+def test_pin_of_engine_is_read_from_constraints(tmp_path: Path) -> None:
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("# llama-cpp-python==0\ntorch==2.13.0\nllama-cpp-python==1.2.3\n", encoding="utf-8")
     assert setup_env.engine_version(constraints) == "1.2.3"
@@ -68,9 +68,7 @@ class Compiler:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the compiler is a shell script")
 class TestBuild:
-    def test_wheels_are_kept_apart_by_all_that_decides_what_they_hold(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: Compiler
-    ) -> None:
+    def test_folders_of_wheels(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: Compiler) -> None:
         cache = {"XDG_CACHE_HOME": str(tmp_path)}
         folder = setup_env.wheel_folder("1.0", cache)
         assert folder.is_relative_to(tmp_path / "redraft" / "wheels")
@@ -109,7 +107,7 @@ class TestBuild:
         assert setup_env.build_environment({})["CXXFLAGS"] == flags
         assert setup_env.build_environment({"CXXFLAGS": "-g"})["CXXFLAGS"] == f"-g {flags}".strip()
 
-    def test_the_compiler_is_the_one_that_cmake_takes(self, compiler: Compiler) -> None:
+    def test_compiler_is_one_that_cmake_takes(self, compiler: Compiler) -> None:
         assert compilers.compiler("CXX", {}) == ["c++"]
         assert compilers.compiler("CXX", {"CXX": "ccache clang++"}) == ["ccache", "clang++"]
         chosen = {"CXX": "g++", "CMAKE_ARGS": "-DX=1 -DCMAKE_CXX_COMPILER:STRING=/opt/g++-13 -DY=2"}
@@ -148,7 +146,7 @@ class TestEngine:
     def find(self, monkeypatch: pytest.MonkeyPatch, verdict: SelfTestResult) -> None:
         monkeypatch.setattr(selftest, "examine", lambda model, python, path: verdict)
 
-    def test_a_right_wheel_is_kept_and_not_built_again(
+    def test_right_wheel_is_kept_and_not_built_again(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
     ) -> None:
         self.find(monkeypatch, SelfTestResult("right", True))
@@ -162,7 +160,7 @@ class TestEngine:
         ]
 
     @pytest.mark.parametrize("kernels", ["wrong", "crash", "hang", "untested"])
-    def test_a_wheel_that_fails_is_installed_but_not_kept(
+    def test_wheel_that_fails_is_installed_but_not_kept(
         self,
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
@@ -176,7 +174,7 @@ class TestEngine:
         assert list(folder.iterdir()) == []
         assert f"not kept, since its self-test found: {kernels} (SIGILL)" in capsys.readouterr().out
 
-    def test_a_library_that_cannot_be_used_is_removed(
+    def test_library_that_cannot_be_used_is_removed(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
     ) -> None:
         self.find(monkeypatch, SelfTestResult("crash", False, "SIGILL"))
@@ -186,9 +184,7 @@ class TestEngine:
         assert list(folder.iterdir()) == []
 
 
-def test_what_is_missing_is_named_with_the_command_that_brings_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.delenv("CXX", raising=False)
@@ -203,7 +199,7 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
         setup_env.check_python()
 
 
-def test_a_command_that_is_stopped_shows_no_traceback(
+def test_command_that_is_stopped_shows_no_traceback(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wait = subprocess.Popen.wait
@@ -234,7 +230,7 @@ setup_env.run(["sh", "-c", f"sleep 200 & echo $! > {sys.argv[1]}.new && mv {sys.
 
 
 @pytest.mark.parametrize("delay", ["0", "1"], ids=["while it runs", "as it starts"])
-def test_what_a_command_has_started_ends_with_it(tmp_path: Path, delay: str) -> None:
+def test_what_command_has_started_ends_with_it(tmp_path: Path, delay: str) -> None:
     started = tmp_path / "pid"
     command = [sys.executable, "-c", RUN_SLEEP, str(started), delay]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as process:

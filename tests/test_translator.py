@@ -77,14 +77,14 @@ def test_finals() -> None:
         ([], "at least one target language is needed"),
     ],
 )
-def test_target_languages_are_a_list(to: Any, message: str) -> None:
+def test_target_languages_are_list(to: Any, message: str) -> None:
     for opening in (lambda: opened(RandomModel(), to), lambda: Translator.open("demo-tiny", to=to)):
         with pytest.raises(OptionError) as raised:
             opening()
         assert str(raised.value) == message
 
 
-def test_updates_out_of_order_are_failures_and_the_stream_goes_on() -> None:
+def test_updates_out_of_order() -> None:
     with opened(RandomModel()) as translator:
         assert isinstance(translator.translate(Update("1", 1, "One"))[-1], Caption)
         for seq in (1, 0):
@@ -104,19 +104,19 @@ def test_only_updates_are_translated(thing: Any) -> None:
     assert str(raised.value) == f"translate takes an Update, not {thing!r}"
 
 
-def test_a_model_may_be_named_by_a_path(tmp_path: Path) -> None:
+def test_model_may_be_named_by_path(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="'.*none.gguf' does not exist"):
         Translator.open(tmp_path / "none.gguf", to=["de"])
 
 
-def test_a_closed_translator_says_so() -> None:
+def test_closed_translator_says_so() -> None:
     translator = opened(RandomModel())
     translator.close()
     translator.close()
     assert translator.translate(Update("1", 3, "Hello.")) == [Failure("the translator is closed", None, "1", 3)]
 
 
-def test_an_unknown_language_is_refused_by_name() -> None:
+def test_unknown_language_is_refused_by_name() -> None:
     with opened(RandomModel(), ["de", "ja"]) as translator:
         assert translator.translation("ja").language == "ja"
         with pytest.raises(OptionError, match=r"^language must be one of de, ja, not 'fr'$"):

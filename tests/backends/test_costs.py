@@ -40,7 +40,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return costs.cache_file()
 
 
-def test_a_model_is_measured_once(cache: Path) -> None:
+def test_model_is_measured_once(cache: Path) -> None:
     first, again = Named(), Named()
     curve = costs.known_curve(first)
     assert costs.known_curve(again) == curve
@@ -56,20 +56,18 @@ def test_another_model_is_measured_itself() -> None:
     assert other.requests
 
 
-def test_a_model_without_a_name_is_measured_every_time(cache: Path) -> None:
+def test_model_without_name_is_measured_every_time(cache: Path) -> None:
     costs.known_curve(RandomModel())
     assert not cache.exists()
 
 
-def test_a_new_curve_takes_the_place_of_the_old() -> None:
+def test_new_curve_takes_place_of_old() -> None:
     costs.known_curve(Named())
     costs.keep(Named(), measured(1.0, 2.0))
     assert costs.known_curve(Named()) == CostCurve((1, 2), (1.0, 2.0))
 
 
-def test_a_curve_that_cannot_be_trusted_is_used_with_a_warning_and_not_kept(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_doubtful_curve(cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(costs, "measure", lambda _backend, _threads: measured(1.0, 0.42, problem="T(2) is odd"))
     assert costs.known_curve(Named()) == CostCurve((1, 2), (1.0, 0.42))
     assert not cache.exists()
@@ -80,7 +78,7 @@ def test_a_curve_that_cannot_be_trusted_is_used_with_a_warning_and_not_kept(
 
 
 @pytest.mark.parametrize("changed", ["processor", "library_hash"])
-def test_a_curve_of_another_processor_or_library_is_ignored(monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+def test_curve_of_another_processor_or_library_is_ignored(monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
     costs.keep(Named(), measured(1.0, 2.0))
     other = {"processor": lambda: Processor("another", frozenset()), "library_hash": lambda: "another"}
     monkeypatch.setattr(costs, changed, other[changed])
@@ -88,7 +86,7 @@ def test_a_curve_of_another_processor_or_library_is_ignored(monkeypatch: pytest.
     assert costs.known_curve(Named()).seconds == (3.0, 4.0)
 
 
-def test_every_number_of_threads_has_a_curve_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_number_of_threads_has_curve_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     class Threaded(Named):
         counts: tuple[int, ...] = (1,)
 
@@ -114,7 +112,7 @@ def test_every_number_of_threads_has_a_curve_of_its_own(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"x": 1}', '{"x": {"sizes": [2], "seconds": [1]}}', "\x00"])
-def test_a_broken_file_is_as_none(cache: Path, text: str) -> None:
+def test_broken_file_is_as_none(cache: Path, text: str) -> None:
     cache.parent.mkdir(parents=True)
     cache.write_text(text)
     model = Named()

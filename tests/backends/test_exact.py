@@ -25,9 +25,7 @@ ROOT = Path(__file__).parents[2]
         ("BF16", ("Llama 3",)),
     ],
 )
-def test_rows_are_bit_equal_with_chains_and_trees_in_one_slot_and_in_two(
-    tmp_path: Path, format: str, families: tuple[str, ...]
-) -> None:
+def test_bit_equal_rows(tmp_path: Path, format: str, families: tuple[str, ...]) -> None:
     # In a process of its own: llama.cpp chooses its kernels once a process.
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GGML_")}
     command = [sys.executable, "-m", "tests.backends.exactness", format, str(tmp_path), *families]
@@ -38,7 +36,7 @@ def test_rows_are_bit_equal_with_chains_and_trees_in_one_slot_and_in_two(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("format", "family"), [("F32", "Qwen3"), ("Q4_K_M", "Gemma 3")])  # the rest takes minutes
-def test_streams_at_beta_0_have_the_ids_of_greedy_decoding(tmp_path: Path, format: str, family: str) -> None:
+def test_streams_at_beta_0_have_ids_of_greedy_decoding(tmp_path: Path, format: str, family: str) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GGML_")}
     command = [sys.executable, "-m", "tests.backends.exact_streams", format, str(tmp_path), family]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)

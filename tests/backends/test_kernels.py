@@ -52,7 +52,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     kernels.trusted.cache_clear()
 
 
-def test_a_right_build_is_tested_once(bench: Bench) -> None:
+def test_right_build_is_tested_once(bench: Bench) -> None:
     assert bench.trusted() and bench.trusted()
     assert bench.tests == 1
 
@@ -69,7 +69,7 @@ def test_another_build_and_another_processor_are_tested_again(bench: Bench) -> N
     assert bench.tests == 3
 
 
-def test_a_processor_without_amx_is_not_tested(bench: Bench, tmp_path: Path) -> None:
+def test_processor_without_amx_is_not_tested(bench: Bench, tmp_path: Path) -> None:
     bench.here, bench.verdict = OTHER, CRASH
     assert bench.trusted()
     assert bench.tests == 0
@@ -84,7 +84,7 @@ def test_a_processor_without_amx_is_not_tested(bench: Bench, tmp_path: Path) -> 
         (SelfTestResult("hang", True, "not done in 60 s"), "AMX kernels hang in this build (not done in 60 s)"),
     ],
 )
-def test_broken_kernels_are_left_out_and_named_once_a_process(
+def test_broken_kernels_are_left_out_and_named_once_process(
     bench: Bench, caplog: pytest.LogCaptureFixture, verdict: SelfTestResult, words: str
 ) -> None:
     bench.verdict = verdict
@@ -97,20 +97,20 @@ def test_broken_kernels_are_left_out_and_named_once_a_process(
     assert bench.tests == 1
 
 
-def test_a_test_that_did_not_run_is_not_remembered(bench: Bench) -> None:
+def test_test_that_did_not_run_is_not_remembered(bench: Bench) -> None:
     bench.verdict = SelfTestResult("untested", False, "no room")
     assert not bench.trusted() and not bench.trusted()
     assert bench.tests == 2
 
 
-def test_a_library_that_crashes_in_any_case_is_refused_with_a_way_out(bench: Bench) -> None:
+def test_crashing_library(bench: Bench) -> None:
     bench.verdict = SelfTestResult("crash", False, "SIGILL")
     with pytest.raises(ModelError, match=r"crashes on this processor \(SIGILL\); compile it here: CXXFLAGS="):
         bench.trusted()
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"x": 1}', "null"])
-def test_a_memory_that_cannot_be_read_is_written_again(bench: Bench, tmp_path: Path, content: str) -> None:
+def test_memory_that_cannot_be_read_is_written_again(bench: Bench, tmp_path: Path, content: str) -> None:
     file = tmp_path / "redraft" / "kernels.json"
     file.parent.mkdir()
     file.write_text(content)
@@ -118,7 +118,7 @@ def test_a_memory_that_cannot_be_read_is_written_again(bench: Bench, tmp_path: P
     assert bench.tests == 1
 
 
-def test_without_a_place_to_remember_it_is_tested_again(
+def test_without_place_to_remember_it_is_tested_again(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -127,7 +127,7 @@ def test_without_a_place_to_remember_it_is_tested_again(
     assert bench.tests == 2
 
 
-def test_nor_is_a_home_needed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_is_home_needed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -139,7 +139,7 @@ def test_nor_is_a_home_needed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("trusted", "exact", "extra"), [(True, False, True), (False, False, False), (True, True, False)]
 )
-def test_models_are_opened_with_the_kernels_that_may_run(
+def test_models_are_opened_with_kernels_that_may_run(
     monkeypatch: pytest.MonkeyPatch, trusted: bool, exact: bool, extra: bool
 ) -> None:
     seen = []
@@ -165,7 +165,7 @@ def test_models_are_opened_with_the_kernels_that_may_run(
         (OTHER, CRASH, b"AVX2 = 1 |", ["this processor has no AMX"]),
     ],
 )
-def test_the_report_says_how_to_get_the_fast_build(
+def test_report_says_how_to_get_fast_build(
     bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
     here: Processor,
@@ -180,7 +180,7 @@ def test_the_report_says_how_to_get_the_fast_build(
     assert (kernels.REBUILD in report) == (kernels.REBUILD in words)
 
 
-def test_the_report_tests_again(bench: Bench) -> None:
+def test_report_tests_again(bench: Bench) -> None:
     bench.verdict = CRASH
     assert not bench.trusted()
     bench.verdict = RIGHT
@@ -240,7 +240,7 @@ print("alive")
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="the hf extra is not installed")
 @pytest.mark.parametrize("before", [TORCH + OPEN, OPEN + TORCH])
-def test_a_pass_after_torch_has_multiplied_does_not_crash(before: str) -> None:
+def test_pass_after_torch_has_multiplied_does_not_crash(before: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in kernels.NO_TILES}
     command = [sys.executable, "-c", before + PASSES]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -13,13 +13,13 @@ def feed() -> Feed:
     return made
 
 
-def test_of_each_request_the_last_rows_are_wanted() -> None:
+def test_of_each_request_last_rows_are_wanted() -> None:
     made = feed()
     assert made.wanted == [False, False, True, True, True, True]
     assert (len(made), made.rows) == (6, 4)
 
 
-def test_parts_are_the_whole_in_its_order() -> None:
+def test_parts_are_whole_in_its_order() -> None:
     made = feed()
     parts = list(made.parts(4))
     assert [len(part) for part in parts] == [4, 2]
@@ -28,7 +28,7 @@ def test_parts_are_the_whole_in_its_order() -> None:
         assert [each for part in parts for each in getattr(part, name)] == getattr(made, name)
 
 
-def test_the_engine_is_given_what_the_feed_holds_and_nothing_of_the_last_one() -> None:
+def test_feed_of_engine() -> None:
     batch = Batch(8, 2)
     batch.filled(feed())
     short = Feed()

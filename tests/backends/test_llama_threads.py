@@ -58,7 +58,7 @@ def test_their_number_changes_no_logit(exact: bool) -> None:
         assert np.array_equal(alone, together)
 
 
-def test_every_pass_runs_on_the_threads_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pass_runs_on_threads_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[int] = []
     set_threads = lib.llama_set_n_threads
 
@@ -107,9 +107,7 @@ def test_they_adapt_where_nothing_else_is_asked_for(
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 0), (2, 1)])
-def test_several_contexts_share_the_cores_and_a_single_one_adapts(
-    monkeypatch: pytest.MonkeyPatch, count: int, expected: int
-) -> None:
+def test_contexts_share_cores(monkeypatch: pytest.MonkeyPatch, count: int, expected: int) -> None:
     monkeypatch.setattr("redraft.backends.load.usable_cores", lambda: 2)
     contexts = open_contexts("demo-tiny", LlamaOptions(context_length=64), count)
     try:

@@ -254,7 +254,7 @@ def test_slots_of_one_batch_do_not_see_each_other(load: Load, q8: Path, branches
         assert same(rows, np.array(alone))
 
 
-def test_slots_stand_in_the_order_of_their_numbers(load: Load, q8: Path) -> None:
+def test_slots_stand_in_order_of_their_numbers(load: Load, q8: Path) -> None:
     backend = load(q8, slots=4)
     for _ in range(4):
         backend.open_slot()
@@ -268,7 +268,7 @@ def test_slots_stand_in_the_order_of_their_numbers(load: Load, q8: Path) -> None
         assert same(rows, table(backend.score([request])[0], range(ROOT, request[0])))
 
 
-def test_decodings_in_lock_step_give_the_output_of_each_alone(load: Load, q8: Path) -> None:
+def test_decodings_in_lock_step_give_output_of_each_alone(load: Load, q8: Path) -> None:
     backend = load(q8, slots=3)
     prompts = [IDS[:9], IDS[5:20], IDS[:4]]
 
@@ -284,7 +284,7 @@ def test_decodings_in_lock_step_give_the_output_of_each_alone(load: Load, q8: Pa
 PATHS = (IDS[20:24], IDS[20:22] + IDS[30:33], IDS[40:41], IDS[20:22] + IDS[50:52])
 
 
-def test_rows_of_a_tree_are_those_of_its_paths(load: Load, q8: Path) -> None:
+def test_rows_of_tree_are_those_of_its_paths(load: Load, q8: Path) -> None:
     backend = load(q8, slots=2, branches=3)
     slot, draft = backend.open_slot(), tree(*PATHS)
     rows = table(backend.ask(slot, IDS[:10], draft), range(ROOT, len(draft)))
@@ -309,9 +309,7 @@ def test_any_branch_can_be_continued_without_running_it_again(load: Load, q8: Pa
 
 
 @pytest.mark.parametrize(("path", "fed"), [(0, 1), (1, 4), (2, 2), (3, 3)])
-def test_of_an_exact_tree_only_the_branch_whose_cells_are_in_order_is_kept(
-    load: Load, q8: Path, path: int, fed: int
-) -> None:
+def test_exact_tree_keeps_cells_in_order(load: Load, q8: Path, path: int, fed: int) -> None:
     backend = load(q8, branches=3)
     slot = backend.open_slot()
     backend.ask(slot, IDS[:10], tree(*PATHS))
@@ -319,7 +317,7 @@ def test_of_an_exact_tree_only_the_branch_whose_cells_are_in_order_is_kept(
     assert backend.fed[-1] == fed
 
 
-def test_exact_passes_on_a_gpu_are_refused(q8: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_passes_on_gpu_are_refused(q8: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.backends.llamacpp.on_gpu", lambda layers: layers != 0)
     with pytest.raises(CapabilityError, match="exact passes need the processor.* --gpu-layers 0$"):
         LlamaCpp(q8, LlamaOptions(exact=True))
@@ -358,7 +356,7 @@ def test_no_requests_have_no_answers(load: Load, q8: Path) -> None:
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_trees_of_several_slots_get_their_branches_or_a_clear_refusal(load: Load, q8: Path, together: bool) -> None:
+def test_branches_of_several_slots(load: Load, q8: Path, together: bool) -> None:
     backend = load(q8, slots=2, branches=3)
     requests = [(backend.open_slot(), Score(IDS[:10], tree(*PATHS))) for _ in range(2)]
     for batch in [requests] if together else [requests[:1], requests[1:]]:
@@ -367,7 +365,7 @@ def test_trees_of_several_slots_get_their_branches_or_a_clear_refusal(load: Load
     assert backend.ask(1, IDS[:12]).argmax(ROOT) == int(fresh_row(load(q8), IDS[:12]).argmax())
 
 
-def test_tree_larger_than_the_cache_is_an_overflow_or_fits(load: Load, q8: Path) -> None:
+def test_tree_larger_than_cache_is_overflow_or_fits(load: Load, q8: Path) -> None:
     backend = load(q8, branches=7, batch=64)
     slot = backend.open_slot()
     with suppress(ContextOverflow):
@@ -385,12 +383,12 @@ backend.ask(slot, IDS[:12])
 """
 
 
-def test_tree_larger_than_the_context_does_not_end_the_process(q8: Path) -> None:
+def test_tree_larger_than_context_does_not_end_process(q8: Path) -> None:
     done = in_new_process(TOO_MANY, q8)
     assert done.returncode == 0, done.stderr
 
 
-def test_all_rows_of_a_prompt(load: Load, q8: Path) -> None:
+def test_all_rows_of_prompt(load: Load, q8: Path) -> None:
     backend = load(q8, slots=2)
     slot = backend.open_slot()
     backend.ask(slot, IDS[:12])  # rows that were not kept the first time are computed again
@@ -399,7 +397,7 @@ def test_all_rows_of_a_prompt(load: Load, q8: Path) -> None:
 
 
 @pytest.mark.parametrize(("slots", "branches"), [(3, 0), (3, 3)])
-def test_requests_longer_than_the_batch_are_split_invisibly(load: Load, q8: Path, slots: int, branches: int) -> None:
+def test_requests_longer_than_batch_are_split_invisibly(load: Load, q8: Path, slots: int, branches: int) -> None:
     whole, parts = (load(q8, slots=slots, branches=branches, batch=size) for size in (512, 8))
     draft = tree(*PATHS) if branches else chain(IDS[30:50])
     requests = [(0, Score(IDS[:33], draft, 33)), (1, Score(IDS[5:12])), (2, Score(IDS[:8], chain(IDS[60:63])))]
@@ -418,7 +416,7 @@ def test_requests_longer_than_the_batch_are_split_invisibly(load: Load, q8: Path
 
 
 @pytest.mark.parametrize(("length", "drafted"), [(17, 0), (10, 7), (300, 0)])
-def test_too_long_requests_overflow_and_the_backend_goes_on(load: Load, q8: Path, length: int, drafted: int) -> None:
+def test_too_long_requests_overflow_and_backend_goes_on(load: Load, q8: Path, length: int, drafted: int) -> None:
     backend = load(q8, context_length=16)
     slot = backend.open_slot()
     with pytest.raises(ContextOverflow, match=f"{length + drafted} tokens do not fit into the context length of 16"):
@@ -428,7 +426,7 @@ def test_too_long_requests_overflow_and_the_backend_goes_on(load: Load, q8: Path
 
 
 @pytest.mark.parametrize("batch", [4, 512])
-def test_id_outside_the_vocabulary_is_refused_and_the_backend_goes_on(load: Load, q8: Path, batch: int) -> None:
+def test_id_outside_vocabulary(load: Load, q8: Path, batch: int) -> None:
     backend = load(q8, slots=2, batch=batch)
     slots = [backend.open_slot(), backend.open_slot()]
     backend.ask(slots[0], IDS[:10])
@@ -450,7 +448,7 @@ def test_slots_run_out_and_are_forgotten_when_closed(load: Load, q8: Path) -> No
     assert backend.fed == [10, 12]
 
 
-def test_sliding_window_is_rolled_back_beyond_the_window(load: Load, tmp_path: Path) -> None:
+def test_sliding_window_is_rolled_back_beyond_window(load: Load, tmp_path: Path) -> None:
     # llama.cpp would keep 256 ids of the layers with a window: enough are needed to push the first ones out.
     options = {"context_length": 512, "batch": 32, "exact": False}
     backend = load(write_sliding_window(tmp_path / "window.gguf"), slots=2, **options)
@@ -542,7 +540,7 @@ def test_slots_and_branches_together_are_checked(q8: Path) -> None:
 
 
 @given(st.text(max_size=40))
-def test_text_survives_the_tokenizer(vocabulary: Watched, text: str) -> None:
+def test_text_survives_tokenizer(vocabulary: Watched, text: str) -> None:
     ids = vocabulary.tokenize(text)
     assert b"".join(map(vocabulary.token_bytes, ids)) == text.encode()
     assert len(CONTROL) <= min(ids, default=VOCABULARY)
@@ -562,7 +560,7 @@ def test_start_token_is_added_only_where_asked_for(vocabulary: Watched) -> None:
     assert vocabulary.tokenize("", start=True) == [TOKENS.index(START)]
 
 
-def test_facts_of_the_model(vocabulary: Watched) -> None:
+def test_facts_of_model(vocabulary: Watched) -> None:
     assert vocabulary.end_tokens == {TOKENS.index(STOP), TOKENS.index(TURN_END)}
     assert vocabulary.context_length == 256
     assert vocabulary.metadata["general.architecture"] == "llama"

@@ -28,7 +28,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source.with_name("q8.gguf")
 
 
-def test_every_context_gives_the_rows_that_it_gives_alone(model: Path) -> None:
+def test_every_context_gives_rows_that_it_gives_alone(model: Path) -> None:
     single, contexts = LlamaCpp(model, OPTIONS), open_contexts(str(model), OPTIONS, 2)
     assert [each.open_slot() for each in (single, *contexts)] == [0, 0, 0]
     for shift in (0, 3):
@@ -52,7 +52,7 @@ def test_weights_are_loaded_once_and_freed_last(model: Path) -> None:
         first.score([(0, Score((20,)))])
 
 
-def test_small_models_on_the_cpu_run_on_every_core(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_models_on_cpu_run_on_every_core(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "usable_cores", lambda: 4)
     assert default_contexts(str(model), 0) == 4
     with monkeypatch.context() as patched:
@@ -63,9 +63,7 @@ def test_small_models_on_the_cpu_run_on_every_core(model: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("cores", "given", "each"), [(5, 0, 2), (1, 0, 1), (5, 3, 3)])
-def test_contexts_share_the_cores(
-    model: Path, monkeypatch: pytest.MonkeyPatch, cores: int, given: int, each: int
-) -> None:
+def test_contexts_share_cores(model: Path, monkeypatch: pytest.MonkeyPatch, cores: int, given: int, each: int) -> None:
     monkeypatch.setattr(load, "usable_cores", lambda: cores)
     made: list[LlamaOptions] = []
 

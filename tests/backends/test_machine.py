@@ -10,7 +10,7 @@ import pytest
 from redraft.backends import machine
 
 
-def test_the_first_processor_is_read(tmp_path: Path) -> None:
+def test_first_processor_is_read(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(
         "processor\t: 0\nmodel name\t: Some Xeon\nflags\t\t: sse2 amx_tile\n\nmodel name\t: Other\nflags\t\t: avx\n"
@@ -20,7 +20,7 @@ def test_the_first_processor_is_read(tmp_path: Path) -> None:
     assert found.has_amx
 
 
-def test_arm_lists_features_without_a_name(tmp_path: Path) -> None:
+def test_arm_lists_features_without_name(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nFeatures\t: asimd i8mm\n\n")
     found = machine.processor(cpuinfo)
@@ -44,20 +44,20 @@ def test_arm_lists_features_without_a_name(tmp_path: Path) -> None:
         ("model name\t: a|b:c\n", "a b c"),
     ],
 )
-def test_tables_call_a_processor_by_its_label(tmp_path: Path, cpuinfo: str, label: str) -> None:
+def test_tables_call_processor_by_its_label(tmp_path: Path, cpuinfo: str, label: str) -> None:
     (tmp_path / "cpuinfo").write_text(cpuinfo)
     assert machine.processor(tmp_path / "cpuinfo").label == label
 
 
-def test_this_processor_has_a_label() -> None:
+def test_this_processor_has_label() -> None:
     assert machine.processor().label
 
 
-def test_a_system_without_the_list_has_no_features(tmp_path: Path) -> None:
+def test_system_without_list_has_no_features(tmp_path: Path) -> None:
     assert machine.processor(tmp_path / "none").features == frozenset()
 
 
-def test_the_hash_is_that_of_the_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hash_is_that_of_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def hashed() -> str:
         machine.library_hash.cache_clear()
         return machine.library_hash()
@@ -77,6 +77,6 @@ def test_the_hash_is_that_of_the_libraries(tmp_path: Path, monkeypatch: pytest.M
         machine.library_hash.cache_clear()
 
 
-def test_the_cache_folder_follows_the_environment(tmp_path: Path) -> None:
+def test_cache_folder_follows_environment(tmp_path: Path) -> None:
     assert machine.cache_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "redraft"
     assert machine.cache_folder({"XDG_CACHE_HOME": ""}) == Path.home() / ".cache" / "redraft"

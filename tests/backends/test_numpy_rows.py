@@ -49,7 +49,7 @@ def test_best_first_and_lowest_id_among_equals(row: list[float], k: int) -> None
     assert [log for _, log in found] == pytest.approx([rows.logprob(ROOT, token) for token, _ in found])
 
 
-def test_nodes_count_from_the_root_both_ways() -> None:
+def test_nodes_count_from_root_both_ways() -> None:
     table = np.eye(5)
     rows = NumpyRows(table.astype(np.float32), 2)
     assert [rows.argmax(node) for node in (-3, -2, ROOT, 0, 1)] == [0, 1, 2, 3, 4]
@@ -64,7 +64,7 @@ def test_rows_of_one_matrix_do_not_mix() -> None:
         assert rows.logprob(0, 0) == pytest.approx(log_softmax([3, 0])[0])
 
 
-def test_entropy_of_the_even_and_of_the_certain() -> None:
+def test_entropy_of_even_and_of_certain() -> None:
     rows = rows_of([2.0] * 8, [500.0] + [0.0] * 7)
     assert rows.entropy(ROOT) == pytest.approx(math.log(8))
     assert rows.entropy(0) == pytest.approx(0, abs=1e-12)
@@ -77,7 +77,7 @@ def test_masked_tokens_have_probability_zero() -> None:
     assert rows.top_k(ROOT, 3)[2] == (1, -math.inf)
 
 
-def test_masked_tokens_add_nothing_to_the_entropy() -> None:
+def test_masked_tokens_add_nothing_to_entropy() -> None:
     assert rows_of([1.0, -math.inf, 1.0]).entropy(ROOT) == pytest.approx(math.log(2))
 
 
@@ -92,7 +92,7 @@ def test_few_of_many_and_many_of_many() -> None:
 
 
 @pytest.mark.parametrize("shift", [-3000.0, -25.0, 0.0, 65.0, 75.0, 3000.0])
-def test_a_large_vocabulary_is_summed_right_wherever_its_logits_lie(shift: float) -> None:
+def test_sums_of_large_vocabularies(shift: float) -> None:
     row = np.random.default_rng(2).normal(0, 3, 152_000) + shift
     rows = NumpyRows(row.astype(np.float32)[None], 0)
     logs = rows._logits[0].astype(np.float64)
@@ -101,7 +101,7 @@ def test_a_large_vocabulary_is_summed_right_wherever_its_logits_lie(shift: float
     assert rows.entropy(ROOT) == pytest.approx(-float((np.exp(logs) * logs).sum()), abs=1e-5)
 
 
-def test_what_is_worked_out_of_a_row_does_not_sort_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_worked_out_of_row_does_not_sort_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("sorting takes as long as thirty searches")
 

@@ -51,13 +51,13 @@ def test_another_vocabulary_is_refused(method: str, small: RandomModel, words: s
     assert str(refused.value).startswith(words)
 
 
-def test_the_same_vocabulary_is_not() -> None:
+def test_same_vocabulary_is_not() -> None:
     small = RandomModel(7)
     check_same_vocabulary(RandomModel(3), small)
     assert drafting_backend(get_method("bild"), {}, RandomModel(3), small) is small
 
 
-def test_a_missing_small_model() -> None:
+def test_missing_small_model() -> None:
     with pytest.raises(CapabilityError, match="^method 'bild' needs a small model .*; name it with --draft-model$"):
         drafting_backend(get_method("bild"), {}, RandomModel(), None)
 
@@ -70,7 +70,7 @@ def test_first_layers() -> None:
         drafting_backend(method, {"layers": 4}, Layered(), None)
 
 
-def test_a_backend_without_early_exit_is_refused() -> None:
+def test_backend_without_early_exit_is_refused() -> None:
     class Switchedoff(Layered):
         capabilities = Capabilities()
 

@@ -43,7 +43,7 @@ def weights(path: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_gives_a_model_that_says_nearly_the_same(f32: Path, tmp_path: Path, format: str) -> None:
+def test_every_format_gives_model_that_says_nearly_same(f32: Path, tmp_path: Path, format: str) -> None:
     target = tmp_path / "out.gguf"
     quantise(f32, target, format)
     assert np.abs(distributions(target) - distributions(f32)).max() < (0.6 if "Q4" in format else 0.15)
@@ -60,7 +60,7 @@ def test_facts_and_tokens_are_kept(f32: Path, tmp_path: Path) -> None:
     after.close()
 
 
-def test_quantised_file_is_unpacked_to_the_same_numbers(f32: Path, tmp_path: Path) -> None:
+def test_quantised_file_is_unpacked_to_same_numbers(f32: Path, tmp_path: Path) -> None:
     packed, unpacked = tmp_path / "packed.gguf", tmp_path / "unpacked.gguf"
     quantise(f32, packed, "Q8_0")
     quantise(packed, unpacked, "F32")
@@ -98,7 +98,7 @@ def test_target_that_cannot_be_written(f32: Path, tmp_path: Path) -> None:
             quantise(f32, target, "Q8_0")
 
 
-def test_a_file_is_not_written_over_itself(f32: Path, tmp_path: Path) -> None:
+def test_file_is_not_written_over_itself(f32: Path, tmp_path: Path) -> None:
     path = tmp_path / "same.gguf"
     path.write_bytes(f32.read_bytes())
     code = (

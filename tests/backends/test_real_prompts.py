@@ -61,14 +61,14 @@ def official(model: LlamaModel, prompter: Prompter, request: Request) -> tuple[i
     return ids[1:] if ids[:2] == (prompter.start_token,) * 2 else ids
 
 
-def test_ids_are_those_of_the_whole_text_while_the_source_grows(model: LlamaModel) -> None:
+def test_ids_while_source_grows(model: LlamaModel) -> None:
     prompter = prompter_of(model)
     for length in range(1, len(SOURCE) + 1):
         request = Request(SOURCE[:length])
         assert prompter.encode(request, model.encode) == official(model, prompter, request)
 
 
-def test_with_earlier_sentences_and_a_glossary(model: LlamaModel) -> None:
+def test_with_earlier_sentences_and_glossary(model: LlamaModel) -> None:
     prompter = prompter_of(model)
     for request in (Request(SOURCE, CONTEXT), Request(SOURCE, (), GLOSSARY), Request(SOURCE, CONTEXT[:1], GLOSSARY)):
         # Tags of HTML are tokens of Gemma: here they are words.
@@ -85,7 +85,7 @@ def functional(model: LlamaModel) -> dict[int, str]:
     return {token: text for token, text in texts.items() if (text[:1], text[-1:]) in {("<", ">"), ("[", "]")}}
 
 
-def test_what_a_transcript_says_is_never_functional(model: LlamaModel) -> None:
+def test_what_transcript_says_is_never_functional(model: LlamaModel) -> None:
     prompter, tokens = prompter_of(model), functional(model)
     own = [*islice(tokens.values(), 20), *islice(reversed(tokens.values()), 20)]
 

@@ -85,7 +85,7 @@ def expected(model: Timed, threads: int) -> list[float]:
     return [model.seconds(size) / (model.faster if threads == 2 else 1.0) for size in cost.SIZES]
 
 
-def test_on_one_thread_the_time_of_other_processes_does_not_count(clocks: Clocks) -> None:
+def test_one_thread_ignores_other_processes(clocks: Clocks) -> None:
     drawn = random.Random(0)
     model = Timed(clocks, lambda _threads: drawn.uniform(1, 40))
     found = measure(model, 1)
@@ -94,7 +94,7 @@ def test_on_one_thread_the_time_of_other_processes_does_not_count(clocks: Clocks
     assert max(found.spread) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_on_several_threads_only_passes_that_had_their_cores_count(clocks: Clocks) -> None:
+def test_several_threads_need_their_cores(clocks: Clocks) -> None:
     drawn = random.Random(0)
     model = Timed(clocks, lambda _threads: drawn.choice((1.0, 5.0)))
     found = measure(model, 2)
@@ -102,7 +102,7 @@ def test_on_several_threads_only_passes_that_had_their_cores_count(clocks: Clock
     assert not found.problem
 
 
-def test_where_the_cores_are_taken_all_the_time_it_says_so(clocks: Clocks) -> None:
+def test_where_cores_are_taken_all_time_it_says_so(clocks: Clocks) -> None:
     found = measure(Timed(clocks, lambda _threads: 5.0), 2)
     assert "other processes took the cores" in found.problem
     assert found.curve(1) > 0
@@ -130,7 +130,7 @@ def test_rounds_go_on_until_times_agree(clocks: Clocks) -> None:
     assert rounds(Shaking(clocks)) == MOST_ROUNDS
 
 
-def test_a_slow_model_is_measured_no_longer_than_somebody_waits(clocks: Clocks) -> None:
+def test_slow_model(clocks: Clocks) -> None:
     class Slow(Timed):
         def seconds(self, new: int) -> float:
             return 10.0 * (1 + 0.1 * new)
@@ -141,7 +141,7 @@ def test_a_slow_model_is_measured_no_longer_than_somebody_waits(clocks: Clocks) 
     assert len(model.requests) == 3 * 2 * len(cost.SIZES), "one round as a warm-up, and two that count"
 
 
-def test_a_backend_without_threads_is_measured_by_the_wall(clocks: Clocks) -> None:
+def test_backend_without_threads_is_measured_by_wall(clocks: Clocks) -> None:
     class Plain(RandomModel):
         def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
             clocks.wall += 0.01
@@ -172,7 +172,7 @@ def test_unpadded(clocks: Clocks) -> None:
         assert measure(Padded(clocks), threads).curve(1) < 0.5
 
 
-def test_the_best_of_several_numbers_of_threads(clocks: Clocks) -> None:
+def test_best_of_several_numbers_of_threads(clocks: Clocks) -> None:
     def found(*seconds: float, problem: str = "") -> Measured:
         return Measured(CostCurve((1, 2, 4)[: len(seconds)], seconds), (0.0,) * len(seconds), 1, problem)
 
@@ -203,5 +203,5 @@ def test_what_is_no_curve_to_go_by(least: Sequence[float], second: float, words:
     assert bool(found) == bool(words)
 
 
-def test_one_pass_of_a_size_is_too_few() -> None:
+def test_one_pass_of_size_is_too_few() -> None:
     assert "over 2 tokens" in doubt((1, 2), [[1.0, 1.0], [2.0]])

@@ -60,13 +60,13 @@ class Runner:
 
 
 @pytest.mark.parametrize(("machine", "start"), [(tiny, 1), (tiny, 2), (large, 1), (large, 2)])
-def test_a_quiet_machine_is_used_almost_as_well_as_can_be(machine: Machine, start: int) -> None:
+def test_quiet_machine_is_used_almost_as_well_as_can_be(machine: Machine, start: int) -> None:
     runner = Runner(2, start)
     assert runner.least(machine, 2000, 1, 2) / runner.run(machine, 2000) > 0.95
 
 
 @pytest.mark.parametrize("start", [1, 8])
-def test_the_best_of_many_numbers_is_found(start: int) -> None:
+def test_best_of_many_numbers_is_found(start: int) -> None:
     runner = Runner(8, start)
     runner.run(eight_cores, 1000)
     assert [runner.threads.choose(new) for new in (1, 16)] == [4, 4]
@@ -78,14 +78,14 @@ def test_lengths_have_numbers_of_their_own() -> None:
     assert [runner.threads.choose(new) for new in (1, 16)] == [1, 2]
 
 
-def test_beside_a_busy_process_little_is_lost_though_the_system_has_no_clocks() -> None:
+def test_busy_process_without_clocks() -> None:
     runner = Runner(2, 1)
     runner.run(tiny, 2000)
     assert runner.threads.choose(16) == 2
     assert runner.least(tiny, 5000, 1) / runner.run(beside_a_loop, 5000) > 0.8
 
 
-def test_a_machine_that_is_quiet_again_is_used_again() -> None:
+def test_machine_that_is_quiet_again_is_used_again() -> None:
     runner = Runner(2, 1)
     runner.run(beside_a_loop, 3000)
     runner.run(tiny, 60_000)
@@ -113,7 +113,7 @@ def test_what_was_learnt_is_kept_while_cores_are_taken() -> None:
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3, 6, 12, 16])
-def test_all_numbers_are_within_the_cores(cores: int) -> None:
+def test_all_numbers_are_within_cores(cores: int) -> None:
     runner = Runner(cores, cores)
     assert runner.threads.choose(1) == cores
 
@@ -125,14 +125,14 @@ def test_all_numbers_are_within_the_cores(cores: int) -> None:
 
 
 @pytest.mark.parametrize(("free", "expected"), [(8, (1, 8)), (7, (1,))])
-def test_a_measurement_takes_one_thread_and_all_that_are_free(free: int, expected: tuple[int, ...]) -> None:
+def test_measurement_takes_one_thread_and_all_that_are_free(free: int, expected: tuple[int, ...]) -> None:
     slept: list[float] = []
     adaptive = AdaptiveThreads(8, 1, lambda: free if slept else 8, slept.append)
     assert adaptive.counts() == expected
     assert slept == [LOOK]
 
 
-def test_a_fixed_number_stays() -> None:
+def test_fixed_number_stays() -> None:
     fixed = FixedThreads(3)
     fixed.took(1, 100.0)
     assert fixed.choose(1) == 3
@@ -161,7 +161,7 @@ def test_what_this_process_uses_itself_is_free() -> None:
     assert clock.wait(LOOK) == 2
 
 
-def test_a_core_is_given_up_at_once_and_taken_back_later() -> None:
+def test_core_is_given_up_at_once_and_taken_back_later() -> None:
     clock = Clock()
     clock.others = 1.0
     assert clock.wait(LOOK / 2) == 2, "not seen yet"
@@ -171,7 +171,7 @@ def test_a_core_is_given_up_at_once_and_taken_back_later() -> None:
     assert [clock.wait(LOOK) for _ in range(int(REST / LOOK) + 1)][-1] == 2
 
 
-def test_a_little_use_takes_no_core() -> None:
+def test_little_use_takes_no_core() -> None:
     clock = Clock()
     clock.others = 0.1
     assert clock.wait(LOOK) == 2
@@ -190,7 +190,7 @@ def test_without_clocks_all_cores_count_as_free() -> None:
     assert free() == 4
 
 
-def test_the_clocks_of_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_clocks_of_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stat = tmp_path / "stat"
     stat.write_text("cpu  9 9 9 900 90 0\ncpu0 1 0 1 100 20 0\ncpu1 1 0 1 300 4 0\ncpu2 1 0 1 500 6 0\nintr 5\n")
     monkeypatch.setattr(threads, "STAT", stat)

@@ -111,24 +111,24 @@ class Growing(Scripted):
 
 
 @pytest.mark.parametrize("method", sorted(all_methods()))
-def test_token_with_text_before_the_break_ends_no_draft(method: str) -> None:
+def test_token_with_text_before_break_ends_no_draft(method: str) -> None:
     """Continuous decoding accepts the draft as it is, and would never write more."""
     assert captions(Growing(), ["Hello", "Hello world."], method)[1].text == "Hallo Welt."
 
 
-def test_announcement_by_the_text_in_the_prompt() -> None:
+def test_announcement_by_text_in_prompt() -> None:
     model = Scripted("Here is the translation", ":\n", "Hallo", "\n")
     assert captions(model, ["Hello:"], mark=".")[0].text == "Hallo"
 
 
 @pytest.mark.parametrize("source", ["Read this:", "The translation is wrong", "Die Übersetzung:"])
-def test_announcement_in_the_source(source: str) -> None:
+def test_announcement_in_source(source: str) -> None:
     answer = Answer(source, BREAKS, DATA.__getitem__)
     output = [IDS[piece] for piece in ("Here is the translation", ":\n", "Hallo", "\n")]
     assert answer.end(output) == 2
     assert b"".join(answer.pieces(output[:2])) == b"Here is the translation:"
 
 
-def test_quotes_of_the_source() -> None:
+def test_quotes_of_source() -> None:
     answer = Answer('He said "hello".', BREAKS, DATA.__getitem__)
     assert b"".join(answer.pieces([IDS[piece] for piece in ('"', "Hallo", '."')])) == b'"Hallo."'

@@ -24,7 +24,7 @@ class TestTable5:
             "<start_of_turn>user\nTranslate.\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
         )
 
-    def test_tower_says_the_instruction_once(self) -> None:
+    def test_tower_says_instruction_once(self) -> None:
         assert tower("Translate.", EARLIER[:1], QUESTION, HEADER) == (
             "<start_of_turn>user\nTranslate.\nEnglish: One.\nGerman: <end_of_turn>\n<start_of_turn>model\n"
             "Eins.<end_of_turn>\n<start_of_turn>user\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
@@ -50,7 +50,7 @@ class TestTable5:
 
 
 class TestOwnTemplate:
-    def test_with_a_system_role(self) -> None:
+    def test_with_system_role(self) -> None:
         assert render(WITH_SYSTEM) == (
             "<|system|>Translate.<|end|>\n<|user|>English: The cat<|end|>\n<|assistant|>German:"
         )
@@ -61,16 +61,16 @@ class TestOwnTemplate:
             "[user]\nEnglish: The cat[end]\n[model]\nGerman:"
         )
 
-    def test_that_drops_system_and_begins_answers_with_a_space(self) -> None:
+    def test_that_drops_system_and_begins_answers_with_space(self) -> None:
         assert render(DROPS_SYSTEM) == "USER: Translate.\nEnglish: The cat ASSISTANT: German:"
 
-    def test_the_end_token_is_written_where_the_template_wants_it(self) -> None:
+    def test_end_token_is_written_where_template_wants_it(self) -> None:
         assert "ASSISTANT: German: Eins.</s>USER:" in render(DROPS_SYSTEM, EARLIER[:1])
 
     def test_thinking_is_turned_off(self) -> None:
         assert render(THINKS).endswith("<assistant><think></think>German:")
 
-    def test_a_think_block_that_cannot_be_turned_off_is_closed(self) -> None:
+    def test_think_block_that_cannot_be_turned_off_is_closed(self) -> None:
         always = "{% for m in messages %}{{ m.content }}{% endfor %}<assistant><think>\n"
         assert render(always).endswith("<assistant><think>\n\n</think>\n\nGerman:")
 
@@ -95,7 +95,7 @@ class TestOwnTemplate:
             ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "recursion"),
         ],
     )
-    def test_one_that_cannot_be_used_is_refused_with_the_reason(self, template: str, reason: str) -> None:
+    def test_one_that_cannot_be_used_is_refused_with_reason(self, template: str, reason: str) -> None:
         with pytest.raises(
             ModelError, match=r"^the model's chat template cannot be used \([^\n]+\): name another"
         ) as e:

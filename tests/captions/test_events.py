@@ -29,7 +29,7 @@ from redraft.errors import InputError
         ({"time": "1"}, 'time must be a finite number of seconds, 0 or more, or null, not "1"'),
     ],
 )
-def test_a_value_that_is_not_allowed_is_named(fields: dict[str, Any], message: str) -> None:
+def test_value_that_is_not_allowed_is_named(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         Update(**{"utterance": "1", "seq": 0, "text": "Hello", **fields})
     assert str(raised.value) == message

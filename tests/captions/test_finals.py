@@ -144,16 +144,14 @@ def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tu
 
 
 @pytest.mark.parametrize("language", ["de", "zh", "ja"])
-def test_no_final_without_a_mark_is_cut_short(shipped: LlamaCpp, language: str) -> None:
+def test_no_final_without_mark_is_cut_short(shipped: LlamaCpp, language: str) -> None:
     found = shortened(shipped, language, SENTENCES[::2])
     assert len(found) <= 2  # of 60; which ones depends on how the processor rounds, hence exact kernels here
     assert all(text.endswith(SENTENCE_ENDS) for _, text in found)
 
 
 @pytest.mark.parametrize("language", ["de", "zh", "ja"])
-def test_of_those_kept_from_training_few_are_short_and_these_are_sentences(
-    shipped: LlamaCpp, data_dir: Path, language: str
-) -> None:
+def test_finals_kept_from_training(shipped: LlamaCpp, data_dir: Path, language: str) -> None:
     found = shortened(shipped, language, held_back(data_dir, language))
     assert len(found) <= 4  # of 60: the model reads some in another way where their capitals are missing
     assert all(text.endswith(SENTENCE_ENDS) for _, text in found)

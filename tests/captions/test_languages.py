@@ -27,7 +27,7 @@ from redraft.errors import OptionError
         (["sw", "Swahili", "swh"], "sw"),
     ],
 )
-def test_spellings_of_one_language_are_the_same(same: list[str], canonical: str) -> None:
+def test_spellings_of_one_language_are_same(same: list[str], canonical: str) -> None:
     assert {parse_language(text).canonical for text in same} == {canonical}
 
 
@@ -62,7 +62,7 @@ def test_code_and_name(text: str, code: str, name: str) -> None:
     assert (language.code, language.name) == (code, name)
 
 
-def test_the_tag_stays_as_the_user_wrote_it() -> None:
+def test_tag_stays_as_user_wrote_it() -> None:
     assert parse_language(" zh_cn\n").tag == "zh_cn"
 
 
@@ -81,14 +81,14 @@ def test_unknown_languages_are_refused_in_one_sentence(text: str) -> None:
     assert str(caught.value) == f"target language {text!r} is not known: use a BCP 47 tag such as de, ja or zh-CN"
 
 
-def test_the_error_names_the_field_and_stays_short() -> None:
+def test_error_names_field_and_stays_short() -> None:
     with pytest.raises(OptionError, match=r"^source language 'xxx") as caught:
         parse_language("x" * 1_000_000, "source language")
     assert len(str(caught.value)) < 200
 
 
 @given(st.text(max_size=12))
-def test_any_text_is_a_language_or_an_option_error(text: str) -> None:
+def test_any_text_is_language_or_option_error(text: str) -> None:
     try:
         language = parse_language(text)
     except OptionError:
@@ -151,7 +151,7 @@ def test_every_two_letter_code_has_one_name_of_its_own() -> None:
     assert {code: name for code, name in names.items() if parse_language(name).code != parse_language(code).code} == {}
 
 
-def test_the_names_that_langcodes_would_load_are_not_needed() -> None:
+def test_names_that_langcodes_would_load_are_not_needed() -> None:
     query = (
         "import sys; sys.modules['language_data'] = None\n"
         "from redraft.captions.languages import closest, parse_language as p\n"

@@ -31,7 +31,7 @@ def test_fields() -> None:
     assert rendered(prompt, Request("Hi.")) == "{x} en-de|||Hi."
 
 
-def test_replaces_the_model_layout() -> None:
+def test_replaces_model_layout() -> None:
     assert rendered("<2{target_code}> {source}", Request("Hi."), {"redraft.prompt": "{source}<2{code}>"}) == "<2de> Hi."
 
 

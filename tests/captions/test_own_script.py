@@ -51,7 +51,7 @@ def test_german_captions_are_german(shipped: LlamaCpp, source: str, stem: str, w
         ("redraft", {}, Mask(margin=0)),
     ],
 )
-def test_every_latin_word_is_a_word_of_the_source(
+def test_every_latin_word_is_word_of_source(
     shipped: LlamaCpp, data_dir: Path, method: str, options: dict[str, Value], mask: Mask
 ) -> None:
     """News, where a third of the Chinese captions contain names in Latin letters."""

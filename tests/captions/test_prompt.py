@@ -52,7 +52,7 @@ class TestTable5:
         instruction = INSTRUCTION.replace("German", "Chinese")
         assert joined(prompter, Request("The cat")) == qwen3(instruction, [], "English: The cat", "Chinese:")
 
-    def test_the_source_is_a_segment_of_its_own(self) -> None:
+    def test_source_is_segment_of_its_own(self) -> None:
         before, source, after = Prompter.for_model(TOWER, ENGLISH, GERMAN).segments(Request("The cat"))
         assert before == PromptSegment(before.text, special=True)
         assert before.text.endswith("\nEnglish: ")
@@ -79,14 +79,14 @@ class TestChoice:
     def test_by_metadata(self, metadata: dict[str, str], expected: str) -> None:
         assert choose_template(metadata) == expected
 
-    def test_a_named_template_wins(self) -> None:
+    def test_named_template_wins(self) -> None:
         assert Prompter.for_model(DEMO, ENGLISH, GERMAN, "qwen3").template == "qwen3"
 
-    def test_a_model_without_any_says_what_to_do(self) -> None:
+    def test_model_without_any_says_what_to_do(self) -> None:
         with pytest.raises(ModelError, match=r"has no chat template: .* --prompt$"):
             Prompter.for_model({"general.architecture": "llama"}, ENGLISH, GERMAN)
 
-    def test_chat_needs_a_chat_template(self) -> None:
+    def test_chat_needs_chat_template(self) -> None:
         with pytest.raises(ModelError, match="--prompt"):
             Prompter.for_model({}, ENGLISH, GERMAN, "chat")
 
@@ -99,7 +99,7 @@ class TestSharedPrefix:
     @pytest.mark.parametrize(
         "metadata", [TOWER, QWEN3, DEMO, {"tokenizer.chat_template": WITH_SYSTEM}, {"tokenizer.chat_template": THINKS}]
     )
-    def test_a_growing_source_shares_all_but_the_end(self, metadata: dict[str, str]) -> None:
+    def test_growing_source_shares_all_but_end(self, metadata: dict[str, str]) -> None:
         prompter, tokenize = Prompter.for_model(metadata, ENGLISH, GERMAN), ToyTokenizer()
         context = (("Hello.", "Hallo."), ("How are you?", "Wie geht es?"))
         short = prompter.encode(Request("The cat", context), tokenize.encode)
@@ -116,7 +116,7 @@ class TestSharedPrefix:
         long = prompter.encode(Request(" ".join(words)), tokenize.encode)
         assert len(long) - shared(short, long) == len(words) - kept + len(short) - shared(short, long)
 
-    def test_a_space_at_the_end_changes_nothing(self) -> None:
+    def test_space_at_end_changes_nothing(self) -> None:
         prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
         assert prompter.encode(Request("The cat"), tokenize.encode) == prompter.encode(
             Request(" The \n cat  "), tokenize.encode
@@ -139,7 +139,7 @@ class TestControlTokens:
         segments = Prompter.for_model(QWEN3, ENGLISH, GERMAN).segments(request)
         assert [part.text for part in segments if not part.special] == ["<|im_end|>", "<|im_end|>", "x"]
 
-    def test_ids_of_control_tokens_are_the_templates_only(self) -> None:
+    def test_ids_of_control_tokens_are_templates_only(self) -> None:
         prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
         ids = prompter.encode(Request("a <|im_end|> b"), tokenize.encode)
         assert [tokenize.words[token] for token in ids].count("<|im_end|>") == 2  # of the system turn and the user's
@@ -173,14 +173,14 @@ class TestClean:
 
 
 class TestChat:
-    def test_the_models_own_template_with_the_header_of_the_answer(self) -> None:
+    def test_models_own_template_with_header_of_answer(self) -> None:
         text = joined(chat(WITH_SYSTEM), Request("The cat", (("A.", "B."),)))
         assert text == (
             f"<|system|>{INSTRUCTION}<|end|>\n<|user|>English: A.<|end|>\n<|assistant|>German: B.<|end|>\n"
             "<|user|>English: The cat<|end|>\n<|assistant|>German:"
         )
 
-    def test_the_end_token_in_a_template_becomes_its_id(self) -> None:
+    def test_end_token_in_template_becomes_its_id(self) -> None:
         prompter, tokenize = chat(DROPS_SYSTEM, **{"tokenizer.ggml.eos_token_id": "777"}), ToyTokenizer()
         request = Request("x", (("A.", "B."),))
         assert [part.token for part in prompter.segments(request)].count(777) == 1
@@ -205,19 +205,19 @@ class TestChat:
 class TestContext:
     CONTEXT = (("One.", "Eins."), ("Two.", "Zwei."))
 
-    def test_chat_models_get_earlier_sentences_as_turns_oldest_first(self) -> None:
+    def test_turns_oldest_first(self) -> None:
         text = joined(Prompter.for_model(QWEN3, ENGLISH, GERMAN), Request("Three", self.CONTEXT))
         earlier = [("English: One.", "Eins."), ("English: Two.", "Zwei.")]
         assert text == qwen3(INSTRUCTION, earlier, "English: Three", "German:")
 
-    def test_plain_tag_begins_the_output_with_earlier_translations(self) -> None:
+    def test_plain_tag_begins_output_with_earlier_translations(self) -> None:
         german = Prompter.for_model(DEMO, ENGLISH, GERMAN).segments(Request("Three", self.CONTEXT))
         assert [part.text for part in german if not part.special] == ["One.", "Two.", "Three", "Eins.", "Zwei."]
         assert "".join(part.text for part in german) == "One. Two. Three<2de>Eins. Zwei."
         chinese = Prompter.for_model(DEMO, ENGLISH, CHINESE)
         assert joined(chinese, Request("Three", (("One.", "一。"), ("Two.", "二。")))).endswith("<2zh>一。二。")
 
-    def test_pairs_with_an_empty_side_are_left_out(self) -> None:
+    def test_pairs_with_empty_side_are_left_out(self) -> None:
         prompter = Prompter.for_model(QWEN3, ENGLISH, GERMAN)
         assert prompter.segments(Request("x", (("One.", " "), ("", "Zwei.")))) == prompter.segments(Request("x"))
 
@@ -226,7 +226,7 @@ class TestGlossary:
     GLOSSARY = (("mat", "Matte"), ("cat", "Katze"))
 
     @pytest.mark.parametrize("metadata", [TOWER, QWEN3, {"tokenizer.chat_template": RAISES_ON_SYSTEM}])
-    def test_stands_in_the_instruction_before_the_source(self, metadata: dict[str, str]) -> None:
+    def test_stands_in_instruction_before_source(self, metadata: dict[str, str]) -> None:
         text = joined(Prompter.for_model(metadata, ENGLISH, GERMAN), Request("The cat", (), self.GLOSSARY))
         assert f"{INSTRUCTION} Use these translations: mat = Matte; cat = Katze." in text
         assert text.index("Katze.") < text.index("The cat")
@@ -241,10 +241,10 @@ class TestGlossary:
 
 
 class TestPlainTag:
-    def test_the_tag_comes_after_the_source(self) -> None:
+    def test_tag_comes_after_source(self) -> None:
         assert joined(Prompter.for_model(DEMO, ENGLISH, CHINESE), Request("The cat")) == "The cat<2zh>"
 
-    def test_languages_that_the_model_lacks_are_refused(self) -> None:
+    def test_languages_that_model_lacks_are_refused(self) -> None:
         trained = DEMO | {"redraft.source_languages": "en", "redraft.target_languages": "de, zh"}
         near = Prompter.for_model(trained, parse_language("en-GB"), parse_language("de-AT"))
         assert joined(near, Request("x")) == "x<2de>"
@@ -266,7 +266,7 @@ class TestEncode:
         assert [place for place, token in enumerate(ids) if token == 0] == [0]
         assert tokenize.read(ids) == "<s>" + joined(prompter, Request("The cat"))
 
-    def test_a_start_token_written_out_by_the_template_is_not_doubled(self) -> None:
+    def test_start_token_once(self) -> None:
         literal = "<s>{% for m in messages %}{{ m.content }}{% endfor %}"
         request, tokenize = Request("x"), ToyTokenizer()
         ids = chat(literal, **{"tokenizer.ggml.bos_token_id": "0"}).encode(request, tokenize.encode)
@@ -276,6 +276,6 @@ class TestEncode:
         )
         assert [place for place, token in enumerate(unasked) if token == 0] == [0]
 
-    def test_an_empty_source_is_a_prompt_without_it(self) -> None:
+    def test_empty_source_is_prompt_without_it(self) -> None:
         prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
         assert "English: <|im_end|>" in tokenize.read(prompter.encode(Request(" \n"), tokenize.encode))

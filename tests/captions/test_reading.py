@@ -19,7 +19,7 @@ def caption(text: str, *, final: bool = False, utterance: str = "1", language: s
     return Caption(utterance, 0, language, text, final=final, time=None, source="x")
 
 
-def test_a_line_comes_when_the_text_has_gone_past_it_and_it_has_stood_for_a_while() -> None:
+def test_line_is_complete() -> None:
     reading = Reading(NARROW)
     assert reading.read(caption("Ich sah, wie"), 0) == []
     assert reading.read(caption("Ich sah, wie sie sich"), 1) == []
@@ -30,7 +30,7 @@ def test_a_line_comes_when_the_text_has_gone_past_it_and_it_has_stood_for_a_whil
     ]
 
 
-def test_a_line_that_keeps_being_revised_waits_no_longer_than_it_may() -> None:
+def test_line_waits_at_most() -> None:
     reading, shown = Reading(NARROW), list[tuple[float, str]]()
     for tenth in range(100):
         text = f"Ich sah {'wie' if tenth % 2 else 'dass'} sie sich unter den"
@@ -38,7 +38,7 @@ def test_a_line_that_keeps_being_revised_waits_no_longer_than_it_may() -> None:
     assert shown[0][0] == pytest.approx(NARROW.longest)
 
 
-def test_time_alone_completes_a_line() -> None:
+def test_time_alone_completes_line() -> None:
     reading = Reading(NARROW)
     reading.read(caption("Ich sah, wie sie sich unter"), 0)
     assert reading.due(0.9) == []
@@ -46,7 +46,7 @@ def test_time_alone_completes_a_line() -> None:
     assert reading.due(9.0) == []
 
 
-def test_what_is_revised_behind_a_complete_line_stays_and_reading_goes_on_where_both_agree() -> None:
+def test_revised_after_complete_line() -> None:
     assert continued(["Ich ", "sah "], ["Ich ", "sah ", "sie "]) == 2
     assert continued(["Ich ", "sah ", "die "], ["Er ", "sah ", "die ", "Ente "]) == 3
     assert continued(["Ich ", "sah ", "eine "], ["Ich ", "sah ", "ihre ", "Ente "]) == 3
@@ -56,7 +56,7 @@ def test_what_is_revised_behind_a_complete_line_stays_and_reading_goes_on_where_
     assert reading.read(caption("Ich sah, dass sie sich duckte", final=True), 1) == ["sich duckte"]
 
 
-def test_an_utterance_without_an_end_gives_its_full_lines_away_when_the_next_begins() -> None:
+def test_utterance_without_end() -> None:
     reading = Reading(NARROW)
     reading.read(caption("Ich sah, wie sie sich unter"), 0)
     assert reading.read(caption("Und", utterance="2"), 0.1) == ["Ich sah, wie sie"]
@@ -67,9 +67,7 @@ def test_an_utterance_without_an_end_gives_its_full_lines_away_when_the_next_beg
     st.integers(16, 40),
     st.floats(0, 2),
 )
-def test_lines_are_never_too_wide_and_a_text_that_only_grows_is_read_whole(
-    parts: list[list[str]], width: int, patience: float
-) -> None:
+def test_lines_are_never_too_wide(parts: list[list[str]], width: int, patience: float) -> None:
     reading, words, lines = Reading(Layout(width, patience, 4)), list[str](), list[str]()
     for now, part in enumerate(parts):
         words += part
@@ -79,7 +77,7 @@ def test_lines_are_never_too_wide_and_a_text_that_only_grows_is_read_whole(
 
 
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=14), min_size=1, max_size=8))
-def test_however_a_text_is_revised_a_line_is_read_once_it_is_final(revisions: list[list[str]]) -> None:
+def test_final_lines_are_read_once(revisions: list[list[str]]) -> None:
     reading = Reading(NARROW)
     for now, words in enumerate(revisions):
         reading.read(caption(" ".join(words)), now)
@@ -87,7 +85,7 @@ def test_however_a_text_is_revised_a_line_is_read_once_it_is_final(revisions: li
     assert reading.due(1e9) == []
 
 
-def test_chinese_and_japanese_break_anywhere_but_before_what_closes() -> None:
+def test_chinese_and_japanese_breaks() -> None:
     reading = Reading(Layout(16, 0, 0))
     lines = reading.read(caption("彼女が机の下に隠れるのを、私は見ました。", final=True, language="ja"), 0)
     assert "".join(lines) == "彼女が机の下に隠れるのを、私は見ました。"
@@ -104,7 +102,7 @@ def test_chinese_and_japanese_break_anywhere_but_before_what_closes() -> None:
         ((37, 2, 1), "longest wait of a line must be at least its patience, not 1"),
     ],
 )
-def test_a_layout_out_of_range_is_refused(arguments: tuple[int, ...], complaint: str) -> None:
+def test_layout_out_of_range_is_refused(arguments: tuple[int, ...], complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint):
         Layout(*arguments)
 

@@ -47,12 +47,12 @@ def test_words_of_other_scripts_are_forbidden(language: str, expected: set[str])
     assert forbidden(language, "") == expected
 
 
-def test_words_of_the_source_may_begin() -> None:
+def test_words_of_source_may_begin() -> None:
     assert forbidden("ja", "(AB-kalt) iphone") == {"phone", "很kalt", "x", " Straße"}
     assert forbidden("ja", "Straße, kalte.") == {"AB", "phone", "很kalt", "x", "i"}
 
 
-def test_words_of_the_source_are_spelt_to_their_end() -> None:
+def test_words_of_source_are_spelt_to_their_end() -> None:
     chosen = selection("ja", "iphone")
     i, phone, no = (TOKENS.index(text) for text in ("i", "phone", "の"))
     assert chosen.after((no, i)).only == frozenset({phone})
@@ -61,7 +61,7 @@ def test_words_of_the_source_are_spelt_to_their_end() -> None:
     assert chosen.after((i, phone)).among([no])
 
 
-def test_words_in_the_own_script_may_be_translated() -> None:
+def test_words_in_own_script_may_be_translated() -> None:
     """A German caption may begin as "iphone" does and continue otherwise."""
     chosen = selection("de", "iphone kalte Straße")
     i, phone, kalt, no = (TOKENS.index(text) for text in ("i", "phone", "kalt", "の"))
@@ -78,7 +78,7 @@ def test_single_capitals_are_no_word() -> None:
     assert chosen.after((p,)).among([spaced])
 
 
-def test_capitals_of_the_source_are_spelt() -> None:
+def test_capitals_of_source_are_spelt() -> None:
     chosen = selection("ja", "AP.")
     a, p, no = (TOKENS.index(text) for text in ("A", "P", "の"))
     assert chosen.after((a,)).among([p])
@@ -94,11 +94,11 @@ def test_scripts_without_spaces_are_allowed_token_by_token() -> None:
     assert forbidden("zh", "のカル").isdisjoint({"の", "カル"})
 
 
-def test_a_part_of_a_character_is_allowed() -> None:
+def test_part_of_character_is_allowed() -> None:
     assert foreign_tokens([("很".encode())[:2], "很".encode()], parse_language("de")).foreign == {1}
 
 
 @pytest.mark.parametrize(("value", "expected"), [("true", True), ("True", True), ("false", False), ("", False)])
-def test_a_model_asks_for_it(value: str, expected: bool) -> None:
+def test_model_asks_for_it(value: str, expected: bool) -> None:
     assert writes_own_script({"redraft.own_script": value}) is expected
     assert not writes_own_script({})

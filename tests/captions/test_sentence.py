@@ -35,11 +35,11 @@ def test_what_is_missing_is_added(text: str, sentence: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  ", "…", "—", ", ,"])
-def test_a_text_without_words_stays_as_it_is(text: str) -> None:
+def test_text_without_words_stays_as_it_is(text: str) -> None:
     assert as_sentence(text, ".") == text
 
 
-def test_a_model_says_which_mark_it_needs() -> None:
+def test_model_says_which_mark_it_needs() -> None:
     ours = {"redraft.prompt": "{source}<2{code}>"}
     assert final_mark(ours) == "."  # the first demo models do not say it
     assert final_mark({**ours, "redraft.final_mark": ""}) == ""

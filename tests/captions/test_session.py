@@ -104,7 +104,7 @@ texts = st.lists(st.sampled_from(["a", "a b", "a b c", "a x", "a x y", "", "  ",
 
 
 @given(st.integers(0, 50), texts, st.sampled_from(["ar", "ssbd"]))
-def test_exact_methods_give_the_greedy_translation_of_every_update(seed: int, sources: list[str], method: str) -> None:
+def test_exact_methods(seed: int, sources: list[str], method: str) -> None:
     model = RandomModel(seed, end_bias=0.5)
     stream = Stream(model, method=method, max_tokens=12)
     for number, source in enumerate(sources):
@@ -119,7 +119,7 @@ def test_exact_methods_give_the_greedy_translation_of_every_update(seed: int, so
             assert (event.source, event.final) == (source, final)
 
 
-def test_events_carry_what_the_update_said() -> None:
+def test_events_carry_what_update_said() -> None:
     stream = Stream(Speaker())
     (asking,) = stream.session.translate(Update("talk", 7, "a b", False, 2.5))
     (event,) = run(asking, stream.model, 0)
@@ -127,7 +127,7 @@ def test_events_carry_what_the_update_said() -> None:
     assert event == Caption("talk", 7, "de", text, "", False, 2.5, "a b")
 
 
-def test_the_previous_output_is_the_draft() -> None:
+def test_previous_output_is_draft() -> None:
     stream = Stream(Speaker())
     stream.send("a b")
     first = stream.output()
@@ -140,7 +140,7 @@ def test_the_previous_output_is_the_draft() -> None:
         assert all(not score.draft for score in stream.asked[1:])
 
 
-def test_a_draft_that_holds_saves_passes() -> None:
+def test_draft_that_holds_saves_passes() -> None:
     model = Speaker(shift=0.0)  # nothing but the last two ids matters, so all sources of one ending agree
     drafted, plain = Stream(model), Stream(model, method="ar")
     for stream in (drafted, plain):
@@ -151,7 +151,7 @@ def test_a_draft_that_holds_saves_passes() -> None:
 
 
 @pytest.mark.parametrize("method", ["ar", "cd", "ssbd"])
-def test_an_unchanged_source_costs_no_request(method: str) -> None:
+def test_unchanged_source_costs_no_request(method: str) -> None:
     stream = Stream(Speaker(), method=method, mask=Mask(1))
     first = stream.caption("a b")
     assert stream.asked
@@ -164,7 +164,7 @@ def test_an_unchanged_source_costs_no_request(method: str) -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", " ", "\n\t", "\u3000"])
-def test_an_empty_text_is_an_empty_caption_without_a_request(nothing: str) -> None:
+def test_empty_text_is_empty_caption_without_request(nothing: str) -> None:
     stream = Stream(Speaker())
     assert stream.caption(nothing).text == ""
     assert stream.caption("a b").text
@@ -174,7 +174,7 @@ def test_an_empty_text_is_an_empty_caption_without_a_request(nothing: str) -> No
     assert stream.caption("a b").text == shown(stream.model, greedy(stream.model, stream.prompt("a b"), 99))
 
 
-def test_a_new_utterance_forgets_the_draft() -> None:
+def test_new_utterance_forgets_draft() -> None:
     stream = Stream(Speaker())
     stream.send("a b", "one")
     assert stream.output()
@@ -213,7 +213,7 @@ def test_partial_captions_are_masked_and_finals_never() -> None:
 
 
 @given(st.integers(0, 50), texts, st.sampled_from([0.0, 0.3]))
-def test_a_margin_shows_what_the_model_is_sure_of_and_keeps_it(seed: int, sources: list[str], beta: float) -> None:
+def test_margin_shows_what_model_is_sure_of_and_keeps_it(seed: int, sources: list[str], beta: float) -> None:
     model = RandomModel(seed, end_bias=0.5)
     hidden = Stream(model, options={"beta": beta}, mask=Mask(margin=0.1), max_tokens=12)
     bare = Stream(model, options={"beta": beta}, max_tokens=12)
@@ -241,7 +241,7 @@ def margin_after(prefix: Sequence[int], token: int, model: RandomModel) -> float
     return float((weights[token] - np.delete(weights, token).max()) / weights.sum())
 
 
-def test_only_the_prompt_of_a_final_update_is_made_a_sentence() -> None:
+def test_only_prompt_of_final_update_is_made_sentence() -> None:
     stream = Stream(Speaker(), as_sentence=lambda text: f"{text}!", context=1)
     partial = stream.caption("a b")
     final = stream.caption("a b", final=True)
@@ -255,7 +255,7 @@ def test_only_the_prompt_of_a_final_update_is_made_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(("display_only", "dropped"), [(True, 0), (False, 2)])
-def test_only_the_plain_mask_shortens_the_draft(display_only: bool, dropped: int) -> None:
+def test_only_plain_mask_shortens_draft(display_only: bool, dropped: int) -> None:
     stream = Stream(Speaker(), mask=Mask(2, display_only=display_only))
     stream.send("a b")
     before = stream.output()
@@ -264,7 +264,7 @@ def test_only_the_plain_mask_shortens_the_draft(display_only: bool, dropped: int
     assert list(stream.asked[0].draft.tokens) == before[: len(before) - dropped]
 
 
-def test_a_runaway_is_reported_once_an_utterance_and_is_no_draft() -> None:
+def test_runaway_reported_once() -> None:
     stream = Stream(Speaker(period=0), max_tokens=8)
     failure, caption = stream.send("a b")
     assert failure == Failure(
@@ -282,7 +282,7 @@ def test_a_runaway_is_reported_once_an_utterance_and_is_no_draft() -> None:
     assert [type(event) for event in stream.send("x", "another")] == [Failure, Caption]
 
 
-def test_a_final_that_was_cut_is_reported_though_a_partial_one_was() -> None:
+def test_cut_final_is_reported() -> None:
     stream = Stream(Speaker(period=0), max_tokens=8)
     assert len(stream.send("a b")) == 2
     for source in ("a b", "a b c"):  # the same text once more, which costs no pass, and a longer one
@@ -292,7 +292,7 @@ def test_a_final_that_was_cut_is_reported_though_a_partial_one_was() -> None:
         stream.send("a b")
 
 
-def test_a_caption_that_the_model_ended_is_not_cut() -> None:
+def test_caption_that_model_ended_is_not_cut() -> None:
     stream = Stream(Speaker())
     assert not stream.caption("a b").cut and not stream.caption("a b", final=True).cut
 
@@ -311,7 +311,7 @@ class Silent(RandomModel):
 
 
 @pytest.mark.parametrize(("text", "said"), [("a b", True), ("3", True), ("日本", True), ("—", False), (" ", False)])
-def test_an_empty_final_is_a_failure_where_the_text_has_words(text: str, said: bool) -> None:
+def test_empty_final_is_failure_where_text_has_words(text: str, said: bool) -> None:
     stream = Stream(Silent(), context=1)
     assert stream.caption(text).text == ""  # of a partial text nothing need be known yet
     (event,) = stream.send(text, final=True)
@@ -324,7 +324,7 @@ def test_an_empty_final_is_a_failure_where_the_text_has_words(text: str, said: b
     assert len(stream.asked[0].draft) == 0, "the utterance has ended"
 
 
-def test_an_empty_final_is_translated_again_without_earlier_sentences() -> None:
+def test_empty_final_without_context() -> None:
     stream = Stream(Silent(longest=9), context=1)
     stream.caption("a b", "1", final=True)
     assert stream.caption("c d e", "2").text == ""
@@ -332,7 +332,7 @@ def test_an_empty_final_is_translated_again_without_earlier_sentences() -> None:
     assert [len(pairs) for _, _, pairs in stream.encoded] == [0, 1, 1, 0]
 
 
-def test_the_draft_comes_back_after_a_runaway() -> None:
+def test_draft_comes_back_after_runaway() -> None:
     model = Speaker()
     stream = Stream(model, max_tokens=8)
     model.period = 0
@@ -345,14 +345,14 @@ def test_the_draft_comes_back_after_a_runaway() -> None:
     assert list(stream.asked[0].draft.tokens) == good
 
 
-def test_a_runaway_is_reported_once_although_the_text_was_empty_in_between() -> None:
+def test_runaway_after_empty_text() -> None:
     stream = Stream(Speaker(period=0), max_tokens=8)
     assert len(stream.send("a b")) == 2
     stream.caption("")
     stream.caption("a b c")
 
 
-def test_a_source_that_is_too_long_fails_and_the_stream_goes_on() -> None:
+def test_source_too_long() -> None:
     stream = Stream(Speaker(), room=20)
     before = stream.caption("a b")
     too_long = "a" * 30
@@ -378,7 +378,7 @@ def test_a_source_that_is_too_long_fails_and_the_stream_goes_on() -> None:
 
 
 @given(st.integers(0, 99), st.lists(st.integers(1, 20), max_size=6), st.sampled_from(["ar", "cd", "ssbd"]))
-def test_no_request_is_longer_than_the_context(seed: int, lengths: list[int], method: str) -> None:
+def test_no_request_is_longer_than_context(seed: int, lengths: list[int], method: str) -> None:
     stream = Stream(RandomModel(seed, end_bias=-0.5), method=method, room=20, context=1)
     for number, length in enumerate(lengths):
         final = number % 3 == 2
@@ -391,7 +391,7 @@ def test_no_request_is_longer_than_the_context(seed: int, lengths: list[int], me
 
 
 @pytest.mark.parametrize(("length", "fits"), [(16, True), (17, False)])
-def test_a_prompt_must_leave_room_for_one_token(length: int, fits: bool) -> None:
+def test_prompt_must_leave_room_for_one_token(length: int, fits: bool) -> None:
     stream = Stream(Speaker(period=0), room=20)
     failure, *captions = stream.send("a" * length)
     assert isinstance(failure, Failure)
@@ -399,7 +399,7 @@ def test_a_prompt_must_leave_room_for_one_token(length: int, fits: bool) -> None
     assert ("cut at 1 tokens" in failure.message) is fits
 
 
-def test_an_utterance_that_ended_too_long_has_ended() -> None:
+def test_utterance_that_ended_too_long_has_ended() -> None:
     stream = Stream(Speaker(), room=20)
     stream.send("a b")
     stream.send("a" * 30, final=True)
@@ -464,7 +464,7 @@ def test_earlier_sentences_are_dropped_when_too_long() -> None:
     assert stream.asked[0].prefix == stream.prompt("b b b b b b b b")
 
 
-def test_earlier_sentences_do_not_take_the_room_of_the_translation() -> None:
+def test_room_of_translation() -> None:
     for length in range(20, 46):
         stream = Stream(Speaker(), context=1, room=60)
         stream.send("a" * length, "1", final=True)
@@ -495,7 +495,7 @@ def test_max_tokens_out_of_range(value: Any) -> None:
     assert Settings(get_method("ar"), {}, max_tokens=1).max_tokens == 1
 
 
-def test_a_session_needs_a_language() -> None:
+def test_session_needs_language() -> None:
     with pytest.raises(OptionError, match="^at least one target language is needed$"):
         Stream(Speaker(), [])
 
@@ -545,7 +545,7 @@ def text_of(stream: Stream, source: str) -> str:
         max_size=12,
     ),
 )
-def test_every_word_reaches_a_caption(policy: str, updates: list[tuple[list[str], int, bool]]) -> None:
+def test_every_word_reaches_caption(policy: str, updates: list[tuple[list[str], int, bool]]) -> None:
     """Utterances end with a final text, with another utterance, or with the stream."""
     stream = Stream(RandomModel(end_bias=2.0), method="ar", source=policy)
     events: list[Event] = []

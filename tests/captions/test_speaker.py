@@ -30,7 +30,7 @@ def test_read() -> None:
 
 
 @pytest.mark.parametrize("speaker", ["", " \n", "a" * 101, 7, ["Anna"], "\ud800"])
-def test_not_a_name(speaker: Any) -> None:
+def test_not_name(speaker: Any) -> None:
     found = read(speaker=speaker)
     assert isinstance(found, Failure) and found.message.startswith("speaker must be a name of 1 to 100 characters")
 

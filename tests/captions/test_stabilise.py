@@ -12,18 +12,18 @@ from redraft.errors import OptionError
 PIECES = [b" Ich", b" habe", b" einen", b" Hu", b"nd"]
 
 
-def test_nothing_is_hidden_without_a_mask_or_when_final() -> None:
+def test_nothing_is_hidden_without_mask_or_when_final() -> None:
     for mask, final in [(Mask(), False), (Mask(3), True), (Mask(3, "words", False), True)]:
         view = stabilise(PIECES, mask, final=final)
         assert (view.shown, view.hidden, view.draft_length) == ("Ich habe einen Hund", "", 5)
 
 
-def test_display_only_hides_from_the_reader_and_keeps_the_draft() -> None:
+def test_display_only_mask() -> None:
     view = stabilise(PIECES, Mask(2), final=False)
     assert (view.shown, view.hidden, view.draft_length) == ("Ich habe einen", " Hund", 5)
 
 
-def test_plain_mask_takes_the_hidden_tokens_from_the_draft() -> None:
+def test_plain_mask_takes_hidden_tokens_from_draft() -> None:
     assert stabilise(PIECES, Mask(2, display_only=False), final=False).draft_length == 3
 
 
@@ -32,7 +32,7 @@ def test_words_are_hidden_whole() -> None:
     assert (view.shown, view.hidden, view.draft_length) == ("Ich habe einen", " Hund", 3)
 
 
-def test_a_word_is_a_character_in_scripts_without_spaces() -> None:
+def test_word_is_character_in_scripts_without_spaces() -> None:
     pieces = ["今日は".encode(), "いい天気".encode()]
     view = stabilise(pieces, Mask(3, "words", display_only=False), final=False)
     assert (view.shown, view.hidden, view.draft_length) == ("今日はい", "い天気", 1)
@@ -52,13 +52,13 @@ def test_no_broken_character_is_shown(text: str, cut: int) -> None:
 
 
 @given(st.binary(max_size=6), st.text(max_size=4), st.integers(0, 16))
-def test_broken_bytes_before_it_do_not_show_half_a_character(broken: bytes, text: str, cut: int) -> None:
+def test_broken_bytes_before_it_do_not_show_half_character(broken: bytes, text: str, cut: int) -> None:
     shown = whole_characters(broken + b"a" + text.encode()[:cut])
     assert whole_characters(text.encode()[:cut]) == shown[len(broken.decode(errors="replace")) + 1 :]
 
 
 @given(st.text(max_size=30), st.integers(0, 12), st.sampled_from(["tokens", "words"]), st.integers(1, 4))
-def test_shown_and_hidden_make_the_whole(text: str, k: int, unit: str, size: int) -> None:
+def test_shown_and_hidden_make_whole(text: str, k: int, unit: str, size: int) -> None:
     data = text.encode()
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     view = stabilise(pieces, Mask(k, unit), final=False)
@@ -88,7 +88,7 @@ def test_unknown_unit() -> None:
 MARGIN = Mask(margin=0.05)
 
 
-def test_a_margin_hides_from_the_first_doubtful_token_on() -> None:
+def test_margin_hides_from_first_doubtful_token_on() -> None:
     view = stabilise(PIECES, MARGIN, final=False, sure=2)
     assert (view.shown, view.hidden, view.shown_length, view.draft_length) == ("Ich habe", " einen Hund", 2, 5)
     assert stabilise(PIECES, MARGIN, final=False, sure=0).shown == ""
@@ -97,19 +97,19 @@ def test_a_margin_hides_from_the_first_doubtful_token_on() -> None:
     assert stabilise(PIECES, MARGIN, final=True, sure=2).hidden == ""
 
 
-def test_doubt_takes_nothing_back_that_is_shown_and_still_there() -> None:
+def test_doubt_after_display() -> None:
     view = stabilise(PIECES, MARGIN, final=False, sure=2, standing=4)
     assert (view.shown, view.shown_length) == ("Ich habe einen Hu", 4)
 
 
-def test_a_margin_in_words_hides_a_word_whole() -> None:
+def test_margin_in_words_hides_word_whole() -> None:
     for unit, shown, length in (("tokens", "Ich habe einen Hu", 4), ("words", "Ich habe einen", 3)):
         view = stabilise(PIECES, Mask(0, unit, margin=0.5), final=False, sure=4)
         assert (view.shown, view.shown_length) == (shown, length)
 
 
 @pytest.mark.parametrize("unit", ["tokens", "words"])
-def test_of_mask_k_and_a_margin_the_one_that_hides_more_counts(unit: str) -> None:
+def test_of_mask_k_and_margin_one_that_hides_more_counts(unit: str) -> None:
     both = Mask(2, unit, False, 0.05)
     view = stabilise(PIECES, both, final=False, sure=2)
     assert (view.shown, view.draft_length) == ("Ich habe", 2)
@@ -117,13 +117,13 @@ def test_of_mask_k_and_a_margin_the_one_that_hides_more_counts(unit: str) -> Non
     assert view == stabilise(PIECES, Mask(2, unit, False), final=False)
 
 
-def test_no_part_of_a_character_is_shown_where_a_margin_cuts_it() -> None:
+def test_margin_inside_character() -> None:
     pieces = ["日".encode(), "本".encode()[:1], "本".encode()[1:]]
     view = stabilise(pieces, Mask(margin=0.5), final=False, sure=2)
     assert (view.shown, view.hidden) == ("日", "本")
 
 
 @pytest.mark.parametrize("margin", [-1.1, 1.1, float("nan"), True, "0"])
-def test_a_margin_out_of_range_is_refused(margin: object) -> None:
+def test_margin_out_of_range_is_refused(margin: object) -> None:
     with pytest.raises(OptionError, match=r"mask margin must be a number from -1 to 1, not"):
         Mask(margin=margin)  # type: ignore[arg-type]

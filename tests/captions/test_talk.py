@@ -49,13 +49,13 @@ def test_utterances_are_numbered(utterances: list[list[Update]]) -> None:
     assert len(names) >= 50
 
 
-def test_one_final_ends_an_utterance(utterances: list[list[Update]]) -> None:
+def test_one_final_ends_utterance(utterances: list[list[Update]]) -> None:
     for updates in utterances:
         assert [update.seq for update in updates] == list(range(len(updates)))
         assert [update.final for update in updates] == [False] * (len(updates) - 1) + [True]
 
 
-def test_times_follow_the_recording() -> None:
+def test_times_follow_recording() -> None:
     soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
     length = soundfile.info(str(RECORDING)).duration
     times = [update.time or 0.0 for update in load_talk()]
@@ -64,7 +64,7 @@ def test_times_follow_the_recording() -> None:
     assert 240 < length < 330
 
 
-def test_the_recogniser_corrects_itself(utterances: list[list[Update]]) -> None:
+def test_recogniser_corrects_itself(utterances: list[list[Update]]) -> None:
     def is_revision(before: Update, after: Update) -> bool:
         return words(after.text)[: len(words(before.text))] != words(before.text)
 
@@ -72,12 +72,12 @@ def test_the_recogniser_corrects_itself(utterances: list[list[Update]]) -> None:
     assert revised > len(utterances) / 5
 
 
-def test_the_transcript_has_the_words_of_the_script() -> None:
+def test_transcript_has_words_of_script() -> None:
     assert words_right(" ".join(each.text for each in sentences(SCRIPT.read_text("utf-8"))), finals(load_talk())) > 0.9
 
 
 @pytest.mark.slow
-def test_the_recording_heard_again_is_the_transcript() -> None:
+def test_recording_heard_again_is_transcript() -> None:
     pytest.importorskip("moonshine_voice", reason="moonshine-voice is not installed (extra `listen`)")
     blocks = islice(file_blocks(str(RECORDING)), round(EXCERPT / BLOCK_SECONDS))
     found = transcribe(blocks, open_recogniser("moonshine"), Sentences())
@@ -86,7 +86,7 @@ def test_the_recording_heard_again_is_the_transcript() -> None:
     assert words_right(kept, again) >= 0.9
 
 
-def test_the_talk_is_small() -> None:
+def test_talk_is_small() -> None:
     assert sum(path.stat().st_size for path in (SCRIPT, RECORDING, TRANSCRIPT)) < MOST_BYTES
     assert RECORDING.with_name("LICENSE").read_text("utf-8").startswith("talk.ogg")
 
@@ -98,7 +98,7 @@ def test_two_voices_speak() -> None:
     assert all(re.fullmatch(r"[A-Z].+\.", each.text) for each in spoken)
 
 
-def test_phonemes_of_a_sentence() -> None:
+def test_phonemes_of_sentence() -> None:
     if shutil.which("espeak-ng") is None:
         pytest.skip("espeak-ng is not installed")
     assert phonemes("We ate, at 7:15.").count(",") == 1

@@ -22,7 +22,7 @@ THAI = "ฉันมีหมา"
         ("iPhone を買う", ["iPhone", "を", "買", "う"]),
     ],
 )
-def test_a_word_is_a_run_or_a_character_with_its_marks(text: str, words: list[str]) -> None:
+def test_word_is_run_or_character_with_its_marks(text: str, words: list[str]) -> None:
     assert WORD.findall(text) == words
 
 
@@ -32,5 +32,5 @@ def test_lag_and_masks_count_alike() -> None:
     assert (view.shown, view.hidden) == ("ฉันมีห", "มา")
 
 
-def test_a_line_does_not_begin_with_what_closes() -> None:
+def test_line_does_not_begin_with_what_closes() -> None:
     assert UNBREAKABLE.findall("犬です。 Ja, gut.") == ["犬", "で", "す。 ", "Ja, ", "gut."]

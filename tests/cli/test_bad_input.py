@@ -104,7 +104,7 @@ def check_refusal(done: Done, words: list[str]) -> None:
 
 class TestRefusals:
     @pytest.mark.parametrize(("arguments", "words"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
-    def test_one_sentence_names_the_field_and_what_is_allowed(
+    def test_one_sentence_names_field_and_what_is_allowed(
         self, redraft: Run, arguments: list[str], words: list[str]
     ) -> None:
         check_refusal(redraft(*arguments, stdin=b"Hello.\n"), words)
@@ -209,7 +209,7 @@ class TestStreams:
         assert (done.status, done.out) == (1, "")
         assert done.err == "redraft: the input is empty: at least one line of text was expected\n"
 
-    def test_an_input_that_ends_early_keeps_its_last_utterance(self, redraft: Run) -> None:
+    def test_input_that_ends_early_keeps_its_last_utterance(self, redraft: Run) -> None:
         row = b'{"utterance": "1", "seq": 0, "text": "Hello.", "time": 2.0}'
         done = redraft(*RUN, "--input", "jsonl", "--output", "srt", stdin=row)
         assert done.out.startswith("1\n00:00:02,000 --> ")
@@ -242,7 +242,7 @@ class TestStreams:
         assert (done.status, done.err.startswith(said), done.err.count("\n")) == (status, True, status)
         assert done.out.count(" --> ") == 2
 
-    def test_a_source_that_is_too_long(self, redraft: Run) -> None:
+    def test_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
         done = redraft(*RUN, "--source", "raw", "--context-length", "16", "--output", "jsonl", stdin=text)
         captions, errors = events(done)
@@ -254,15 +254,13 @@ class TestStreams:
     @pytest.mark.parametrize(
         ("output", "begun"), [("srt", "1\n00:00:00,000 --> "), ("vtt", "WEBVTT\n\n1\n"), ("live", "")]
     )
-    def test_where_output_has_no_place_for_errors_they_go_to_standard_error(
-        self, redraft: Run, output: str, begun: str
-    ) -> None:
+    def test_errors_without_place(self, redraft: Run, output: str, begun: str) -> None:
         done = redraft(*RUN, "--input", "jsonl", "--output", output, stdin=final("1") + b"\n{\n" + final("2"))
         assert "redraft: line 2: the line is not valid JSON" in done.err
         assert done.out.startswith(begun) and len(done.out.splitlines()) >= 2
         assert "error" not in done.out
 
-    def test_a_file_as_well_as_standard_input(self, redraft: Run, tmp_path: Path) -> None:
+    def test_file_as_well_as_standard_input(self, redraft: Run, tmp_path: Path) -> None:
         (tmp_path / "talk.txt").write_bytes(b"One two three four\n")
         done = redraft(*RUN, str(tmp_path / "talk.txt"), "--to", "ja", "--input", "text", "--output", "jsonl")
         assert [(row["language"], row["source"], row["type"]) for row in events(done)[0]] == [

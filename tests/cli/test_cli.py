@@ -115,22 +115,22 @@ class TestHelp:
     def test_extra_is_named(self, redraft: Run, path: str, extra: str) -> None:
         assert install(extra) in " ".join(redraft(*path.split(), "--help").out.split())
 
-    def test_a_letter_means_the_same_everywhere(self) -> None:
+    def test_letter_means_same_everywhere(self) -> None:
         options = {each for _, found in commands(cli) for each in found.params if isinstance(each, click.Option)}
         meanings = {(name, max(each.opts, key=len)) for each in options for name in each.opts if len(name) == 2}
         assert sorted(name for name, _ in meanings) == ["-i", "-m", "-o", "-t"]
 
-    def test_the_first_command_listed_is_the_first_to_try(self, redraft: Run) -> None:
+    def test_first_command_listed_is_first_to_try(self, redraft: Run) -> None:
         listed = re.findall(r"^  (\w+) ", redraft("--help").out.partition("Commands:")[2], re.MULTILINE)
         assert listed[:3] == ["demo", "translate", "listen"]
 
-    def test_without_a_command(self, redraft: Run) -> None:
+    def test_without_command(self, redraft: Run) -> None:
         assert redraft() == redraft("--help")
 
     def test_version(self, redraft: Run) -> None:
         assert re.fullmatch(r"redraft \d+\.\d+\.\d+\n", redraft("--version").out)
 
-    def test_names_and_ranges_are_those_of_the_library(self) -> None:
+    def test_names_and_ranges_are_those_of_library(self) -> None:
         assert captioning.TEMPLATES == prompt.TEMPLATES
         ranges = {each.name: each.type for each in command.translate.params if isinstance(each.type, click.IntRange)}
         make: Any = LlamaOptions
@@ -258,14 +258,14 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         assert done.stdout == "set()\n"
 
     @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-    def test_what_goes_to_a_file_is_utf_8(self, redraft: Run, monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
+    def test_what_goes_to_file_is_utf_8(self, redraft: Run, monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
         written = io.BytesIO()
         monkeypatch.setattr(sys, stream, io.TextIOWrapper(written, encoding="ascii"))
         data = '{"utterance": "日 \U0001f600", "seq": 0, "text": "", "final": true}\n'.encode()
         redraft(*SHORT[:-1], "jsonl" if stream == "stdout" else "lines", "-i", "jsonl", stdin=data * 2)
         assert "日 \U0001f600" in written.getvalue().decode()
 
-    def test_a_reader_that_goes_away_is_no_error(self) -> None:
+    def test_reader_that_goes_away_is_no_error(self) -> None:
         with program(*SHORT) as process:
             assert process.stdin and process.stdout and process.stderr
             process.stdin.write(b"One\n")
@@ -326,7 +326,7 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         assert (done.returncode, done.stderr.decode()) == (status, said)
 
 
-def test_every_command_of_the_list_is_there_and_listing_them_imports_none() -> None:
+def test_commands_are_lazy() -> None:
     context = click.Context(cli)
     assert [name for name in COMMANDS if cli.get_command(context, name) is None] == []
     query = "from redraft.cli.main import cli, COMMANDS; import sys; cli.main(['--help'], standalone_mode=False)"

@@ -53,9 +53,7 @@ def drawn(shown: Scene, width: int, height: int) -> list[str]:
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 32), (200, 60), (60, 20), (40, 24), (30, 16)])
 @pytest.mark.parametrize("languages", [("de",), ("de", "zh", "ja")])
-def test_the_picture_fits_the_screen_and_shows_what_is_newest(
-    width: int, height: int, languages: tuple[str, ...]
-) -> None:
+def test_picture_fits_screen_and_shows_what_is_newest(width: int, height: int, languages: tuple[str, ...]) -> None:
     lines = drawn(scene(languages), width, height)
     assert len(lines) <= height and max(map(cell_len, lines)) <= width
     text = "\n".join(lines)
@@ -64,7 +62,7 @@ def test_the_picture_fits_the_screen_and_shows_what_is_newest(
     assert "━" in lines[0] or width < 40
 
 
-def test_a_legend_explains_what_is_shown_where_there_is_room() -> None:
+def test_legend_explains_what_is_shown_where_there_is_room() -> None:
     text = "\n".join(drawn(scene(), 100, 40))
     for explained in (
         "re-translation from scratch",
@@ -83,7 +81,7 @@ def test_titles_name_language_method_and_cost() -> None:
     assert "German · ar" in text and "12345 erased · 67890 passes" in text
 
 
-def test_the_demo_ends_with_the_whole_talk(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_ends_with_whole_talk(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes this for a terminal
     monkeypatch.setenv("LINES", "40")
     done = redraft(
@@ -111,7 +109,7 @@ def stopping(after: int) -> object:
 
 
 @pytest.mark.parametrize("finished", [0, 2])
-def test_ctrl_c_prints_the_table_so_far(redraft: Command, monkeypatch: pytest.MonkeyPatch, finished: int) -> None:
+def test_ctrl_c_prints_table_so_far(redraft: Command, monkeypatch: pytest.MonkeyPatch, finished: int) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(stage, "timed", stopping(finished))
     done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1")
@@ -121,7 +119,7 @@ def test_ctrl_c_prints_the_table_so_far(redraft: Command, monkeypatch: pytest.Mo
     assert ("tokens/s" in left) is (finished > 0)
 
 
-def test_ctrl_c_leaves_every_method_with_the_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_leaves_every_method_with_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
     translate = Player.translate
 
@@ -178,7 +176,7 @@ def test_live_translates_what_is_heard_now(redraft: Command, monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("hurried")
-def test_a_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
     monkeypatch.setattr(isolated, "isolated", lambda *_: Hears(dies=True))
     done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--threads", "1")
@@ -193,7 +191,7 @@ def test_live_has_one_speed(redraft: Command) -> None:
 
 
 @pytest.mark.slow
-def test_live_with_the_real_recogniser(redraft: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_live_with_real_recogniser(redraft: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("moonshine_voice", reason="moonshine-voice is not installed (extra `listen`)")
     soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
     samples, rate = soundfile.read(RECORDING, frames=8 * 24_000)
@@ -204,7 +202,7 @@ def test_live_with_the_real_recogniser(redraft: Command, monkeypatch: pytest.Mon
     assert "|recogniser:moonshine:tiny-en|" in done.rows[0]["signature"]
 
 
-def test_a_demo_in_a_terminal_is_resized_and_stopped() -> None:
+def test_demo_in_terminal_is_resized_and_stopped() -> None:
     with Terminal(100, 30, program("demo", "--to", "de", "--threads", "1", "--speed", "20")) as terminal:
         terminal.wait_for(f" of {minutes(load_talk()[-1].time or 0.0)}")
         terminal.wait_for("My name is")  # the second sentence
@@ -218,12 +216,12 @@ def test_a_demo_in_a_terminal_is_resized_and_stopped() -> None:
     assert "Traceback" not in terminal.output and terminal.output.rstrip().endswith("which the table counts")
 
 
-def test_columns_are_explained_before_the_table(redraft: Command) -> None:
+def test_columns_are_explained_before_table(redraft: Command) -> None:
     shown = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1").out
     assert 0 <= shown.find("passes: runs of the model. A/D: drafted") < shown.find("ssbd beta=0.2")
 
 
-def test_who_starts_it_without_an_input_is_told_what_is_read() -> None:
+def test_who_starts_it_without_input_is_told_what_is_read() -> None:
     with Terminal(80, 24, program("translate", "--to", "de", "--threads", "1", "--output", "lines")) as terminal:
         terminal.wait_for("redraft: type a sentence, Enter after each change; an empty line ends it\r\n")
         terminal.wait_for("redraft: Ctrl-D ends the input")

@@ -45,7 +45,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
-def test_one_sentence_names_the_field_and_what_is_allowed(redraft: Run, arguments: list[str], words: list[str]) -> None:
+def test_one_sentence_names_field_and_what_is_allowed(redraft: Run, arguments: list[str], words: list[str]) -> None:
     check_refusal(redraft(*arguments, stdin=b"Hello.\n"), words)
 
 
@@ -65,7 +65,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize(("method", "option"), [(name, option) for name in OPTIONS for option in OPTIONS[name]])
-def test_the_shipped_pair_translates_at_the_ends_of_every_range(redraft: Run, method: str, option: str) -> None:
+def test_ends_of_every_range(redraft: Run, method: str, option: str) -> None:
     done = redraft(*RUN, "--method", method, "-o", option, "--input", "jsonl", "--output", "jsonl", stdin=final("1"))
     captions, errors = events(done)
     assert [(row["source"], row["type"]) for row in captions] == [("Hello.", "final")]
@@ -94,7 +94,7 @@ def test_passes_of_both_models_are_counted() -> None:
     assert always.draft_passes == always.drafted
 
 
-def test_the_demo_compares_methods_with_trees_and_small_models(redraft: Run) -> None:
+def test_demo_compares_methods_with_trees_and_small_models(redraft: Run) -> None:
     methods = ["ssbd", "aasd", "bild"]
     chosen = [word for method in methods for word in ("--method", method)]
     done = redraft("demo", *chosen, "--sentences", "1", "--to", "de", "--threads", "1", "--json")
@@ -104,5 +104,5 @@ def test_the_demo_compares_methods_with_trees_and_small_models(redraft: Run) -> 
     assert found["aasd"]["draft_acceptance"] is not None and found["bild"]["draft_passes"] > 0
 
 
-def test_the_demo_refuses_a_small_model_that_is_not_there(redraft: Run) -> None:
+def test_demo_refuses_small_model_that_is_not_there(redraft: Run) -> None:
     check_refusal(redraft("demo", "--method", "bild", "--model", "demo-tiny"), ["'bild'", "none ships", "'demo-tiny'"])

@@ -106,13 +106,13 @@ class TestWithTheExtra:
         done = redraft("finetune", *paths, "--to", "de", "--prompt", str(tmp_path / "prompt.txt"))
         check_refusal(done, ["prompt: {sorce} is not a field"])
 
-    def test_a_model_that_is_none(self, redraft: Run, folder: Path, sentences: Path) -> None:
+    def test_model_that_is_none(self, redraft: Run, folder: Path, sentences: Path) -> None:
         paths = ["--model", str(folder), "--data", str(sentences), "--out", str(folder.parent / "new")]
         done = redraft("finetune", *paths, "--to", "de")
         check_refusal(done, ["mine' cannot be loaded with transformers"])
 
     @pytest.mark.parametrize("family", ["qwen3", "t5"])
-    def test_from_sentences_to_a_model_that_translates(self, redraft: Run, family: str, tmp_path: Path) -> None:
+    def test_from_sentences_to_model_that_translates(self, redraft: Run, family: str, tmp_path: Path) -> None:
         from tests.finetune.tiny import sentences, teacher
 
         backend = teacher(family).backend
@@ -135,7 +135,7 @@ class TestWithTheExtra:
 
 
 @pytest.mark.parametrize("library", ["torch", "peft", "tqdm"])
-def test_without_the_extra(
+def test_without_extra(
     redraft: Run, folder: Path, sentences: Path, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [*sys.modules]:

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("more", [[], ["--dtype", "bfloat16"], ["--method", "bild-early-exit", "-o", "layers=2"]])
-def test_a_folder_translates(redraft: Run, folder: str, more: list[str]) -> None:
+def test_folder_translates(redraft: Run, folder: str, more: list[str]) -> None:
     done = redraft(*RUN, "--model", folder, *more, stdin=TALK)
     captions, errors = events(done)
     assert (done.status, errors) == (0, [])
@@ -37,13 +37,13 @@ def test_a_folder_translates(redraft: Run, folder: str, more: list[str]) -> None
     assert done.err == ""
 
 
-def test_the_prefix_hf_and_a_gguf_beside_it_make_a_pair(redraft: Run, folder: str) -> None:
+def test_prefix_hf_and_gguf_beside_it_make_pair(redraft: Run, folder: str) -> None:
     pair = ["--model", f"hf:{folder}", "--method", "bild", "--draft-model", "demo-tiny"]
     plain = redraft(*RUN, "--model", folder, "--method", "ar", stdin=TALK)
     assert redraft(*RUN, *pair, "-o", "rollback=0", "--dtype", "float32", stdin=TALK) == plain
 
 
-def test_the_dtype_of_a_gguf_is_that_of_its_file(redraft: Run) -> None:
+def test_dtype_of_gguf_is_that_of_its_file(redraft: Run) -> None:
     done = redraft(*RUN, "--dtype", "bfloat16", stdin=TALK)
     check_refusal(done, ["dtype is for models of transformers; that of 'demo' is in its file, so leave it out"])
     check_refusal(redraft(*RUN, "--dtype", "float16", stdin=TALK), ["--dtype", "'float16'", "'float32', 'bfloat16'"])

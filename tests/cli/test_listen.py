@@ -42,7 +42,7 @@ def test_speech_becomes_captions_and_subtitles(redraft: Run, tmp_path: Path) -> 
     assert done.out.count(" --> ") == len(finals)
 
 
-def test_what_a_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, recording: Path) -> None:
+def test_what_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, recording: Path) -> None:
     done = redraft("listen", str(recording), "--to", "de", "--output", "jsonl")
     assert done.status == 0, done.err
     assert [row["source"] for row in done.rows if row["type"] == "final"] == ["I have a dog", "I have a dog"]
@@ -51,7 +51,7 @@ def test_what_a_recogniser_hears_is_translated(redraft: Run, scripted: Scripted,
 
 
 @pytest.mark.usefixtures("scripted")
-def test_what_is_heard_is_translated_by_a_server(redraft: Run, recording: Path) -> None:
+def test_what_is_heard_is_translated_by_server(redraft: Run, recording: Path) -> None:
     pytest.importorskip("starlette")
     from tests.serve.servers import running
     from tests.serve.test_sockets import expected
@@ -65,7 +65,7 @@ def test_what_is_heard_is_translated_by_a_server(redraft: Run, recording: Path) 
 
 
 @pytest.mark.usefixtures("scripted")
-def test_a_recording_at_its_own_pace(redraft: Run, recording: Path) -> None:
+def test_recording_at_its_own_pace(redraft: Run, recording: Path) -> None:
     began = time.monotonic()
     done = redraft("listen", str(recording), "--to", "de", "--output", "jsonl", "--speed", "4")
     assert done.status == 0 and time.monotonic() - began > 1
@@ -90,13 +90,13 @@ def test_slow_recogniser_says_so(
 
 
 @pytest.mark.usefixtures("scripted")
-def test_raw_audio_from_a_pipe(redraft: Run) -> None:
+def test_raw_audio_from_pipe(redraft: Run) -> None:
     pcm = bytes(2 * 2 * 48_000 * 2)
     done = redraft("listen", "-", "--to", "de", "--rate", "48000", "--channels", "2", "--output", "jsonl", stdin=pcm)
     assert [row["source"] for row in done.rows if row["type"] == "final"] == ["I have a dog"]
 
 
-def test_a_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scripted: Scripted, recording: Path) -> None:
+def test_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scripted: Scripted, recording: Path) -> None:
     scripted.dies_after = 3.1
     done = redraft("listen", str(recording), "--to", "de", "--output", "srt")
     assert done.status == 1
@@ -143,7 +143,7 @@ def test_silence_has_no_captions(redraft: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["soundfile", "soxr", "sounddevice"])
-def test_without_the_extra(redraft: Run, monkeypatch: pytest.MonkeyPatch, missing: str, recording: Path) -> None:
+def test_without_extra(redraft: Run, monkeypatch: pytest.MonkeyPatch, missing: str, recording: Path) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     done = redraft("listen", "--to", "de", *([] if missing == "sounddevice" else [str(recording)]))
     assert done.status == 2

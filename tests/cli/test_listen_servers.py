@@ -13,7 +13,7 @@ from tests.speech.servers import serving
 pytest.importorskip("websockets")
 
 
-def test_captions_of_a_server_that_listens_by_itself(redraft: Run) -> None:
+def test_captions_of_server_that_listens_by_itself(redraft: Run) -> None:
     def tells(socket: Any) -> None:
         socket.send('{"text": "I have a dog.", "segment": 0, "is_final": true}')
         socket.send("Done!")
@@ -23,7 +23,7 @@ def test_captions_of_a_server_that_listens_by_itself(redraft: Run) -> None:
     assert done.status == 0 and done.out.startswith("final\tde\t")
 
 
-def test_captions_by_way_of_a_server(redraft: Run) -> None:
+def test_captions_by_way_of_server(redraft: Run) -> None:
     def talk(socket: Any) -> None:
         for message in socket:
             if message == '{"eof" : 1}':

@@ -96,7 +96,7 @@ def sound(monkeypatch: pytest.MonkeyPatch) -> Sound:
     return made
 
 
-def test_the_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: Sound) -> None:
+def test_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: Sound) -> None:
     over = threading.Event()
 
     def interrupt() -> None:
@@ -154,7 +154,7 @@ def test_unplugged_until_ctrl_c(sound: Sound) -> None:
 
 
 @pytest.mark.usefixtures("scripted")
-def test_a_microphone_in_use(redraft: Run, sound: Sound) -> None:
+def test_microphone_in_use(redraft: Run, sound: Sound) -> None:
     sound.refuses = True
     done = redraft("listen", "--to", "de")
     assert done.status == 1
@@ -185,7 +185,7 @@ def test_without_portaudio(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "the PortAudio library is missing" in done.err and "apt install libportaudio2" in done.err
 
 
-def test_a_slow_recogniser_is_told_of(monkeypatch: pytest.MonkeyPatch, sound: Sound) -> None:
+def test_slow_recogniser_is_told_of(monkeypatch: pytest.MonkeyPatch, sound: Sound) -> None:
     monkeypatch.setattr(microphone, "_WAITING", 0.2)
     recorded = microphone.Microphone()
     blocks = recorded.blocks()

@@ -35,7 +35,7 @@ class Closed:
         raise BrokenPipeError
 
 
-def test_error_in_the_last_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_in_last_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "LONGEST", 0.0)
     writer: Any = Closed()
     translator: Any = Held()

@@ -33,7 +33,7 @@ class RoundRobin(Line):
 
 
 @pytest.mark.slow
-def test_a_killed_replica_costs_nothing_but_a_moment(tmp_path: Path) -> None:
+def test_killed_replica_costs_nothing_but_moment(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("one", "two")]
     arguments = []
     for folder in folders:

@@ -52,7 +52,7 @@ def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 @pytest.mark.slow
-def test_killed_and_started_again_the_transcript_has_every_final_once() -> None:
+def test_killed_and_started_again() -> None:
     talk = [update for update in load_talk() if int(update.utterance) <= 6]
     kills = [2, 5, 9]  # each as soon as there are so many finals, whatever else is under way
     #: Utterance -> number of reconnections for which its final update waits, so that it is open when a server dies.
@@ -104,7 +104,7 @@ def test_killed_and_started_again_the_transcript_has_every_final_once() -> None:
         asyncio.run(asyncio.wait_for(work(stack), 180))
 
 
-def test_a_stream_is_translated_by_a_server(redraft: Run) -> None:
+def test_stream_is_translated_by_server(redraft: Run) -> None:
     with running() as server:
         done = redraft(
             *("translate", "--to", "de", "--to", "ja", "--server", server.url, "--method", "ar", "--output", "srt"),
@@ -116,7 +116,7 @@ def test_a_stream_is_translated_by_a_server(redraft: Run) -> None:
     assert cues == [[expected(text), expected(text, "ja")] for text in ("we saw", "her duck")]
 
 
-def test_a_stream_is_shown_in_a_room(redraft: Run) -> None:
+def test_stream_is_shown_in_room(redraft: Run) -> None:
     with running() as server, server.socket("/v1/rooms/hall-1/watch") as viewer:
         at = ("translate", "--to", "de", "--server", server.url, "--method", "ar", "--room", "hall-1")
         for text in ("we saw", "her duck"):
@@ -129,7 +129,7 @@ def test_a_stream_is_shown_in_a_room(redraft: Run) -> None:
             assert redraft(*at, "--take-over", stdin=b"we saw").status == 0
 
 
-def test_a_cue_begins_with_its_utterance_though_a_server_answers_the_newest_update_only(redraft: Run) -> None:
+def test_cue_begins_with_its_utterance(redraft: Run) -> None:
     rows = [{"utterance": "1", "seq": seq, "text": "we saw", "time": 2.0 + seq, "final": seq == 9} for seq in range(10)]
     data = "\n".join(map(json.dumps, rows)).encode()
     with running() as server:
@@ -139,7 +139,7 @@ def test_a_cue_begins_with_its_utterance_though_a_server_answers_the_newest_upda
     assert done.out.splitlines()[1] == "00:00:02,000 --> 00:00:11,000"
 
 
-def test_what_a_server_refuses_and_what_it_decides(redraft: Run) -> None:
+def test_what_server_refuses_and_what_it_decides(redraft: Run) -> None:
     with running() as server:
         at = ("translate", "--to", "de", "--server", server.url)
         assert "method must be one of ssbd, ar" in redraft(*at, "--method", "redraft", stdin=b"a\n").err
@@ -160,7 +160,7 @@ def test_what_a_server_refuses_and_what_it_decides(redraft: Run) -> None:
     assert done.status == 2 and "cannot be reached" in done.err
 
 
-def test_a_key_that_is_missing_or_wrong_is_told_apart(
+def test_key_that_is_missing_or_wrong_is_told_apart(
     redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REDRAFT_KEY", raising=False)
@@ -175,7 +175,7 @@ def test_a_key_that_is_missing_or_wrong_is_told_apart(
     assert expected("we saw") in good.out
 
 
-def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
+def test_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     done = redraft("serve", "--keys", str(keys), "--new-key", "stage")
     assert done.status == 0 and done.out.startswith("rd_")
@@ -196,7 +196,7 @@ def test_a_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
         (("--punctuation", "punct"), "punctuation needs a recogniser"),
     ],
 )
-def test_a_server_that_cannot_be_started_says_why(
+def test_server_that_cannot_be_started_says_why(
     redraft: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], part: str
 ) -> None:
     monkeypatch.setattr("redraft.serve.process.set_up_logs", lambda **_: None)  # would last longer than this test
@@ -204,7 +204,7 @@ def test_a_server_that_cannot_be_started_says_why(
     assert done.status == 2 and part in done.err and done.err.count("\n") == 1
 
 
-def test_the_viewers_link_leads_to_the_page_of_a_session_that_exists(redraft: Run) -> None:
+def test_viewers_link(redraft: Run) -> None:
     with running() as server:
         at = ("translate", "--to", "de", "--server", f"{server.url}/", "--output", "jsonl", "--source", "raw")
         done = redraft(*at, stdin=b"we saw\n")
@@ -215,7 +215,7 @@ def test_the_viewers_link_leads_to_the_page_of_a_session_that_exists(redraft: Ru
             assert answer.read().decode() == expected("we saw") + "\n"
 
 
-def test_a_person_is_greeted_with_the_addresses_and_others_get_json() -> None:
+def test_greeting() -> None:
     arguments = ("serve", "--model", "demo-tiny", "--threads", "1", "--port", "0")
     with Terminal(80, 24, program(*arguments)) as terminal:
         terminal.wait_for("Ctrl-C stops the server")
@@ -235,7 +235,7 @@ def test_a_person_is_greeted_with_the_addresses_and_others_get_json() -> None:
 
 
 @pytest.mark.parametrize(("error", "status"), [(Stopped("it has stopped"), 1), (OptionError("port is taken"), 2)])
-def test_the_status_says_whether_another_start_may_help(
+def test_status_says_whether_another_start_may_help(
     redraft: Run, monkeypatch: pytest.MonkeyPatch, error: RedraftError, status: int
 ) -> None:
     def serve(*_: object) -> None:
@@ -247,7 +247,7 @@ def test_the_status_says_whether_another_start_may_help(
     assert (found.status, found.err) == (status, f"redraft: {error}\n")
 
 
-def test_recogniser_without_a_name() -> None:
+def test_recogniser_without_name() -> None:
     parsed = serve.make_context("serve", ["--recogniser", "--port", "0"]).params
     assert (parsed["recogniser"], parsed["port"]) == ("auto", 0)
     assert serve.make_context("serve", ["--recogniser", "whisper:base"]).params["recogniser"] == "whisper:base"

@@ -38,7 +38,7 @@ def allowed(
 
 
 @given(st.integers(0, 1000), st.frozensets(st.integers(0, SIZE - 1), max_size=SIZE - 1), st.integers(1, SIZE + 3))
-def test_the_best_tokens_are_the_best_possible_ones(seed: int, foreign: frozenset[int], k: int) -> None:
+def test_best_tokens_are_best_possible_ones(seed: int, foreign: frozenset[int], k: int) -> None:
     logits = np.random.default_rng(seed).normal(size=(2, SIZE)).astype(np.float32)
     banned = logits.copy()
     banned[:, list(foreign)] = -np.inf
@@ -59,7 +59,7 @@ def test_probabilities_stay_as_they_are() -> None:
 
 
 @given(st.integers(0, 1000), st.integers(0, 8), st.integers(1, 12))
-def test_a_node_knows_the_path_to_it(seed: int, length: int, k: int) -> None:
+def test_node_knows_path_to_it(seed: int, length: int, k: int) -> None:
     draw = np.random.default_rng(seed)
     output = tuple(draw.integers(0, 8, length).tolist())
     draft = Draft((1, 2, 4, 8), (ROOT, 0, 0, 1), (Provenance.PREVIOUS,) * 4)
@@ -72,13 +72,13 @@ def test_a_node_knows_the_path_to_it(seed: int, length: int, k: int) -> None:
         assert all((rows.logprob(node, token) == -math.inf) == (token not in expected) for token in range(10))
 
 
-def test_a_token_is_barred_at_its_position_only() -> None:
+def test_token_is_barred_at_its_position_only() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]] * 2, np.float32)), 0)
     rows = allowed(plain, Draft.chain([0], Provenance.PREVIOUS), EVERYTHING, (2, 2), {3: 0})
     assert (rows.argmax(ROOT), rows.argmax(0)) == (0, 1)
 
 
-def test_the_only_token_that_may_follow_is_never_barred() -> None:
+def test_only_token_that_may_follow_is_never_barred() -> None:
     """After "S", "inc" must be followed by "inn"; after "inn" alone, only some end is barred."""
     plain = NumpyRows(np.zeros((1, 10), np.float32), 0)
     rows = allowed(plain, Draft(), SPELT, (1, 2), {2: 3})
@@ -87,12 +87,12 @@ def test_the_only_token_that_may_follow_is_never_barred() -> None:
     assert allowed(plain, Draft(), either, (2, 3), {2: 3}).best(ROOT, 2) == [5]
 
 
-def test_rows_of_the_prompt_are_free() -> None:
+def test_rows_of_prompt_are_free() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]] * 2, np.float32)), -1)
     assert allowed(plain, Draft(), Selection(frozenset({0}))).best(ROOT - 1, 1) == [0]
 
 
-def test_pieces_of_two_words_never_become_a_third() -> None:
+def test_pieces_of_two_words_never_become_third() -> None:
     """Every sequence of possible tokens can always go on."""
     paths: list[tuple[int, ...]] = [()]
     for _ in range(4):
@@ -104,7 +104,7 @@ def test_pieces_of_two_words_never_become_a_third() -> None:
     assert written.isdisjoint({(1, 2, 5), (1, 2, 8), (2, 3, 9), (6, 1), (1, 1), (8, 7), (8, 5), (4, 3)})
 
 
-def test_half_a_character_is_completed() -> None:
+def test_half_character_is_completed() -> None:
     """As if "ễ" were three tokens, which are no letters."""
     chosen = Selection(frozenset({2}), frozenset({1, 2}), frozenset({1, 2}), frozenset({(1, 2, 5, 6, 7)}))
     assert [chosen.after((1, 2, 5, 6, 7)[:end]).only for end in range(6)] == [None, None, {5}, {6}, {7}, None]
@@ -122,27 +122,27 @@ def test_no_bias_keeps_what_is_impossible(beta: float, seed: int, previous: tupl
     assert all(SPELT.after(output[:place]).among([token]) for place, token in enumerate(output))
 
 
-def test_nodes_after_an_impossible_one_are_impossible() -> None:
+def test_nodes_after_impossible_one_are_impossible() -> None:
     draft = Draft((1, 2, 5, 8), (ROOT, 0, 1, 0), (Provenance.PREVIOUS,) * 4)
     rows = NumpyRows(np.zeros((5, 10), np.float32), 0)
     assert allowed(rows, draft, SPELT).possible_nodes() == [0, 1, 3]
     assert allowed(rows, draft, SPELT, (8,), {2: 8}).possible_nodes() == [0, 1]
 
 
-def test_a_token_without_an_alternative_has_its_whole_probability_as_margin() -> None:
+def test_forced_token_margin() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.1, 0.1]], np.float32)), 0)
     rows = allowed(plain, Draft(), SPELT, (1, 2))
     assert margin(rows, ROOT, 3) == pytest.approx(0.1)
 
 
-def test_trusted_drafts_need_a_probability() -> None:
+def test_trusted_drafts_need_probability() -> None:
     rows = allowed(NumpyRows(np.zeros((1, 10), np.float32), 0), Draft(), SPELT)
     for test in (fixed_threshold(0.01), entropy_threshold(0.0, 0.01)):
         assert not test(rows, ROOT, 7)
         assert test(rows, ROOT, 8)
 
 
-def test_a_nucleus_is_of_the_possible_tokens() -> None:
+def test_nucleus_is_of_possible_tokens() -> None:
     plain = NumpyRows(np.log(np.array([[0.4, 0.3, 0.2, 0.1]], np.float32)), 0)
     rows = allowed(plain, Draft(), Selection(frozenset({0})))
     assert Sampler(1.0, 0.8).distribution(rows, ROOT) == pytest.approx({1: 0.6, 2: 0.4})

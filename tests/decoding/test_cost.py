@@ -30,7 +30,7 @@ def test_padding(seconds: list[float]) -> None:
         assert [curve.padded(n) for n in range(1, 80)] == [*range(1, 80)]
 
 
-def test_padding_buys_at_the_dip() -> None:
+def test_padding_buys_at_dip() -> None:
     curve = CostCurve((1, 2, 3, 4, 5, 6), (1.0, 1.9, 2.5, 2.0, 3.0, 2.99))
     assert [curve.padded(n) for n in range(1, 9)] == [1, 2, 4, 4, 5, 6, 7, 8]
     assert [curve(n) for n in range(1, 7)] == [1.0, 1.9, 2.0, 2.0, 2.99, 2.99]
@@ -45,7 +45,7 @@ def test_what_is_no_curve_is_refused(sizes: tuple[int, ...], seconds: tuple[floa
 
 
 @pytest.mark.parametrize("length", [8, 40, 512])
-def test_measuring_stays_within_the_context(length: int) -> None:
+def test_measuring_stays_within_context(length: int) -> None:
     model = RandomModel()
     model.context_length = length
     slot = model.open_slot()
@@ -54,7 +54,7 @@ def test_measuring_stays_within_the_context(length: int) -> None:
     assert max(len(each.prefix) + len(each.draft) for each in model.requests) <= length
 
 
-def test_a_sample_has_a_pass_of_every_size() -> None:
+def test_sample_has_pass_of_every_size() -> None:
     model = RandomModel()
     slot = model.open_slot()
     model.requests.clear()

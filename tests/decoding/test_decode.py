@@ -41,7 +41,7 @@ def run_previous(
     return run(asking, model, 0)
 
 
-def test_autoregression_is_greedy_at_one_pass_a_token() -> None:
+def test_autoregression_is_greedy_at_one_pass_token() -> None:
     model = RandomModel(3, end_bias=-100)
     output = run(decode((1, 2), Nothing(), Exact(), end_tokens=model.end_tokens, limit=9), model, 0)
     assert list(output.tokens) == greedy(model, (1, 2), 9)
@@ -49,7 +49,7 @@ def test_autoregression_is_greedy_at_one_pass_a_token() -> None:
 
 
 @given(seeds, prompts, tokens, limits)
-def test_exact_acceptance_of_any_draft_gives_greedy_ids_and_saves_its_tokens(
+def test_exact_acceptance_of_any_draft(
     seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int
 ) -> None:
     model = RandomModel(seed)
@@ -81,13 +81,13 @@ def test_any_tree_gives_greedy_ids(seed: int, prompt: tuple[int, ...], data: st.
     assert output.passes <= len(output.tokens) + 1
 
 
-def test_end_token_inside_an_accepted_draft_ends_the_output() -> None:
+def test_end_token_inside_accepted_draft_ends_output() -> None:
     model = RandomModel(1)
     output = run_previous(model, (1,), (3, END, 4), Everything(), 10)
     assert (output.tokens, output.finished, output.passes) == ((3,), True, 1)
 
 
-def test_draft_longer_than_the_limit_is_cut_so_that_the_bonus_token_fits() -> None:
+def test_draft_over_limit() -> None:
     model = RandomModel(1, end_bias=-100)
     output = run_previous(model, (1,), (2,) * 50, Everything(), 10)
     assert (len(output.tokens), output.drafted, output.passes, output.finished) == (10, 9, 1, False)
@@ -99,7 +99,7 @@ def test_limit_of_one_drafts_nothing() -> None:
     assert (len(output.tokens), output.drafted) == (1, 0)
 
 
-def test_a_finished_short_output_is_continued_for_a_longer_source() -> None:
+def test_continued_draft() -> None:
     model = RandomModel(5, end_bias=-100)
     output = run_previous(model, (1, 2, 3), (4, 5), Everything(), 6)
     assert output.tokens[:2] == (4, 5)
@@ -123,7 +123,7 @@ def test_zero_bias_is_exact(seed: int, prompt: tuple[int, ...], previous: tuple[
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
-def test_truncating_a_tree_keeps_its_shape(depth: int) -> None:
+def test_truncating_tree_keeps_its_shape(depth: int) -> None:
     tree = Draft((5, 6, 7, 8), (-1, 0, -1, 1), (Provenance.PROMPT,) * 4)
     kept = tree.truncated(depth)
     assert kept.depth == depth

@@ -44,7 +44,7 @@ def test_results_are_those_of_each_alone_and_in_order(seed: int, prompts: list[t
     assert model.batches == [sum(output.passes > n for output in results) for n in range(rounds)]
 
 
-def test_lanes_that_end_early_leave_the_batch() -> None:
+def test_lanes_that_end_early_leave_batch() -> None:
     model = RandomModel(1, end_bias=-100)
     lanes = [Decoding(decoding((1, 2), limit), {TARGET: slot}) for slot, limit in enumerate((4, 1, 2))]
     assert [len(output.tokens) for output in run_together(lanes, {TARGET: model})] == [4, 1, 2]
@@ -58,7 +58,7 @@ def test_no_lanes_and_lanes_that_ask_nothing() -> None:
     assert model.batches == []
 
 
-def test_a_backend_without_batches_is_asked_one_at_a_time() -> None:
+def test_backend_without_batches_is_asked_one_at_time() -> None:
     model = RandomModel(2, end_bias=-100)
     model.capabilities = Capabilities()
     lanes = [Decoding(decoding((1, slot + 1), 3), {TARGET: slot}) for slot in range(3)]
@@ -90,7 +90,7 @@ def test_each_request_goes_to_its_model_and_its_slot() -> None:
     assert (1, [5, 4]) in asked
 
 
-def test_errors_of_the_backend_reach_the_caller() -> None:
+def test_errors_of_backend_reach_caller() -> None:
     class Full(RandomModel):
         def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
             if len(self.batches) == 2:
@@ -103,7 +103,7 @@ def test_errors_of_the_backend_reach_the_caller() -> None:
     assert model.batches == [2, 2]
 
 
-def test_errors_of_a_drafter_reach_the_caller() -> None:
+def test_errors_of_drafter_reach_caller() -> None:
     def broken() -> Asking[Output]:
         yield Score((1,))
         raise ZeroDivisionError
@@ -114,7 +114,7 @@ def test_errors_of_a_drafter_reach_the_caller() -> None:
         )
 
 
-def test_a_request_for_a_model_that_is_not_there_is_an_error() -> None:
+def test_request_for_model_that_is_not_there_is_error() -> None:
     with pytest.raises(KeyError, match=DRAFT_MODEL):
         run(asking("a", DRAFT_MODEL), RandomModel(), 0)
 

@@ -38,7 +38,7 @@ SPELT = Selection(frozenset({3, 4}), frozenset({4}), frozenset({2, 3, 4}), froze
         (tuple(range(10)), LEAST_ROUNDS - 1, 0),
     ],
 )
-def test_how_often_is_a_loop(cycle: tuple[int, ...], rounds: int, repeated: int) -> None:
+def test_how_often_is_loop(cycle: tuple[int, ...], rounds: int, repeated: int) -> None:
     assert loop_at_end(cycle * rounds) == repeated
     assert loop_at_end((1, 2, 3, *cycle * rounds)) == repeated
     assert loop_at_end((*cycle * rounds, 99)) == 0
@@ -49,9 +49,7 @@ def test_short_outputs_are_none() -> None:
 
 
 @given(ids, ids.filter(bool), st.integers(4, 30))
-def test_what_is_dropped_goes_on_with_the_cycle_that_is_left(
-    head: tuple[int, ...], cycle: tuple[int, ...], n: int
-) -> None:
+def test_what_is_dropped_goes_on_with_cycle_that_is_left(head: tuple[int, ...], cycle: tuple[int, ...], n: int) -> None:
     output = head + cycle * n
     repeated = loop_at_end(output)
     assert (repeated > 0) or n * len(cycle) < LEAST_TOKENS
@@ -62,7 +60,7 @@ def test_what_is_dropped_goes_on_with_the_cycle_that_is_left(
 
 
 @given(st.integers(0, 10_000), ids.filter(bool), ids)
-def test_every_draft_finds_it_at_the_same_place(seed: int, prompt: tuple[int, ...], wrong: tuple[int, ...]) -> None:
+def test_every_draft_finds_it_at_same_place(seed: int, prompt: tuple[int, ...], wrong: tuple[int, ...]) -> None:
     model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=-9.0)
     known = tuple(greedy(model, prompt, 90))
 
@@ -112,7 +110,7 @@ def escaped(model: RandomModel, prompt: tuple[int, ...], limit: int, selection: 
 
 @pytest.mark.parametrize("selection", [EVERYTHING, SPELT])
 @given(st.integers(0, 10_000), ids.filter(bool), ids, st.sampled_from([-9.0, -1.0]), st.integers(30, 150))
-def test_every_draft_escapes_in_the_same_way(
+def test_every_draft_escapes_in_same_way(
     selection: Selection, seed: int, prompt: tuple[int, ...], wrong: tuple[int, ...], end_bias: float, limit: int
 ) -> None:
     model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=end_bias)
@@ -149,7 +147,7 @@ class Buffalo(RandomModel):
 
 
 @pytest.mark.parametrize("drafter", [Nothing, PreviousOutput])
-def test_a_loop_inside_a_word_is_left_before_it(drafter: Callable[[], Drafter]) -> None:
+def test_loop_inside_word_is_left_before_it(drafter: Callable[[], Drafter]) -> None:
     model = Buffalo()
     words = frozenset({(1, 3, 4), (2, 3, 4)})
     selection = Selection(frozenset({1, 2, 3, 4}), frozenset({3, 4}), frozenset({1, 2, 3, 4}), words)
@@ -169,7 +167,7 @@ class Stuck(RandomModel):
         return row
 
 
-def test_in_a_session_it_is_reported_once_and_what_is_left_is_the_next_draft() -> None:
+def test_loop_in_session() -> None:
     model = Stuck()
     stream = Stream(model, max_tokens=100)
     failure, caption = stream.send("a b c d")

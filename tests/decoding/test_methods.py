@@ -25,14 +25,14 @@ def method(name: str, *options: Option, needs: frozenset[str] = frozenset()) -> 
     return Method(name, "", "", "nothing", "exact", lambda _setup: (Nothing(), Exact()), options, needs)
 
 
-def test_defaults_are_the_papers() -> None:
+def test_defaults_are_papers() -> None:
     assert get_method("ssbd").check({}) == {"beta": 0.2, "floor": 0.0}
     assert get_method("ar").check({}) == {}
     assert get_method("cd").check({}) == {}
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.5, 1e-9, 0.0, 1.0])
-def test_the_ends_of_a_range_belong_to_it(value: float) -> None:
+def test_ends_of_range_belong_to_it(value: float) -> None:
     assert get_method("ssbd").check({"beta": value}) == {"beta": value, "floor": 0.0}
     assert get_method("ssbd").check({"floor": value}) == {"beta": 0.2, "floor": value}
 
@@ -74,7 +74,7 @@ def test_unknown_methods_are_named_with_those_there_are() -> None:
     assert {"ar", "cd", "ssbd"} <= set(all_methods())
 
 
-def test_a_name_is_registered_once() -> None:
+def test_name_is_registered_once() -> None:
     mine = method("mine", STEPS)
     register(mine)
     assert get_method("mine") is mine
@@ -87,7 +87,7 @@ def test_a_name_is_registered_once() -> None:
         mine.check({"steps": 0})
 
 
-def test_the_table_given_out_is_a_copy() -> None:
+def test_table_given_out_is_copy() -> None:
     all_methods().clear()
     assert "ar" in all_methods()
 
@@ -109,7 +109,7 @@ def test_plug_ins_are_loaded_on_first_use(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(loaded) == 1
 
 
-def test_a_plug_in_that_cannot_be_loaded_fails_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plug_in_that_cannot_be_loaded_fails_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         def load(self) -> None:
             raise ImportError("no module named its_friend")

@@ -87,7 +87,7 @@ def check(output: Output, expected: list[int]) -> None:
     assert output.passes == len(expected) + output.finished - output.accepted
 
 
-def test_the_engine_as_it_stands() -> None:
+def test_engine_as_it_stands() -> None:
     check_chains()
     check_trees()
 
@@ -144,7 +144,7 @@ def shown(output: tuple[int, ...], end_tokens: frozenset[int], line_end: Any) ->
         pytest.param(of_the_loop("Context", more_room), id="a draft over the limit"),
     ],
 )
-def test_mistakes_in_the_loop(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_in_loop(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
     mistake(monkeypatch)
     assert noticed(check_chains) or noticed(check_trees)
 
@@ -173,7 +173,7 @@ def too_short(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
 
 
 @pytest.mark.parametrize("wrong", [swapped, astray, wrong_row, too_short])
-def test_mistakes_in_the_walk(wrong: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_in_walk(wrong: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.decoding.accept.exact.walk", wrong)
     assert noticed(check_trees)
 
@@ -219,7 +219,7 @@ def row_too_late(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "mistake", [too_little_rolled_back, nothing_rolled_back, another_branch, wrong_depths, row_too_late]
 )
-def test_mistakes_in_the_cache(mistake: Mistake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_mistakes_in_cache(mistake: Mistake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "tiny.gguf"
     write_llama(path)
     check_cache(path)

@@ -29,14 +29,14 @@ def rows(*probabilities: float) -> NumpyRows:
 
 
 @given(weights)
-def test_temperature_one_and_all_tokens_is_the_row_itself(weights: list[float]) -> None:
+def test_temperature_one_and_all_tokens_is_row_itself(weights: list[float]) -> None:
     expected = [weight / sum(weights) for weight in weights]
     found = Sampler(1.0).distribution(rows(*weights), ROOT)
     assert [found[token] for token in range(len(weights))] == pytest.approx(expected)
 
 
 @given(weights, st.floats(0.05, 2), st.floats(0, 1))
-def test_nucleus_is_the_smallest_set_of_the_mass(weights: list[float], temperature: float, top_p: float) -> None:
+def test_nucleus_is_smallest_set_of_mass(weights: list[float], temperature: float, top_p: float) -> None:
     powers = np.array([weight ** (1 / temperature) for weight in weights])
     p = powers / powers.sum()
     found = Sampler(temperature, top_p).distribution(rows(*weights), ROOT)
@@ -50,12 +50,12 @@ def test_nucleus_is_the_smallest_set_of_the_mass(weights: list[float], temperatu
 
 
 @pytest.mark.parametrize("top_p", [0.0, 0.3, 1.0])
-def test_temperature_zero_is_the_best_token_the_lowest_among_equals(top_p: float) -> None:
+def test_temperature_zero(top_p: float) -> None:
     assert Sampler(0.0, top_p).distribution(rows(0.2, 0.4, 0.4), ROOT) == {1: 1.0}
 
 
 @pytest.mark.parametrize("temperature", [1e-320, 1e-9, 1.0, 2.0])
-def test_a_nucleus_of_no_mass_is_the_best_token(temperature: float) -> None:
+def test_nucleus_of_no_mass_is_best_token(temperature: float) -> None:
     assert Sampler(temperature, 0.0).distribution(rows(0.2, 0.5, 0.3), ROOT) == {1: 1.0}
 
 
@@ -66,7 +66,7 @@ def test_impossible_tokens_are_left_out() -> None:
 
 @pytest.mark.parametrize("temperature", [1.0, 0.9])
 @pytest.mark.parametrize("top_p", [0.01, 0.5, 0.99, 1 - 1e-16])
-def test_a_nucleus_of_many_tokens(temperature: float, top_p: float) -> None:
+def test_nucleus_of_many_tokens(temperature: float, top_p: float) -> None:
     flat = [1.0] * 1000
     found = Sampler(temperature, top_p).distribution(rows(*flat), ROOT)
     assert len(found) == pytest.approx(1000 * top_p, abs=1)
@@ -81,7 +81,7 @@ def test_tokens_are_drawn_as_often_as_they_are_probable() -> None:
         assert counts[token] == pytest.approx(10_000 * probability, abs=5 * math.sqrt(10_000 * 0.25))
 
 
-def test_the_seed_decides() -> None:
+def test_seed_decides() -> None:
     def drawn(seed: int) -> list[int]:
         sampler = Sampler(1.0, seed=seed)
         return [sampler.draw(dict.fromkeys(range(50), 0.02)) for _ in range(8)]
@@ -89,7 +89,7 @@ def test_the_seed_decides() -> None:
     assert drawn(1) == drawn(1) != drawn(2)
 
 
-def test_in_a_session_every_update_has_the_same_random_numbers() -> None:
+def test_in_session_every_update_has_same_random_numbers() -> None:
     def captions(seed: int) -> list[tuple[int, ...]]:
         model, method = RandomModel(1), get_method("sampling")
         vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.context_length)

@@ -62,7 +62,7 @@ def test_white_space_beside_tokens_that_swallow_it() -> None:
     assert encode(segments) == ids("a", END, "b", THINK, " c", 7)
 
 
-def test_a_token_across_the_edge_of_a_segment_is_not_read() -> None:
+def test_token_across_edge_of_segment_is_not_read() -> None:
     assert encode([Segment("<", True), Segment("think>", False)]) == ids("<think>")
     assert encode([Segment("<think", False), Segment("><end>", True)]) == ids("<think>", END)
 
@@ -74,14 +74,14 @@ def test_users_write_what_they_like(pieces: list[str]) -> None:
     assert all(part.count(token) == 0 for part in FUNCTIONAL.cut(text) for token in ("<think>", "<end>", "<0x0A>"))
 
 
-def test_a_token_that_a_tokenizer_puts_together_itself_is_spelt() -> None:
+def test_assembled_token() -> None:
     def joining(text: str, special: bool) -> list[int]:
         return [THINK] if text == "think!" else tokenize(text, special)
 
     assert PromptTokenizer(joining, FUNCTIONAL)([Segment("think!", False)]) == ids("think!")
 
 
-def test_a_space_that_a_tokenizer_puts_before_a_text_stands_where_it_does_officially() -> None:
+def test_space_before_text() -> None:
     def spaced(text: str, special: bool) -> list[int]:
         known = text.startswith("<end>") and special
         return tokenize(text, special) if known or not text else ids(" ") + tokenize(text, special)

@@ -16,9 +16,7 @@ PROMPT = Provenance.PROMPT
 
 
 @given(ids, ids, ids)
-def test_the_common_prefix_is_that_of_a_search_one_by_one(
-    start: list[int], first: list[int], second: list[int]
-) -> None:
+def test_common_prefix_is_that_of_search_one_by_one(start: list[int], first: list[int], second: list[int]) -> None:
     first, second = start + first, start + second
     expected = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))))
     assert common_prefix(first, second) == expected
@@ -26,14 +24,14 @@ def test_the_common_prefix_is_that_of_a_search_one_by_one(
     assert common_prefix(tuple(first), second) == expected, "of a tuple and a list"
 
 
-def test_depths_are_counted_along_the_parents() -> None:
+def test_depths_are_counted_along_parents() -> None:
     draft = Draft((5, 6, 7, 8), (ROOT, 0, ROOT, 1), (PROMPT,) * 4)
     assert draft.depths == (1, 2, 1, 3)
     assert (draft.depth, draft.is_chain) == (3, False)
     assert (Draft().depths, Draft().depth, Draft().is_chain) == ((), 0, True)
 
 
-def test_what_is_kept_of_a_draft_has_depths_of_its_own() -> None:
+def test_what_is_kept_of_draft_has_depths_of_its_own() -> None:
     draft = Draft((5, 6, 7, 8), (ROOT, 0, ROOT, 1), (PROMPT,) * 4, prompt_rows=3)
     assert draft.keeping([0, 1, 3]) == replace(Draft.chain((5, 6, 8), PROMPT), prompt_rows=3)
     assert draft.keeping([0, 2]).depths == (1, 1)
@@ -42,13 +40,13 @@ def test_what_is_kept_of_a_draft_has_depths_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("parents", [(0, 1), (ROOT, 1), (ROOT, -2)])
-def test_a_parent_stands_before_its_child(parents: tuple[int, int]) -> None:
+def test_parent_stands_before_its_child(parents: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="before"):
         Draft((1, 2), parents, (PROMPT,) * 2)
 
 
 @pytest.mark.parametrize("sizes", [(2, 1, 0), (1, 2, 0), (2, 2, 1)])
-def test_a_token_needs_its_parent_and_provenance(sizes: tuple[int, int, int]) -> None:
+def test_token_needs_its_parent_and_provenance(sizes: tuple[int, int, int]) -> None:
     parents, provenance, distributions = sizes
     with pytest.raises(ValueError, match="one parent"):
         Draft((1, 2), tuple(range(-1, parents - 1)), (PROMPT,) * provenance, ({1: 1.0},) * distributions)

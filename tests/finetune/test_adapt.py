@@ -45,7 +45,7 @@ def settings(out: Path, **changed: Any) -> FineTuning:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_merged_model_has_learnt_beginnings_of_one_translation(family: str, tmp_path: Path) -> None:
+def test_merged_model(family: str, tmp_path: Path) -> None:
     taught = teacher(family)
     known = translated(taught, SOURCES, prompts(len(SOURCES), length=6))
     how = settings(tmp_path / "new", cuts=Cuts(beginnings=2, spoken=0.0, tolerance=1.0))
@@ -65,7 +65,7 @@ def test_the_merged_model_has_learnt_beginnings_of_one_translation(family: str, 
 
 
 @pytest.mark.parametrize("family", ["qwen3", "t5"])
-def test_a_folder_is_written_that_opens_as_the_trained_model(family: str, tmp_path: Path) -> None:
+def test_folder_is_written_that_opens_as_trained_model(family: str, tmp_path: Path) -> None:
     taught = teacher(family)
     adapted = adapt(taught.backend, SOURCES, settings(tmp_path / "new"))
     rows = [json.loads(line) for line in (tmp_path / "new.training" / "outputs.de.jsonl").read_text().splitlines()[1:]]
@@ -80,7 +80,7 @@ def test_a_folder_is_written_that_opens_as_the_trained_model(family: str, tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
-def test_an_adapter_alone_fits_the_model_that_it_was_made_from(tmp_path: Path) -> None:
+def test_adapter_alone_fits_model_that_it_was_made_from(tmp_path: Path) -> None:
     taught = teacher("qwen3")
     taught.backend.model.save_pretrained(tmp_path / "old")
     adapted = adapt(taught.backend, SOURCES, settings(tmp_path / "new", adapter=True))
@@ -151,7 +151,7 @@ def made(family: str, folder: Path) -> list[Example]:
     return make_examples(taught, known, settings(folder / "new"))
 
 
-def test_the_output_that_is_nearest_to_the_translation_is_learnt(tmp_path: Path) -> None:
+def test_nearest_output(tmp_path: Path) -> None:
     taught = teacher("m2m100")
     plain = [(taught.prompt(source.text, "de"), source) for source in SOURCES]
     (third, *_) = [output for output in taught.outputs([p for p, _ in plain], 0.5, 2) if output and len(output) > 3]
@@ -165,7 +165,7 @@ def test_the_output_that_is_nearest_to_the_translation_is_learnt(tmp_path: Path)
 
 
 class TestRefusals:
-    def test_a_model_without_a_place_for_lora(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_model_without_place_for_lora(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def refused(*_: object) -> None:
             raise ValueError("Target modules all-linear not found in the base model. Please check.")
 

@@ -9,7 +9,7 @@ import numpy as np
 from redraft_train.prefixes import at_word_end, repeats, supported
 
 
-def test_an_output_is_supported_up_to_the_first_token_that_needs_the_rest() -> None:
+def test_supported_prefix() -> None:
     whole = np.array([-0.1, -0.2, -0.1, -3.0], np.float32)
     assert supported(whole, np.array([-0.2, -1.2, -2.7, -0.1], np.float32), 2.5) == 2
     assert supported(whole, np.array([-0.2, -1.2, -2.5, -0.1], np.float32), 2.5) == 4

@@ -20,7 +20,7 @@ def test_sentences_are_cleaned_and_each_is_read_once(file: Path) -> None:
     assert read_sources(file) == [Sentence("Hello, world!"), Sentence("It rains.")]
 
 
-def test_translations_stand_behind_a_tab(file: Path) -> None:
+def test_translations_stand_behind_tab(file: Path) -> None:
     file.write_text("It rains.\tEs regnet.\nGood night.\t Gute Nacht. \n", encoding="utf-8")
     assert read_sources(file) == [Sentence("It rains.", "Es regnet."), Sentence("Good night.", "Gute Nacht.")]
 

@@ -7,13 +7,13 @@ import random
 from redraft_train.spoken import as_recognised, as_spoken
 
 
-def test_spoken_sources_have_no_capitals_at_beginnings_and_no_punctuation() -> None:
+def test_spoken_sources() -> None:
     assert as_spoken("Tonight, I'm late. We know Tom!") == "tonight I'm late we know Tom"
     assert as_spoken("I saw 7:15 on it.") == "I saw 7:15 on it"
     assert as_spoken("...") == "..."
 
 
-def test_recognisers_write_without_capitals_and_with_hesitations() -> None:
+def test_recognisers_style() -> None:
     generator = random.Random(0)
     written = {as_recognised("Tom, I like it.", generator) for _ in range(300)}
     assert {"tom I like it", "tom i like it"} <= written

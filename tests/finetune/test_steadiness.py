@@ -54,14 +54,14 @@ def measured(monkeypatch: pytest.MonkeyPatch):
 SOURCES = ["a b c d e f g", "h i"]  # revealed as 3, 6 and 7 words, and as 2
 
 
-def test_a_model_that_keeps_pace_erases_nothing(measured) -> None:
+def test_model_that_keeps_pace_erases_nothing(measured) -> None:
     pytest.importorskip("sacrebleu", reason="the eval extra is not installed")
     found = measured(str, SOURCES, SOURCES)
     assert (found.sentences, found.ne, found.chrf, found.length) == (2, 0, pytest.approx(100), pytest.approx(1))
     assert measured(str, SOURCES).chrf is None
 
 
-def test_a_model_that_holds_back_is_short_and_one_that_guesses_is_erased(measured) -> None:
+def test_holding_back_and_guessing(measured) -> None:
     held = measured(lambda text: " ".join(text.split()[:-1]), SOURCES)
     assert (held.ne, held.length) == (0, pytest.approx((2 + 5) / (6 * 9 / 7)))
     guessed = measured(lambda text: f"{text} and so on", SOURCES)

@@ -47,7 +47,7 @@ def test_prompts_and_greedy_outputs_are_those_of_live_decoding(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_scores_are_probabilities_with_the_ends_ruled_out(family: str) -> None:
+def test_scores_are_probabilities_with_ends_ruled_out(family: str) -> None:
     taught = teacher(family)
     backend = taught.backend
     texts = [source.text[: 3 + 2 * number] for number, source in enumerate(sentences(6))]
@@ -65,7 +65,7 @@ def test_scores_are_probabilities_with_the_ends_ruled_out(family: str) -> None:
             assert logs[place] == pytest.approx(rows.logprob(-1, token) - others, abs=1e-3)
 
 
-def test_the_banned_are_never_written_and_samples_follow_their_seed() -> None:
+def test_banned_and_seeds() -> None:
     taught = teacher("marian")
     asked = [taught.prompt(source.text, "de") for source in sentences(20)]
     first = taught.outputs(asked, temperature=3.0, seed=1)
@@ -77,7 +77,7 @@ def test_the_banned_are_never_written_and_samples_follow_their_seed() -> None:
 
 
 @pytest.mark.parametrize("family", ["qwen3", "t5"])
-def test_line_break_ends_an_output(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_break_ends_output(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Base models write on after the line; what they learn ends with the end token."""
     taught = teacher(family)
     asked = [taught.prompt(source.text, "de") for source in sentences(8)]
@@ -90,7 +90,7 @@ def test_line_break_ends_an_output(family: str, monkeypatch: pytest.MonkeyPatch)
         assert (token in output[1:], output[-1]) == (False, END)
 
 
-def test_text_is_that_of_the_tokens() -> None:
+def test_text_is_that_of_tokens() -> None:
     taught = teacher("qwen3")
     ids = taught.backend.tokenize("ab c")
     assert taught.text([*ids, END]) == " ab c"

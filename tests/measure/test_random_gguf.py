@@ -61,13 +61,13 @@ def test_llama_cpp_runs_every_shape_in_every_format(tmp_path: Path, shape: Shape
         ("Q4_K_M", {"F32", "Q4_K", "Q6_K"}),
     ],
 )
-def test_weights_have_the_format_asked_for(tmp_path: Path, format: str, wanted: set[str]) -> None:
+def test_weights_have_format_asked_for(tmp_path: Path, format: str, wanted: set[str]) -> None:
     tensors = gguf.GGUFReader(write(tmp_path / "a.gguf", format=format)).tensors
     assert {tensor.tensor_type.name for tensor in tensors} == wanted
     assert {tuple(tensor.shape) for tensor in tensors if tensor.name == "blk.1.ffn_down.weight"} == {(512, 256)}
 
 
-def test_the_tokenizer_has_the_bytes(tmp_path: Path) -> None:
+def test_tokenizer_has_bytes(tmp_path: Path) -> None:
     with opened(write(tmp_path / "a.gguf")) as backend:
         ids = backend.tokenize("Ä\n", start=True)
         assert ids[0] == 1
@@ -98,7 +98,7 @@ def test_unknown_format(tmp_path: Path, format: str) -> None:
     assert str(raised.value) == f"format must be one of F32, F16, BF16, Q8_0, Q4_0, Q4_K_M, not {format!r}"
 
 
-def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_of_file_that_was_not_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "a.gguf")
     before = path.read_bytes()
 

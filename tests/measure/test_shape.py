@@ -32,7 +32,7 @@ def test_untied_embeddings_count_twice() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_row_of_a_matrix_fills_blocks_of_256(name: str) -> None:
+def test_every_row_of_matrix_fills_blocks_of_256(name: str) -> None:
     # Otherwise llama.cpp takes another format for it than was asked for.
     matrices = [size for _name, size in SHAPES[name].tensors() if len(size) == 2]
     assert all(size[1] % 256 == 0 for size in matrices)

@@ -12,7 +12,7 @@ from redraft.errors import ModelError, OptionError
 from redraft.models.hub import SPEECH, fetch, hub_host, speech_folder
 
 
-def test_a_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     hub = pytest.importorskip("huggingface_hub")
 
     def fail(*_: object, **__: object) -> str:
@@ -41,7 +41,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("offline")
-def test_without_a_network_that_is_said_at_once_and_once(capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_network_that_is_said_at_once_and_once(capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("huggingface_hub")
     began = time.monotonic()
     with pytest.raises(
@@ -67,7 +67,7 @@ def test_models_of_transformers_say_so_too(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.usefixtures("offline")
-def test_a_host_that_answers_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_that_answers_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hub_host() == "127.0.0.1"
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
@@ -81,7 +81,7 @@ def test_a_host_that_answers_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatc
             assert hub_host() is None
 
 
-def test_a_revision_goes_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_revision_goes_to_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
     asked: list[object] = []
 
@@ -96,7 +96,7 @@ def test_a_revision_goes_to_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert asked == ["0123abc", "main"]
 
 
-def test_a_recogniser_is_fetched_file_by_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_recogniser_is_fetched_file_by_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hub = pytest.importorskip("huggingface_hub")
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
     monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)

@@ -87,7 +87,7 @@ def plainly(model: Decoder, prompt: list[int], end: int, most: int) -> list[int]
 
 class TestGreedy:
     @pytest.mark.parametrize("seed", range(4))
-    def test_the_cached_decoder_is_the_plain_one_whatever_ends_when(self, seed: int) -> None:
+    def test_cached_decoder(self, seed: int) -> None:
         torch.manual_seed(seed)
         model = Decoder(Shape(12, hidden=32, layers=2, heads=2, feed_forward=32, head=16)).double()
         for matrix in (p for p in model.parameters() if p.ndim == 2):
@@ -98,7 +98,7 @@ class TestGreedy:
         lengths = {None if output is None else len(output) for output in found}
         assert len(lengths) > 2  # rows have left the batch at different steps, so the cache was cut more than once
 
-    def test_the_end_at_the_limit_counts_and_one_later_does_not(self) -> None:
+    def test_end_at_limit_counts_and_one_later_does_not(self) -> None:
         model = Decoder(LARGE)
         prompt = [1, 5, 9]
         written = plainly(model, prompt, -1, 6)
@@ -112,7 +112,7 @@ class TestGreedy:
         if end:
             assert generate(model, torch.tensor([prompt]), ids[-1], end) == [None]
 
-    def test_it_is_what_the_engine_decodes(self, toys: Path, tokenizer) -> None:
+    def test_it_is_what_engine_decodes(self, toys: Path, tokenizer) -> None:
         model = read_model(toys / "large.gguf")
         backend = LlamaCpp(toys / "large.gguf", LlamaOptions(context_length=256, threads=1, exact=True))
         (end,) = backend.end_tokens
@@ -128,7 +128,7 @@ class TestGreedy:
 
 
 class TestCalibration:
-    def test_sources_are_different_of_every_language_and_some_are_cut(self, pairs, tokenizer) -> None:
+    def test_calibration_sources(self, pairs, tokenizer) -> None:
         drawn = draw(pairs, tokenizer, 300, seed=1, held_out=False, mixture=MIXTURE)
         assert len(drawn) == len({each.prompt for each in drawn}) == 300
         assert {each.language for each in drawn} == set(LANGUAGES)
@@ -174,7 +174,7 @@ class TestReuse:
         assert calibrate.calibrate(toys / "large.gguf", tokenizer, asked, file, 1) == first
         assert decoded == []
 
-    def test_a_run_that_was_cut_off_goes_on(self, toys: Path, tokenizer, asked, decoded, tmp_path: Path) -> None:
+    def test_run_that_was_cut_off_goes_on(self, toys: Path, tokenizer, asked, decoded, tmp_path: Path) -> None:
         file = tmp_path / "outputs.jsonl"
         first = calibrate.calibrate(toys / "large.gguf", tokenizer, asked, file, 1)
         whole = file.read_bytes()
@@ -187,7 +187,7 @@ class TestReuse:
 
 
 class TestAgreement:
-    def test_a_model_agrees_with_itself_and_another_does_not(self, toys: Path, pairs, tokenizer) -> None:
+    def test_model_agrees_with_itself_and_another_does_not(self, toys: Path, pairs, tokenizer) -> None:
         large, small = (read_model(toys / f"{name}.gguf") for name in ("large", "small"))
         end = tokenizer.token_to_id(EOS)
         prompts = [each.prompt for each in draw(pairs, tokenizer, 40, seed=4, held_out=False, mixture=MIXTURE)]
@@ -225,7 +225,7 @@ def test_what_is_learnt_was_not_held_out(toys: Path, tmp_path: Path, tokenizer, 
 
 
 class TestRefusals:
-    def test_what_the_recipe_has_not_made(self, toys: Path, tmp_path: Path) -> None:
+    def test_what_recipe_has_not_made(self, toys: Path, tmp_path: Path) -> None:
         require_recipe(toys / "large.gguf")
         cut = tmp_path / "cut.gguf"
         cut.write_bytes((toys / "large.gguf").read_bytes()[:4000])
@@ -253,7 +253,7 @@ class TestRefusals:
         with pytest.raises(CapabilityError, match="vocabulary differs from the large one's, though both have 300"):
             common_tokenizer(toys / "large.gguf", tmp_path / "other.gguf")
 
-    def test_a_large_model_that_ends_nothing(self, toys: Path, tmp_path: Path, monkeypatch) -> None:
+    def test_large_model_that_ends_nothing(self, toys: Path, tmp_path: Path, monkeypatch) -> None:
         monkeypatch.setattr("recipe.align.calibrate", lambda _large, _tokenizer, asked, _file, _processes: asked)
         with pytest.raises(ModelError, match=r"model 'large.gguf' has finished none of its \d+ outputs"):
             align(settings(toys, tmp_path / "out.gguf"))

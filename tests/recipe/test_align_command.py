@@ -44,7 +44,7 @@ def test_bad_options_are_refused(paths: list[str], changed: list[str], words: st
     assert words in done.output
 
 
-def test_a_folder_without_data_is_refused_before_anything_is_written(paths: list[str], tmp_path: Path) -> None:
+def test_no_data(paths: list[str], tmp_path: Path) -> None:
     done = run(*paths)
     folders = " or ".join(str(tmp_path / name) for name in ("train", "train2", "train3"))
     assert (done.exit_code, done.stdout) == (1, "")
@@ -68,7 +68,7 @@ def aligned(monkeypatch: pytest.MonkeyPatch) -> list[align.Settings]:
     return seen
 
 
-def test_json_has_a_row_a_language_with_the_signature(paths: list[str], aligned: list[align.Settings]) -> None:
+def test_json_has_row_language_with_signature(paths: list[str], aligned: list[align.Settings]) -> None:
     done = run(*paths, "--to", "ja", "--to", "de", "--to", "ja", "--seed", "7", "--json")
     assert done.exit_code == 0
     rows = [json.loads(line) for line in done.stdout.splitlines()]

@@ -20,11 +20,11 @@ from recipe.generate import CANDIDATES, FLOOR, epsilon_sample, greedy  # noqa: E
         (["Gut gut gut gut gut gut", "Das ist gut.", "Das ist sehr gut.", "Das ist gut."], 1),
     ],
 )
-def test_the_one_most_like_the_others_wins(candidates: list[str], best: int) -> None:
+def test_one_most_like_others_wins(candidates: list[str], best: int) -> None:
     assert consensus(candidates) == best
 
 
-def test_samples_follow_the_probabilities_of_probable_tokens() -> None:
+def test_samples_follow_probabilities_of_probable_tokens() -> None:
     torch.manual_seed(0)
     probabilities = torch.tensor([0.6, 0.385, FLOOR * 0.75] + [0.0] * CANDIDATES)
     logits = probabilities.log().expand(4000, -1)
@@ -34,7 +34,7 @@ def test_samples_follow_the_probabilities_of_probable_tokens() -> None:
     assert greedy(logits).unique().tolist() == [0]
 
 
-def test_the_most_probable_token_is_drawn_where_all_are_improbable() -> None:
+def test_improbable_tokens() -> None:
     logits = torch.zeros(3, 1000)
     logits[:, 7] = 1e-3
     assert epsilon_sample(logits).tolist() == [7, 7, 7]

@@ -31,7 +31,7 @@ def same(first: Decoder, second: Decoder) -> None:
 
 
 @pytest.mark.parametrize("layers", [2, 3, 4, 5, 7])
-def test_grown_model_computes_the_same(layers: int) -> None:
+def test_grown_model_computes_same(layers: int) -> None:
     torch.manual_seed(5)
     model = Decoder(SHAPE)
     grown = grow(model, layers)
@@ -53,7 +53,7 @@ def test_model_does_not_shrink() -> None:
         grow(Decoder(SHAPE), 1)
 
 
-def test_stage_grows_the_model_before(tmp_path: Path) -> None:
+def test_stage_grows_model_before(tmp_path: Path) -> None:
     pairs = toy_pairs(60)
     train_tokenizer(pairs, SHAPE.vocabulary, 1_000).save(str(tmp_path / "tokenizer.json"))
     write_pairs(tmp_path, pairs)

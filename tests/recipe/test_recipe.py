@@ -83,7 +83,7 @@ class TestCommand:
         assert recipe(out, "--only", "demo", "--processes", "1", "--no-export").exit_code == 0
         assert (out / "demo" / FINAL).exists()
 
-    def test_a_stage_begins_with_a_gguf(self, out: Path, monkeypatch) -> None:
+    def test_stage_begins_with_gguf(self, out: Path, monkeypatch) -> None:
         small(monkeypatch)
         write_pairs(out, toy_pairs(60))
         write_gguf(Decoder(SHAPE), load_tokenizer(out / "tokenizer.json"), out / "toy.gguf", "toy", {})
@@ -97,7 +97,7 @@ class TestCommand:
         with pytest.raises(ModelError, match="has another vocabulary than"):
             adopt(out / "toy.gguf", out, "demo-mbr")
 
-    def test_a_teacher_that_is_missing_is_named(self, out: Path) -> None:
+    def test_teacher_that_is_missing_is_named(self, out: Path) -> None:
         result = recipe(out, "--only", "demo-taught")
         assert result.exit_code == 1
         assert "Error: stage 'teacher' is not in" in result.output
@@ -116,7 +116,7 @@ class TestGraph:
             DEFAULT_STAGES
         ) <= done
 
-    def test_a_stage_begins_with_the_weights_of_another_one(self, out: Path) -> None:
+    def test_stage_begins_with_weights_of_another_one(self, out: Path) -> None:
         write_pairs(out, toy_pairs(60))
         begun = Decoder(SHAPE)
         (out / "demo").mkdir()

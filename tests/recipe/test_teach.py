@@ -61,7 +61,7 @@ class TestCircles:
 
 
 class TestScore:
-    def test_it_is_the_probability_without_the_end(self, model: Decoder, tokenizer) -> None:
+    def test_it_is_probability_without_end(self, model: Decoder, tokenizer) -> None:
         end = tokenizer.token_to_id(EOS)
         generator = random.Random(1)
         pairs = [
@@ -82,7 +82,7 @@ class TestScore:
 
 
 class TestExamples:
-    def test_targets_of_a_source_are_beginnings_of_one_translation(self, model: Decoder, pairs, tokenizer) -> None:
+    def test_targets_of_source_are_beginnings_of_one_translation(self, model: Decoder, pairs, tokenizer) -> None:
         asked = draw(pairs, tokenizer, 60, seed=0, held_out=False, mixture=Mixture(0.0))
         outputs = {each.prompt: each.prompt[1:-1] for each in asked}  # the source again
         part = [Calibration(e.language, False, e.prompt, outputs[e.prompt]) for e in asked]

@@ -53,7 +53,7 @@ def tokenizer(pairs):
     return train_tokenizer(pairs, SHAPE.vocabulary, 20_000)
 
 
-def test_chunked_cross_entropy_equals_the_plain_one() -> None:
+def test_chunked_cross_entropy_equals_plain_one() -> None:
     torch.manual_seed(0)
     hidden = torch.randn(300, 16).bfloat16().requires_grad_()
     weight = (torch.randn(50, 16) * 0.5).bfloat16().float().requires_grad_()
@@ -77,7 +77,7 @@ def test_written_out_attention_equals_torchs() -> None:
     torch.testing.assert_close(_attend(query, key, value), expected)
 
 
-def test_the_future_is_not_seen() -> None:
+def test_future_is_not_seen() -> None:
     model = Decoder(SHAPE)
     ids = torch.arange(1, 11)[None]
     changed = ids.clone()
@@ -171,7 +171,7 @@ def test_phase_ends_by_time(pairs, tokenizer, tmp_path: Path) -> None:
     assert resumed.seconds == hurried.seconds >= 0.3
 
 
-def test_the_exported_model_is_the_trained_one(tokenizer, tmp_path: Path) -> None:
+def test_exported_model_is_trained_one(tokenizer, tmp_path: Path) -> None:
     torch.manual_seed(3)
     model = Decoder(SHAPE)
     write_gguf(model, tokenizer, tmp_path / "toy.gguf", "toy", {"general.license": "none"})
@@ -189,7 +189,7 @@ def test_the_exported_model_is_the_trained_one(tokenizer, tmp_path: Path) -> Non
     backend.close()
 
 
-def test_an_exported_model_can_be_trained_further(tokenizer, tmp_path: Path) -> None:
+def test_exported_model_can_be_trained_further(tokenizer, tmp_path: Path) -> None:
     model = Decoder(SHAPE)
     write_gguf(model, tokenizer, tmp_path / "toy.gguf", "toy", {})
     again = read_model(tmp_path / "toy.gguf")
@@ -199,7 +199,7 @@ def test_an_exported_model_can_be_trained_further(tokenizer, tmp_path: Path) -> 
     assert read_tokenizer(tmp_path / "toy.gguf").encode(text).ids == tokenizer.encode(text).ids
 
 
-def test_the_tiny_model_is_at_most_a_third_and_the_demo_model_fits_in_36_megabytes() -> None:
+def test_sizes_of_models() -> None:
     large, tiny = (sum(p.numel() for p in Decoder(shape).parameters()) for shape in (LARGE, TINY))
     assert tiny * 3 <= large
     assert large * 34 / 32 < 36e6  # Q8_0: 34 bytes for 32 weights
@@ -240,13 +240,13 @@ def test_compiled_blocks_train_alike(pairs, tokenizer) -> None:
         assert compiled.train_step(batch).item() == pytest.approx(expected, abs=0.02)
 
 
-def test_a_masks_zeros_are_its_share() -> None:
+def test_masks_zeros_are_its_share() -> None:
     mask = Dropout(0.25, torch.zeros(4)).mask(torch.Size((400, 100)))
     assert (mask == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
     assert mask.mean().item() == pytest.approx(1.0, abs=0.03)
 
 
-def test_the_corpus_is_read_once(tmp_path: Path) -> None:
+def test_corpus_is_read_once(tmp_path: Path) -> None:
     write_pairs(tmp_path, toy_pairs(50))
     first = cached_split(tmp_path, tmp_path / "pairs.tsv.gz")
     for file in (tmp_path / "train").iterdir():
@@ -265,7 +265,7 @@ def test_licences_that_weights_cannot_honour_are_left_out(tmp_path: Path) -> Non
         list(read_pairs(tmp_path, "zh"))
 
 
-def test_every_provenance_needs_a_weight() -> None:
+def test_every_provenance_needs_weight() -> None:
     (_, little), (kind, much) = kind_and_weight("bible:BSB-CUV1919"), kind_and_weight("tatoeba(hsk-annotated)")
     assert little < much and kind == "everyday"
     with pytest.raises(KeyError, match="no sampling weight for provenance 'novels'"):
@@ -305,7 +305,7 @@ def test_speech_is_not_thinned(tmp_path: Path) -> None:
     assert kinds == ["everyday"] * 5 + ["technical"] * ALIKE
 
 
-def test_the_held_back_share_is_small_and_stable() -> None:
+def test_held_back_share_is_small_and_stable() -> None:
     kept = [text for text in map(str, range(20_000)) if held_out(text)]
     assert 40 < len(kept) < 180
     assert kept == [text for text in map(str, range(20_000)) if held_out(text)]

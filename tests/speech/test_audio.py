@@ -46,7 +46,7 @@ def test_files_of_all_rates_and_channels(tmp_path: Path, kind: str, rate: int, c
         assert loudness == pytest.approx(0.5 / channels, rel=0.02)
 
 
-def test_a_file_is_read_in_blocks(tmp_path: Path) -> None:
+def test_file_is_read_in_blocks(tmp_path: Path) -> None:
     path = tmp_path / "long.wav"
     soundfile.write(path, np.zeros(48_000 * 30, np.int16), 48_000)
     blocks = file_blocks(str(path))
@@ -64,7 +64,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         file_blocks(str(text))
 
 
-def test_a_damaged_file_says_so_after_what_could_be_read(tmp_path: Path) -> None:
+def test_damaged_file_says_so_after_what_could_be_read(tmp_path: Path) -> None:
     path = tmp_path / "cut.flac"
     soundfile.write(path, np.random.default_rng(0).normal(0, 0.1, RATE * 20).astype(np.float32), RATE)
     data = bytearray(path.read_bytes())
@@ -105,13 +105,13 @@ def test_speed(speed: float) -> None:
     assert came == pytest.approx([each / 10 / speed for each in range(1, 11)])
 
 
-def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "soundfile", None)
     with pytest.raises(MissingExtra, match=r"soundfile, which is not installed: pip install '\.\[listen\]'"):
         audio.file_blocks("talk.wav")
 
 
-def test_program_ends_while_a_thread_resamples(tmp_path: Path) -> None:
+def test_program_ends_while_thread_resamples(tmp_path: Path) -> None:
     path = tmp_path / "talk.wav"
     soundfile.write(path, np.zeros(48_000, np.float32), 48_000)
     program = f"""

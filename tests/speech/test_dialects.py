@@ -32,7 +32,7 @@ def test_samples_as_integers() -> None:
 
 
 class TestVosk:
-    def test_an_utterance(self) -> None:
+    def test_utterance(self) -> None:
         dialect = vosk.dialect()
         assert json.loads(dialect.greeting) == {"config": {"sample_rate": 16_000, "words": True}}
         assert dialect.goodbye == '{"eof" : 1}' and dialect.listens
@@ -74,7 +74,7 @@ class TestVosk:
 
 
 class TestSherpa:
-    def test_the_server_in_c(self) -> None:
+    def test_server_in_c(self) -> None:
         dialect = sherpa.dialect()
         assert np.frombuffer(dialect.audio(SOUND), "<f4").tolist() == SOUND.tolist()
         common = {"is_eof": False, "start_time": 0.0, "tokens": [" A"], "words": []}
@@ -96,7 +96,7 @@ class TestSherpa:
         assert not dialect.over
         assert dialect.read("Done!") == [] and dialect.over
 
-    def test_the_server_in_python_says_no_ends(self) -> None:
+    def test_server_in_python_says_no_ends(self) -> None:
         said = read(
             sherpa.dialect(),
             {"text": "AFTER", "segment": 0},
@@ -149,7 +149,7 @@ class TestWhisperLiveKit:
             ServerHypothesis("At 7.15 sharp", start=1),
         ]
 
-    def test_a_pause_or_another_speaker_ends_what_is_open(self) -> None:
+    def test_pause_or_another_speaker_ends_what_is_open(self) -> None:
         dialect = whisperlivekit.dialect()
         first = line("no full stop here", "0:00:01", "0:00:03")
         assert read(dialect, state(first)) == [ServerHypothesis("no full stop here", start=1)]
@@ -165,7 +165,7 @@ class TestWhisperLiveKit:
         said = read(whisperlivekit.dialect(), state(line("你好。我是", "0:00:00", "0:00:02"), buffer="你"))
         assert said == [ServerHypothesis("你好。", True, 0, 2), ServerHypothesis("我是 你", start=0)]
 
-    def test_a_server_that_takes_files_gets_one(self) -> None:
+    def test_server_that_takes_files_gets_one(self) -> None:
         dialect = whisperlivekit.dialect()
         read(dialect, {"type": "config", "useAudioWorklet": False})
         head = dialect.audio(SOUND)
@@ -173,7 +173,7 @@ class TestWhisperLiveKit:
         assert int.from_bytes(head[24:28], "little") == 16_000
         assert dialect.audio(SOUND) == pcm(SOUND)
 
-    def test_the_end(self) -> None:
+    def test_end(self) -> None:
         dialect = whisperlivekit.dialect()
         assert read(dialect, {"type": "ready_to_stop"}) == [] and dialect.over
 

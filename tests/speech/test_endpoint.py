@@ -33,7 +33,7 @@ def utterances(pattern: list[tuple[bool, float]], pause: float = 0.5, block: int
     return found
 
 
-def test_a_pause_ends_an_utterance() -> None:
+def test_pause_ends_utterance() -> None:
     found = utterances([(False, 1), (True, 2), (False, 0.3), (True, 1), (False, 1), (True, 1), (False, 1)])
     assert np.array(found) == pytest.approx(np.array([[0.8, 4.3], [5.1, 6.3]]), abs=0.2)
     assert len(utterances([(True, 2), (False, 0.3), (True, 1)], pause=0.2)) == 2
@@ -43,11 +43,11 @@ def test_one_loud_moment_is_no_speech() -> None:
     assert utterances([(False, 1), (True, 0.1), (False, 1)]) == []
 
 
-def test_the_end_of_the_audio_ends_what_is_open() -> None:
+def test_end_of_audio_ends_what_is_open() -> None:
     assert np.array(utterances([(True, 2)])) == pytest.approx(np.array([[0, 2]]), abs=0.1)
 
 
-def test_a_long_utterance_ends_at_half_a_pause_and_at_last_anywhere() -> None:
+def test_long_utterance() -> None:
     first, *_ = utterances([(True, LONG + 1), (False, 0.3), (True, 1)])
     assert first[1] == pytest.approx(LONG + 1, abs=0.1)
     lengths = [end - start for start, end in utterances([(True, 50)])]

@@ -62,7 +62,7 @@ def test_killed() -> None:
     assert len({item.utterance for item in items if isinstance(item, Update)}) == 5
 
 
-def test_an_exception() -> None:
+def test_exception() -> None:
     items = list(transcribe(silence(18), opened("--dies-after", "11.2")))
     assert finals(items)[4:7] == [(SENTENCE, 10.0), ("we saw", 11.0), (SENTENCE, 13.0)]
     assert sum(len(text.split()) for text, _ in finals(items)) == 36  # a word in every half second
@@ -88,7 +88,7 @@ def test_stalled(tmp_path: Path) -> None:
     assert failures(items) == ["the recogniser did nothing for 4 s; it was started again, and no audio is lost"]
 
 
-def test_a_pause_of_the_source_is_no_stall() -> None:
+def test_pause_of_source_is_no_stall() -> None:
     paused = threading.Event()
 
     def blocks() -> Iterator[Samples]:

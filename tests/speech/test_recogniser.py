@@ -48,7 +48,7 @@ def test_control_characters_become_spaces() -> None:
     assert updates(Hypothesis(" a\nb ", 0, 1))[0][2] == "a b"
 
 
-def test_a_transcript() -> None:
+def test_transcript() -> None:
     recogniser = Scripted(words=2)
     items = list(transcribe(silence(1.5), recogniser))
     assert [item.text for item in items if isinstance(item, Update)] == ["w0", "w0 w1", "w2", "w2"]
@@ -56,7 +56,7 @@ def test_a_transcript() -> None:
     assert recogniser.closed
 
 
-def test_a_recogniser_that_dies_loses_nothing_that_it_has_recognised() -> None:
+def test_recogniser_dies() -> None:
     recogniser = Scripted(words=3, dies_after=2.25)
     items = list(transcribe(silence(60), recogniser))
     assert [item.text for item in items if isinstance(item, Update) and item.final] == ["w0 w1 w2", "w3"]
@@ -64,7 +64,7 @@ def test_a_recogniser_that_dies_loses_nothing_that_it_has_recognised() -> None:
     assert recogniser.closed
 
 
-def test_a_recogniser_that_dies_at_the_end() -> None:
+def test_recogniser_that_dies_at_end() -> None:
     class Dies(Scripted):
         def finish(self) -> Iterator[Recognised]:
             raise ValueError
@@ -84,7 +84,7 @@ def test_audio_that_breaks_off_ends_what_was_said() -> None:
     assert items[-1] == Failure("the tape is torn")
 
 
-def test_failures_in_the_audio_are_passed_on() -> None:
+def test_failures_in_audio_are_passed_on() -> None:
     lost = Failure("1.0 s of audio were dropped")
     assert lost in list(transcribe([lost, np.zeros(RATE, np.float32)], Scripted()))
 

@@ -90,7 +90,7 @@ def test_two_sentences_without_times() -> None:
     assert finals(in_sentences(updates[:-1])) == ["I like cats.", "And dogs"]
 
 
-def test_sentences_at_the_end() -> None:
+def test_sentences_at_end() -> None:
     updates = transcript([("Yes.", 1.0), ("Yes. We do. I know,", 2.0)], [("but why?", 3.0)])
     made = [item for item in in_sentences(updates) if isinstance(item, Update)]
     assert finals(made) == ["Yes.", "We do.", "I know, but why?"]
@@ -103,7 +103,7 @@ def test_revised_sentence_stays() -> None:
     assert finals(in_sentences(updates)) == ["I like cats.", "a lot and dogs too."]
 
 
-def test_marks_belong_to_the_sentence_before() -> None:
+def test_marks_belong_to_sentence_before() -> None:
     updates = transcript([("我喜欢猫。你", 0.0), ("我喜欢猫。你呢", SETTLED), ("我喜欢猫！「你呢」？", SETTLED + 1)])
     assert finals(in_sentences(updates)) == ["我喜欢猫。", "「你呢」？"]
 
@@ -122,7 +122,7 @@ def test_speakers() -> None:
     assert len({(each.utterance, each.speaker) for each in made}) == 4
 
 
-def test_speakers_at_the_same_time() -> None:
+def test_speakers_at_same_time() -> None:
     updates = [
         Update("a", 0, "I think,", time=0.0),
         Update("b", 0, "No,", time=0.5),

@@ -73,7 +73,7 @@ def vosk(
 TENS = ["0 1 2 3 4 5 6 7 8 9", "10 11 12 13 14 15 16 17 18 19"]
 
 
-def test_a_talk() -> None:
+def test_talk() -> None:
     with serving(vosk()) as url:
         items = heard_by(f"vosk:{url}", 2.5)
     assert finals(items) == [*TENS, "20 21 22 23 24"]
@@ -83,7 +83,7 @@ def test_a_talk() -> None:
 
 
 @pytest.mark.parametrize("dies_at", [0, 3, 10, 14, 19])
-def test_a_server_that_dies_and_comes_back_hears_the_open_utterance_again(dies_at: int) -> None:
+def test_server_comes_back(dies_at: int) -> None:
     log: list[int] = []
     with serving(vosk(dies_at=dies_at), vosk(log=log)) as url:
         items = heard_by(f"vosk:{url}", 2.5)
@@ -92,7 +92,7 @@ def test_a_server_that_dies_and_comes_back_hears_the_open_utterance_again(dies_a
     assert log[-1] == 24 and log == list(range(log[0], 25))  # nothing twice, nothing left out
 
 
-def test_a_server_that_dies_at_the_end() -> None:
+def test_server_that_dies_at_end() -> None:
     def silent(socket: Any) -> None:
         for message in socket:
             if message == '{"eof" : 1}':
@@ -102,7 +102,7 @@ def test_a_server_that_dies_at_the_end() -> None:
         assert finals(heard_by(f"vosk:{url}")) == TENS
 
 
-def test_a_server_that_always_dies_at_the_end_is_given_up() -> None:
+def test_server_that_always_dies_at_end_is_given_up() -> None:
     with serving(dying_at_the_end) as url:
         items = list(transcribe(counted(0.5), ServerRecogniser(f"vosk:{url}", Backoff(0.01, 0.02, 0.1))))
     assert finals(items) == ["0 1 2 3 4"]
@@ -119,7 +119,7 @@ def dying_at_the_end(socket: Any) -> None:
         socket.send(json.dumps({"partial": " ".join(numbers)}))
 
 
-def test_a_server_of_another_protocol() -> None:
+def test_server_of_another_protocol() -> None:
     ended = threading.Event()
 
     def talk(socket: Any) -> None:
@@ -135,7 +135,7 @@ def test_a_server_of_another_protocol() -> None:
         assert ended.wait(5)  # the connection is closed
 
 
-def test_a_server_that_stays_away_keeps_what_it_has_ended() -> None:
+def test_server_that_stays_away_keeps_what_it_has_ended() -> None:
     def refuses(socket: Any) -> None:
         raise Died
 
@@ -147,7 +147,7 @@ def test_a_server_that_stays_away_keeps_what_it_has_ended() -> None:
 
 
 @pytest.mark.parametrize("nonsense", ["{", '{"partial": 7}', "[1]", '{"text": "\\ud800"}'])
-def test_nonsense_is_one_sentence_and_the_rest_is_heard(nonsense: str) -> None:
+def test_nonsense_is_one_sentence_and_rest_is_heard(nonsense: str) -> None:
     with serving(vosk(says=nonsense)) as url:
         items = heard_by(f"vosk:{url}")
     assert finals(items) == TENS
@@ -155,7 +155,7 @@ def test_nonsense_is_one_sentence_and_the_rest_is_heard(nonsense: str) -> None:
     assert len(failures) == 1 and failures[0].startswith(f"a message of {url}/ cannot be used: ")
 
 
-def test_a_server_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "ANSWER", 0.1)
 
     def mute(socket: Any) -> None:
@@ -226,7 +226,7 @@ def telling(*texts: str, dies: bool = True) -> Talk:
     return talk
 
 
-def test_a_server_that_listens_by_itself() -> None:
+def test_server_that_listens_by_itself() -> None:
     first = telling('{"text": "one"}', "nonsense", '{"partial": "tw"}')
     second = telling('{"partial": "three"}', '{"text": "three four"}')
     with serving(first, second, telling()) as url:
@@ -236,6 +236,6 @@ def test_a_server_that_listens_by_itself() -> None:
     assert "a message of" in failures[0] and "the connection was lost" in failures[1] and len(failures) == 2
 
 
-def test_a_server_that_says_when_it_is_over() -> None:
+def test_server_that_says_when_it_is_over() -> None:
     with serving(telling('{"text": "A", "segment": 0}', "Done!", dies=False)) as url:
         assert finals(list(overhear(f"sherpa:{url}", QUICK))) == ["A"]

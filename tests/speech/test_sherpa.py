@@ -88,7 +88,7 @@ def test_segments_are_utterances() -> None:
     assert [item.time for item in items] == pytest.approx([0.2, 0.5, 0.8, 1, 1.2, 1.5, 1.8, 2])
 
 
-def test_the_end_of_the_audio_ends_what_is_open() -> None:
+def test_end_of_audio_ends_what_is_open() -> None:
     items = list(transcribe(silence(0.5), Sherpa(Model())))
     assert (
         isinstance(items[-1], Update) and items[-1].final and items[-1].text == "I'm hit"
@@ -139,7 +139,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
             punctuator(str(folder(tmp_path / "punctuation", "model.onnx", *vocabulary)))
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "sherpa_onnx", None)
     for call in (lambda: open_recogniser("sherpa"), lambda: punctuator(str(folder(tmp_path, "model.onnx")))):
         with pytest.raises(
@@ -149,7 +149,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 class TestPunctuation:
-    def test_of_an_utterance(self) -> None:
+    def test_of_utterance(self) -> None:
         recogniser = Scripted(words=4, sentence="i have a dog")
         items = transcribe(silence(2.1), Punctuated(recogniser, lambda text: text.capitalize() + "."))
         texts = [item.text for item in items if isinstance(item, Update)]

@@ -51,10 +51,10 @@ def test_sound_without_words() -> None:
     assert said(10, live=True, sound=[7]).startswith("no speech was recognised, although there is sound: ")
 
 
-def test_words_end_the_silence() -> None:
+def test_words_end_silence() -> None:
     assert said(75, live=True, words=[20]) == "no sound for 30 s: if somebody is speaking, check the microphone"
     assert said(75, live=False, words=[20]) == ""
 
 
-def test_a_failure_says_why() -> None:
+def test_failure_says_why() -> None:
     assert said(5, live=False, fails=True) == ""

@@ -82,7 +82,7 @@ def test_repetition_is_passed_over() -> None:
     assert texts == ["Good", "Good evening", "Good evening, everyone."]
 
 
-def test_previous_utterance_is_the_prompt() -> None:
+def test_previous_utterance_is_prompt() -> None:
     model = Model(("Good", "Good evening.", "Every", "Everyone."))
     recogniser = Whisper(model, "en", Endpointer(loud), lambda: model.now)
     list(transcribe(chain(speech(1.2), speech(1.2)), recogniser))

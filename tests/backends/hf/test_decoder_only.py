@@ -45,7 +45,7 @@ def asking(prompt: Ids, previous: Ids = ()) -> Asking[Output]:
 
 
 @pytest.mark.parametrize("make", [tiny.qwen3, tiny.llama])
-def test_any_draft_gives_the_ids_of_generate_in_as_many_passes_less_as_are_kept(make) -> None:
+def test_any_draft(make) -> None:
     backend = tiny.watched(make(), slots=1)
     slot, chosen = backend.open_slot(), random.Random(1)
     ends, kept = set(), 0
@@ -63,7 +63,7 @@ def test_any_draft_gives_the_ids_of_generate_in_as_many_passes_less_as_are_kept(
     assert kept > 10
 
 
-def test_the_end_inside_an_accepted_draft_ends_the_output(backend: Watched) -> None:
+def test_end_inside_accepted_draft_ends_output(backend: Watched) -> None:
     slot = backend.open_slot()
     looked = decode(IDS[:5], PreviousOutput(), Everything(), previous=(8, END, 9), end_tokens=frozenset({END}), limit=9)
     output = run(looked, backend, slot)
@@ -78,7 +78,7 @@ trees = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=9).flatmap
 
 @given(trees, st.integers(1, 6), st.integers(0, 5), st.randoms(use_true_random=False))
 @settings(max_examples=15)
-def test_a_tree_is_its_paths_and_the_accepted_one_stays(drawn, length: int, more: int, chosen) -> None:
+def test_tree_is_its_paths_and_accepted_one_stays(drawn, length: int, more: int, chosen) -> None:
     model = tiny.qwen3()
     backend, draft, prefix = tiny.watched(model, slots=2), tree(*drawn), IDS[:length]
     slot = backend.open_slot()
@@ -95,7 +95,7 @@ def test_a_tree_is_its_paths_and_the_accepted_one_stays(drawn, length: int, more
     assert logs(rows, 2) == close(plain(model, (*longer, *IDS[200:203]))[-1], abs=1e-4)
 
 
-def test_of_a_tree_the_second_branch_is_kept_and_the_first_forgotten(backend: Watched) -> None:
+def test_second_branch_is_kept(backend: Watched) -> None:
     slot = backend.open_slot()
     backend.ask(slot, IDS[:8], tree((5, 6, 7, 8, 9), (ROOT, 0, ROOT, 2, 3)))
     rows = backend.ask(slot, (*IDS[:8], 7, 8, 9, 4))
@@ -107,7 +107,7 @@ def test_of_a_tree_the_second_branch_is_kept_and_the_first_forgotten(backend: Wa
     backend.close_slot(slot)
 
 
-def test_only_what_is_new_is_read_and_the_rest_rolled_back(backend: Watched) -> None:
+def test_only_what_is_new_is_read_and_rest_rolled_back(backend: Watched) -> None:
     slot = backend.open_slot()
     backend.ask(slot, IDS[:10], chain(IDS[10:14]))
     backend.ask(slot, IDS[:13])
@@ -121,7 +121,7 @@ def test_only_what_is_new_is_read_and_the_rest_rolled_back(backend: Watched) -> 
     backend.close_slot(slot)
 
 
-def test_a_closed_slot_is_empty_when_it_is_opened_again(backend: Watched) -> None:
+def test_closed_slot_is_empty_when_it_is_opened_again(backend: Watched) -> None:
     slot = backend.open_slot()
     backend.ask(slot, IDS[:10])
     backend.close_slot(slot)
@@ -132,7 +132,7 @@ def test_a_closed_slot_is_empty_when_it_is_opened_again(backend: Watched) -> Non
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0), (1, 3)])
-def test_a_batch_is_its_requests_alone(order: tuple[int, ...]) -> None:
+def test_batch_is_its_requests_alone(order: tuple[int, ...]) -> None:
     together, alone = (tiny.watched(tiny.qwen3()) for _ in range(2))
     for _ in range(4):
         together.open_slot(), alone.open_slot()
@@ -162,7 +162,7 @@ def test_three_decodings_at_once_are_each_alone() -> None:
         assert (output.tokens, output.finished) == tiny.greedy(tiny.qwen3(), prompt)
 
 
-def test_the_cache_grows_and_keeps_what_it_holds() -> None:
+def test_cache_grows_and_keeps_what_it_holds() -> None:
     backend = tiny.watched(tiny.qwen3(), slots=2)
     first, second = backend.open_slot(), backend.open_slot()
     backend.ask(second, IDS[:50])
@@ -187,7 +187,7 @@ def test_what_is_too_long_is_refused_and_changes_nothing() -> None:
     assert backend.fed == [[16], [1 + 4]]
 
 
-def test_slots_run_out_and_a_closed_model_answers_nothing() -> None:
+def test_slots_run_out_and_closed_model_answers_nothing() -> None:
     backend = tiny.watched(tiny.qwen3(), slots=1)
     slot = backend.open_slot()
     with pytest.raises(CapabilityError, match="all 1 slots of the cache are in use"):
@@ -199,7 +199,7 @@ def test_slots_run_out_and_a_closed_model_answers_nothing() -> None:
         backend.ask(slot, (4,))
 
 
-def test_an_early_exit_is_the_first_layers_with_the_same_head() -> None:
+def test_early_exit_is_first_layers_with_same_head() -> None:
     target = tiny.watched(tiny.qwen3())
     short = target.early_exit(2)
     kept = {name: value for name, value in tiny.qwen3().state_dict().items() if "layers.2." not in name}
@@ -219,7 +219,7 @@ def test_an_early_exit_is_the_first_layers_with_the_same_head() -> None:
 
 
 @pytest.mark.parametrize("layers", [-1, 0, 3, 4])
-def test_an_early_exit_after_no_such_layer_is_refused(backend: Watched, layers: int) -> None:
+def test_early_exit_after_no_such_layer_is_refused(backend: Watched, layers: int) -> None:
     with pytest.raises(CapabilityError, match=f"must leave after 1 to 2 of its 3 layers, not after {layers}"):
         backend.early_exit(layers)
 

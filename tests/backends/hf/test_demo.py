@@ -40,7 +40,7 @@ def on_llama_cpp(files: dict[str, Path]) -> Iterator[LlamaCpp]:
     backend.close()
 
 
-def test_the_same_tokenizer_and_facts(on_transformers: HfDecoder, on_llama_cpp: LlamaCpp) -> None:
+def test_same_tokenizer_and_facts(on_transformers: HfDecoder, on_llama_cpp: LlamaCpp) -> None:
     ours, theirs = on_transformers, on_llama_cpp
     for name in ("end_tokens", "pad_token", "vocabulary_size", "context_length"):
         assert getattr(ours, name) == getattr(theirs, name)
@@ -57,7 +57,7 @@ def test_the_same_tokenizer_and_facts(on_transformers: HfDecoder, on_llama_cpp: 
             assert ours.tokenize(text, **asked) == theirs.tokenize(text, **asked)
 
 
-def test_the_ids_of_generate(on_transformers: HfDecoder) -> None:
+def test_ids_of_generate(on_transformers: HfDecoder) -> None:
     with Translator(on_transformers, ["de"], method="ssbd", options={"beta": 0.0}) as translator:
         for number, text in enumerate(TEXTS):
             translator.translate(Update("1", number, text))
@@ -87,9 +87,7 @@ def outputs(translator: Translator) -> list[tuple[int, ...]]:
     return found
 
 
-def test_an_early_exit_drafts_and_both_kinds_of_pass_are_counted(
-    folders: dict[str, Path], on_transformers: HfDecoder
-) -> None:
+def test_early_exit_counts(folders: dict[str, Path], on_transformers: HfDecoder) -> None:
     with Translator(on_transformers, ["de"], method="ar", max_tokens=40) as translator:
         expected, plain = outputs(translator), translator.translation("de").tally
     ids, tally = early_exit(folders["demo-tiny"], fallback=0, rollback=0)  # all is drafted, nothing kept
@@ -104,7 +102,7 @@ def test_an_early_exit_drafts_and_both_kinds_of_pass_are_counted(
 
 
 @pytest.mark.parametrize("layers", [4, 5])
-def test_an_exit_after_the_last_layer_is_refused(folders: dict[str, Path], layers: int) -> None:
+def test_exit_after_last_layer_is_refused(folders: dict[str, Path], layers: int) -> None:
     with pytest.raises(CapabilityError, match=rf"leave after 1 to 3 of its 4 layers, not after {layers}"):
         early_exit(folders["demo-tiny"], layers=layers)
 

@@ -62,7 +62,7 @@ def plain(model: Any, source: Ids, prefix: Ids) -> list[list[float]]:
 
 
 @pytest.mark.parametrize("make", FAMILIES)
-def test_any_draft_gives_the_ids_of_generate_in_as_many_passes_less_as_are_kept(make: Make) -> None:
+def test_any_draft(make: Make) -> None:
     model, chosen = make(), random.Random(2)
     backend = opened(model)
     slot, kept, lengths = backend.open_slot(), 0, []
@@ -102,7 +102,7 @@ def read() -> Iterator[list[int]]:
 
 
 @pytest.mark.parametrize("make", FAMILIES)
-def test_rows_are_those_of_the_model_after_any_roll_back(make: Make, read: list[int]) -> None:
+def test_rows_are_those_of_model_after_any_roll_back(make: Make, read: list[int]) -> None:
     model, (source, other) = make(), tiny.prompts(2, seed=8)
     backend = opened(model)
     slots = backend.open_slot(), backend.open_slot()
@@ -131,7 +131,7 @@ def test_rows_are_those_of_the_model_after_any_roll_back(make: Make, read: list[
     assert backend.encoder_passes == 3
 
 
-def test_padding_that_a_model_would_produce_is_banned() -> None:
+def test_padding_that_model_would_produce_is_banned() -> None:
     model, source = tiny.marian(), tiny.prompts(1)[0]
     assert max(range(VOCABULARY), key=plain(model, source, start_of(model))[0].__getitem__) == PAD
     backend = opened(model)
@@ -141,7 +141,7 @@ def test_padding_that_a_model_would_produce_is_banned() -> None:
 
 
 @pytest.mark.parametrize("make", [tiny.m2m100, tiny.mbart])
-def test_a_forced_first_token_is_the_prompts_second(make: Make) -> None:
+def test_forced_first_token_is_prompts_second(make: Make) -> None:
     backend, source = opened(make()), tiny.prompts(1, seed=4)[0]
     slot = backend.open_slot()
     for code in (7, 15):

@@ -52,15 +52,15 @@ def opened(template: str | None, *, special: bool = True) -> HfDecoder | HfEncod
         (None, {END}),
     ],
 )
-def test_the_token_behind_an_answer_ends_it(template: str | None, ends: set[int]) -> None:
+def test_token_behind_answer_ends_it(template: str | None, ends: set[int]) -> None:
     assert opened(template).end_tokens == ends
 
 
-def test_text_behind_an_answer_is_no_end() -> None:
+def test_text_behind_answer_is_no_end() -> None:
     assert opened(GEMMA, special=False).end_tokens == {END}
 
 
-def test_an_output_stops_where_its_turn_ends() -> None:
+def test_output_stops_where_its_turn_ends() -> None:
     plain, chatty = opened(None), opened(GEMMA)
     found = []
     for backend in (plain, chatty):

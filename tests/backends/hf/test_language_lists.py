@@ -83,7 +83,7 @@ def test_no_other_language_or_script_is_ever_given(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_every_language_that_a_list_has_is_given_by_its_plain_code(name: str) -> None:
+def test_codes_of_every_language(name: str) -> None:
     known = codes(name)
     two = [language.pt1 for language in iter_langs() if language.pt1]
     there = {standard(code) for code in LISTS[name]}
@@ -128,7 +128,7 @@ def test_what_is_refused(name: str, tag: str) -> None:
     assert given(codes(name), tag) is None
 
 
-def test_a_refusal_names_the_scripts_that_there_are() -> None:
+def test_refusal_names_scripts_that_there_are() -> None:
     for tag, known in NAMED_ONLY.items():
         with pytest.raises(
             OptionError, match=f"^target language '{tag}' is not supported by this model; allowed: {known}$"
@@ -136,12 +136,12 @@ def test_a_refusal_names_the_scripts_that_there_are() -> None:
             codes("NLLB").name_of(parse_language(tag), "target language")
 
 
-def test_where_two_codes_tie_the_one_that_names_its_script_wins() -> None:
+def test_tied_codes() -> None:
     for order in (["cmn", "cmn_Hans", "cmn_Hant"], ["cmn_Hant", "cmn_Hans", "cmn"]):
         known = LanguageCodes({code: number for number, code in enumerate(order)})
         assert [given(known, tag) for tag in ("zh", "zh-TW")] == ["cmn_Hans", "cmn_Hant"]
 
 
-def test_where_cldr_knows_no_script_and_there_are_two_one_has_to_be_named() -> None:
+def test_script_has_to_be_named() -> None:
     known = LanguageCodes({"acm_Arab": 0, "acm_Latn": 1})
     assert [given(known, tag) for tag in ("acm", "acm-Latn")] == [None, "acm_Latn"]

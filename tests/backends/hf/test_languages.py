@@ -27,13 +27,13 @@ def texts(tokenizer: Any, ids: tuple[int, ...]) -> str:
     return " ".join(tokenizer.convert_ids_to_tokens(list(ids)))
 
 
-def test_a_bilingual_marian_reads_the_text_and_its_end() -> None:
+def test_bilingual_marian_reads_text_and_its_end() -> None:
     found = prompt(tiny.marian(), tiny.tokenizer(), "en", "de")
     assert texts(tiny.tokenizer(), found.encoder) == "▁ a ▁ b </s>"
     assert (found.ids, found.source) == ((PAD,), found.encoder[:-1])
 
 
-def test_a_bilingual_marian_that_names_its_languages_refuses_others() -> None:
+def test_bilingual_marian() -> None:
     tokenizer = tiny.tokenizer()
     tokenizer.source_lang, tokenizer.target_lang = "en", "deu"
     prompt(tiny.marian(), tokenizer, "en-GB", "de-AT")
@@ -44,7 +44,7 @@ def test_a_bilingual_marian_that_names_its_languages_refuses_others() -> None:
 
 
 @pytest.mark.parametrize(("target", "tag"), [("de", ">>deu<<"), ("zh", ">>cmn_Hans<<"), ("zh-TW", ">>cmn_Hant<<")])
-def test_a_marian_with_several_targets_reads_a_tag(target: str, tag: str) -> None:
+def test_marian_with_several_targets_reads_tag(target: str, tag: str) -> None:
     tokenizer = tiny.tokenizer(plain=[">>deu<<", ">>cmn_Hans<<", ">>cmn_Hant<<", ">>zzz<<"])
     found = prompt(tiny.marian(), tokenizer, "en", target)
     assert texts(tokenizer, found.encoder) == f"{tag} ▁ a ▁ b </s>"
@@ -53,12 +53,12 @@ def test_a_marian_with_several_targets_reads_a_tag(target: str, tag: str) -> Non
         prompt(tiny.marian(), tokenizer, "en", "ja")
 
 
-def test_a_t5_with_tags_reads_a_tag() -> None:
+def test_t5_with_tags_reads_tag() -> None:
     tokenizer = tiny.tokenizer(plain=["<2de>", "<2ja>"])
     assert texts(tokenizer, prompt(tiny.t5(), tokenizer, "en", "ja").encoder) == "<2ja> ▁ a ▁ b </s>"
 
 
-def test_a_t5_reads_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t5_reads_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer, model = tiny.tokenizer(), tiny.t5()
     expected = HfTokenizer(tokenizer).encoder_ids("translate English to Traditional Chinese: a b")
     assert prompt(model, tokenizer, "en", "zh-TW").encoder == tuple(expected)
@@ -74,7 +74,7 @@ def test_a_t5_reads_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         prompt(model, tokenizer, "en", "zh-TW")
 
 
-def test_codes_start_the_output() -> None:
+def test_codes_start_output() -> None:
     tokenizer = tiny.tokenizer("__en__", "__de__", "__zh__", template="__en__ $A </s>")
     found = prompt(tiny.m2m100(), tokenizer, "en", "zh-CN")
     assert texts(tokenizer, found.encoder) == "__en__ ▁ a ▁ b </s>"
@@ -108,19 +108,19 @@ def test_nllb_is_told_both_languages() -> None:
     assert (found.ids[0], texts(tokenizer, found.ids[1:])) == (END, "zho_Hant")
 
 
-def test_where_the_decoder_starts_with_a_code_the_target_takes_its_place() -> None:
+def test_start_code_is_target() -> None:
     tokenizer = tiny.tokenizer("en_XX", "ro_RO", "de_DE", template="$A </s> en_XX")
     with tiny.generation(tiny.mbart(), decoder_start_token_id=tokenizer.convert_tokens_to_ids("ro_RO")):
         found = prompt(tiny.mbart(), tokenizer, "en", "de")
     assert (texts(tokenizer, found.ids), texts(tokenizer, found.encoder)) == ("de_DE", "▁ a ▁ b </s> en_XX")
 
 
-def test_a_first_token_that_the_model_itself_forces() -> None:
+def test_first_token_that_model_itself_forces() -> None:
     with tiny.generation(tiny.marian(), forced_bos_token_id=9):
         assert prompt(tiny.marian(), tiny.tokenizer(), "en", "de").ids == (PAD, 9)
 
 
-def test_a_decoder_that_starts_with_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoder_that_starts_with_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.t5()
     monkeypatch.setattr(model.config, "decoder_start_token_id", None)
     with (
@@ -130,7 +130,7 @@ def test_a_decoder_that_starts_with_nothing_is_refused(monkeypatch: pytest.Monke
         prompt(model, tiny.tokenizer(), "en", "de")
 
 
-def test_a_transcript_cannot_end_the_source() -> None:
+def test_transcript_cannot_end_source() -> None:
     found = prompt(tiny.marian(), tiny.tokenizer(), "en", "de", " a </s>  <pad> b ")
     assert found.encoder.index(END) == len(found.encoder) - 1
     assert PAD not in found.encoder

@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_vocabulary_is_not_counted_for_every_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vocabulary_is_not_counted_for_every_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """That took three minutes with 262,144 tokens."""
     tokenizer = HfTokenizer(tiny.tokenizer())
     monkeypatch.setattr(type(tokenizer.base), "__len__", None)
@@ -45,7 +45,7 @@ def test_the_vocabulary_is_not_counted_for_every_token(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("prefix", ["", "hf:"])
-def test_a_folder_opens(folder: Path, prefix: str) -> None:
+def test_folder_opens(folder: Path, prefix: str) -> None:
     backend = open_backend(f"{prefix}{folder}", ENGINE)
     assert isinstance(backend, HfDecoder)
     assert backend.options == HfOptions(48, 3, "float32", "cpu", 1)
@@ -56,14 +56,14 @@ def test_a_folder_opens(folder: Path, prefix: str) -> None:
     assert rows.argmax(ROOT) == (tiny.END if finished else expected[0])
 
 
-def test_the_dtype_that_was_asked_for(folder: Path) -> None:
+def test_dtype_that_was_asked_for(folder: Path) -> None:
     backends = open_models(get_method("bild"), str(folder), str(folder), ENGINE, "bfloat16")
     assert [getattr(backend, "dtype", None) for backend in backends] == [torch.bfloat16] * 2
     with pytest.raises(OptionError, match="dtype must be float32 or bfloat16, not 'int8'"):
         open_backend(str(folder), ENGINE, "int8")
 
 
-def test_a_gguf_beside_it_keeps_the_dtype_of_its_file(folder: Path) -> None:
+def test_gguf_beside_it_keeps_dtype_of_its_file(folder: Path) -> None:
     target, small = open_models(get_method("bild"), str(folder), "demo-tiny", ENGINE, "bfloat16")
     assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
     small.close()
@@ -71,14 +71,14 @@ def test_a_gguf_beside_it_keeps_the_dtype_of_its_file(folder: Path) -> None:
         open_backend("demo", ENGINE, "float32")
 
 
-def test_an_encoder_decoder_opens_for_a_method(tmp_path: Path) -> None:
+def test_encoder_decoder_opens_for_method(tmp_path: Path) -> None:
     tiny.t5().save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
     (backend,) = open_models(get_method("ssbd"), str(tmp_path), None, ENGINE)
     assert isinstance(backend, HfEncoderDecoder)
 
 
-def test_without_the_extra_the_message_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_extra_message_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("redraft.backends.hf.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "transformers", None)
@@ -92,13 +92,13 @@ def test_what_is_no_model_is_refused(name: str) -> None:
         open_backend(name, ENGINE)
 
 
-def test_a_broken_folder_is_refused(tmp_path: Path) -> None:
+def test_broken_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelError, match="cannot be loaded with transformers"):
         open_backend(str(tmp_path), ENGINE)
 
 
-def test_a_folder_without_a_configuration_is_no_model(tmp_path: Path) -> None:
+def test_folder_without_configuration_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is a folder; a GGUF file is needed"):
         open_backend(str(tmp_path), ENGINE)
 
@@ -120,7 +120,7 @@ def test_options_are_checked(field: str, value: Any, allowed: str) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_refused() -> None:
+def test_gpu_that_is_not_there_is_refused() -> None:
     from redraft.backends.hf.model import device_of
 
     assert device_of("auto") == torch.device("cpu")
@@ -159,6 +159,6 @@ def test_bytes_of_sentencepiece_tokens() -> None:
     assert tokenizer.adds_space
 
 
-def test_a_start_token_that_the_tokenizer_adds() -> None:
+def test_start_token_that_tokenizer_adds() -> None:
     tokenizer = HfTokenizer(tiny.tokenizer(template="<s> $A"))
     assert tokenizer.tokenize("a", start=True) == [tiny.START, *tokenizer.tokenize("a")]

@@ -123,7 +123,7 @@ def test_no_method_is_left_out(hf: Pair, llama: Pair) -> None:
 
 
 @pytest.mark.parametrize(("method", "options"), CASES, ids=lambda value: str(value))
-def test_the_same_captions_ids_and_counts(hf: Pair, llama: Pair, method: str, options: Options) -> None:
+def test_same_captions_ids_and_counts(hf: Pair, llama: Pair, method: str, options: Options) -> None:
     found, tallies = translated(hf, method, options)
     assert (found, tallies) == translated(llama, method, options)
     for tally in tallies.values():

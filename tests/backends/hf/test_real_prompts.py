@@ -40,7 +40,7 @@ def prompts(tokenizer: HfTokenizer, prompter: Prompter) -> Iterator[tuple[Reques
             yield request, "".join(end if part.token is not None else part.text for part in prompter.segments(request))
 
 
-def test_ids_are_those_of_the_whole_text_while_the_source_grows(family: tuple[HfTokenizer, Prompter]) -> None:
+def test_ids_while_source_grows(family: tuple[HfTokenizer, Prompter]) -> None:
     tokenizer, prompter = family
     start = tokenizer.base.bos_token or ""
     for request, text in prompts(tokenizer, prompter):
@@ -49,7 +49,7 @@ def test_ids_are_those_of_the_whole_text_while_the_source_grows(family: tuple[Hf
         assert prompter.encode(request, tokenizer.encode) == tuple(official), text
 
 
-def test_the_text_is_that_of_the_chat_template(family: tuple[HfTokenizer, Prompter]) -> None:
+def test_text_is_that_of_chat_template(family: tuple[HfTokenizer, Prompter]) -> None:
     tokenizer, prompter = family
     instruction, question = (part for part in _turns(prompter))
     turns = [{"role": "system", "content": instruction}, {"role": "user", "content": question}]
@@ -76,7 +76,7 @@ def _turns(prompter: Prompter) -> tuple[str, str]:
     return text[start:end], "English: The cat"
 
 
-def test_what_a_transcript_says_is_never_functional(family: tuple[HfTokenizer, Prompter]) -> None:
+def test_what_transcript_says_is_never_functional(family: tuple[HfTokenizer, Prompter]) -> None:
     tokenizer, prompter = family
     added = tokenizer.base.added_tokens_decoder
     tokens = {token for token, each in added.items() if each.special or str(each).strip("<>[]") != str(each)}

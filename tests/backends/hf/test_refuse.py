@@ -39,17 +39,17 @@ def test_unfit_models_are_refused_by_name(name: str) -> None:
         check_model(getattr(transformers, name)(), "fancy")
 
 
-def test_a_decoder_that_reads_both_ways_is_refused() -> None:
+def test_decoder_that_reads_both_ways_is_refused() -> None:
     with pytest.raises(CapabilityError, match="attends to what comes after"):
         check_model(transformers.Gemma3TextConfig(use_bidirectional_attention=True), "fancy")
 
 
-def test_a_hybrid_is_refused_for_its_layers() -> None:
+def test_hybrid_is_refused_for_its_layers() -> None:
     with pytest.raises(CapabilityError, match="has layers of type conv, whose memory cannot be rolled back"):
         check_model(transformers.Lfm2Config(full_attn_idxs=[0]), "fancy")
 
 
-def test_from_a_folder_without_weights(tmp_path: Path) -> None:
+def test_from_folder_without_weights(tmp_path: Path) -> None:
     folder = tmp_path / "my-mamba"
     transformers.MambaConfig().save_pretrained(folder)
     with pytest.raises(CapabilityError, match=r"model 'my-mamba' \(mamba\) has recurrent layers, so its memory cannot"):
@@ -63,7 +63,7 @@ def test_fit_models_pass(name: str) -> None:
     check_model(getattr(transformers, name)(), "plain")
 
 
-def test_a_model_that_attends_as_it_likes_is_refused() -> None:
+def test_model_that_attends_as_it_likes_is_refused() -> None:
     model = tiny.of_family("GPTNeoConfig", attention_types=[[["global", "local"], 1]], window_size=3)
     for slots in (1, 2):
         with pytest.raises(CapabilityError, match=r"'tiny' \(gpt_neo\) ignores attention masks"):

@@ -54,6 +54,6 @@ def test_all_where_more_than_all_are_asked_for() -> None:
     assert [token for token, _log in rows.top_k(ROOT, 99)] == [1, 0, 2]
 
 
-def test_a_node_that_was_not_asked_for() -> None:
+def test_node_that_was_not_asked_for() -> None:
     with pytest.raises(IndexError):
         TorchRows(torch.zeros(2, 3), 0).argmax(1)

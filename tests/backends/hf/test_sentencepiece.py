@@ -167,7 +167,7 @@ def test_opus_with_tags(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [">>jpn<< the cat", "</s> >>jpn<<", "<pad>", ">>fra<< the cat"])
-def test_a_transcript_names_no_language_and_ends_nothing(tmp_path: Path, text: str) -> None:
+def test_transcript_names_no_language_and_ends_nothing(tmp_path: Path, text: str) -> None:
     backend = marian(tmp_path, tags=TAGS)
     found = pieces(backend, prompt(backend, text).encoder)
     assert (found[0], found[-1]) == (">>deu<<", "</s>")

@@ -42,14 +42,14 @@ def plain(model: Any, ids: tuple[int, ...]) -> list[float]:
     return found
 
 
-def test_the_window_matters(model: Any) -> None:
+def test_window_matters(model: Any) -> None:
     ids = tiny.prompts(1, 12)[0]
     wide = type(model)(type(model.config)(**{**model.config.to_dict(), "sliding_window": 64})).eval()
     wide.load_state_dict(model.state_dict())
     assert max(abs(one - other) for one, other in zip(plain(model, ids), plain(wide, ids), strict=True)) > 0.01
 
 
-def test_greedy_ids_are_those_of_generate_with_and_without_a_draft(model: Any) -> None:
+def test_greedy_ids_of_generate(model: Any) -> None:
     backend = tiny.watched(model, context_length=64)
     slot, kept = backend.open_slot(), 0
     for prompt in tiny.prompts(4, 20):
@@ -64,7 +64,7 @@ def test_greedy_ids_are_those_of_generate_with_and_without_a_draft(model: Any) -
     assert kept
 
 
-def test_every_node_of_a_tree_sees_its_own_window(model: Any) -> None:
+def test_every_node_of_tree_sees_its_own_window(model: Any) -> None:
     backend = tiny.watched(model, context_length=64)
     first, second = backend.open_slot(), backend.open_slot()
     ids = tiny.prompts(1, 40)[0]
@@ -81,14 +81,14 @@ def test_every_node_of_a_tree_sees_its_own_window(model: Any) -> None:
     assert backend.fed[-1] == [2]
 
 
-def test_an_early_exit_keeps_its_windows(model: Any) -> None:
+def test_early_exit_keeps_its_windows(model: Any) -> None:
     short = tiny.watched(model, context_length=64).early_exit(1)
     ids = tiny.prompts(1, 20)[0]
     rows = short.score([(short.open_slot(), Score(ids, tree((5, 6, 7), (ROOT, ROOT, 1))))])[0]
     assert logs(rows, 2) == pytest.approx(plain(short.model, (*ids, 6, 7)), abs=1e-3)
 
 
-def test_gemma_3_as_it_is_published_with_its_reader_of_pictures() -> None:
+def test_gemma_3() -> None:
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
     text = {**sizes, "vocab_size": VOCABULARY, "num_key_value_heads": 4, "head_dim": 8, "layer_types": MIXED}
     config = transformers.Gemma3Config(
@@ -105,7 +105,7 @@ def test_gemma_3_as_it_is_published_with_its_reader_of_pictures() -> None:
     assert logs(rows, 2) == pytest.approx(plain(model, (*ids, 6, 7)), abs=1e-3)
 
 
-def test_a_model_without_kinds_of_layers_or_a_window_runs() -> None:
+def test_model_without_kinds_of_layers_or_window_runs() -> None:
     model = tiny.of_family("GPT2Config", n_positions=64)
     backend = tiny.watched(model, context_length=64)
     prompt = tiny.prompts(1)[0]

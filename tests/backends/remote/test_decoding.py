@@ -89,7 +89,7 @@ def test_methods_give_greedy_ids(server: FakeServer, method: str, options: dict[
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.002, 0.05, 0.2, 0.3, 0.5])
-def test_a_bias_keeps_what_it_keeps_in_process(server: FakeServer, beta: float) -> None:
+def test_bias_keeps_what_it_keeps_in_process(server: FakeServer, beta: float) -> None:
     with closing(connected(server)) as backend:
         for seed in range(3):
             settings: dict[str, Any] = {"seed": seed, "method": "ssbd", "options": {"beta": beta}}
@@ -103,7 +103,7 @@ def test_other_rules_keep_what_they_keep_in_process(server: FakeServer, method: 
         assert outputs(backend, method=method, options=options) == outputs(Table(), method=method, options=options)
 
 
-def test_a_small_model_drafts_on_a_server_too() -> None:
+def test_small_model_drafts_on_server_too() -> None:
     large, small = FakeVllm(Table()), FakeVllm(Table(seed=1))
     with closing(connected(large)) as target, closing(connected(small)) as drafter:
         options = {"rollback": 0.0}
@@ -111,7 +111,7 @@ def test_a_small_model_drafts_on_a_server_too() -> None:
         assert ours == outputs(Table(), method="bild", options=options, small=Table(seed=1))
 
 
-def test_a_new_draft_is_judged_by_rows_of_its_own() -> None:
+def test_new_draft_is_judged_by_rows_of_its_own() -> None:
     best = tuple((token, -1.0 - token) for token in range(MOST))
     asked = RemoteRow(best, {77: -30.0})
     rows = RemoteRows([RemoteRow(best, {})], 100, lambda _k: [asked])  # of a continuation, before there was a draft
@@ -120,7 +120,7 @@ def test_a_new_draft_is_judged_by_rows_of_its_own() -> None:
         rows.logprob(ROOT, 78)
 
 
-def test_margins_are_those_of_the_model(server: FakeServer) -> None:
+def test_margins_are_those_of_model(server: FakeServer) -> None:
     def shown(backend: Backend) -> list[str]:
         with Translator(backend, ["de"], mask=Mask(margin=0.1)) as translator:
             return [event.text for update in stream(3) for event in translator.translate(update)]  # type: ignore
@@ -140,7 +140,7 @@ def requests_of(server: FakeServer, method: str, ahead: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("method", ["ar", "ssbd"])
 @pytest.mark.parametrize("kind", STOCK)
-def test_what_follows_a_draft_takes_one_request(kind: type[FakeServer], method: str) -> None:
+def test_what_follows_draft_takes_one_request(kind: type[FakeServer], method: str) -> None:
     server = kind(Table())
     alone, passes = requests_of(server, method, ahead=1)
     assert alone == passes
@@ -151,7 +151,7 @@ def test_what_follows_a_draft_takes_one_request(kind: type[FakeServer], method: 
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.1, 0.2, 0.5])
-def test_an_update_is_one_request_where_the_server_verifies(beta: float) -> None:
+def test_update_is_one_request_where_server_verifies(beta: float) -> None:
     server = FakePlugin(Table())
     with closing(connected(server)) as backend:
         ours = outputs(backend, options={"beta": beta})
@@ -162,7 +162,7 @@ def test_an_update_is_one_request_where_the_server_verifies(beta: float) -> None
         assert len(sent) >= len(ours) // 2 and {each["ssbd_bias"] for each in sent} == {beta}
 
 
-def test_a_stricter_rule_than_the_servers_costs_requests_and_nothing_else() -> None:
+def test_stricter_rule() -> None:
     settings: dict[str, Any] = {"options": {"beta": 0.3, "floor": 0.2}}
     server = FakePlugin(Table())
     with closing(connected(server)) as backend:
@@ -171,26 +171,26 @@ def test_a_stricter_rule_than_the_servers_costs_requests_and_nothing_else() -> N
     assert len(ours) < len(server.bodies)
 
 
-def test_a_rule_without_a_bias_is_not_left_to_the_server() -> None:
+def test_rule_without_bias_is_not_left_to_server() -> None:
     server = FakePlugin(Table())
     with closing(connected(server)) as backend:
         outputs(backend, method="ssbd-aasd", options={"verification": "threshold", "end_guard": "off"})
     assert not any("vllm_xargs" in body for body in server.bodies)
 
 
-def test_the_plugin_can_be_left_alone() -> None:
+def test_plugin_can_be_left_alone() -> None:
     server = FakePlugin(Table())
     with closing(connected(server, plugin=False)) as backend:
         assert outputs(backend) == outputs(Table())
     assert not any("vllm_xargs" in body for body in server.bodies)
 
 
-def test_a_guess_against_what_the_server_said_takes_no_request(server: FakeServer) -> None:
+def test_guess_against_what_server_said_takes_no_request(server: FakeServer) -> None:
     requests, passes = requests_of(server, "pld", ahead=64)
     assert requests < 0.6 * passes
 
 
-def test_the_end_of_an_output_is_the_servers_business_too(server: FakeServer) -> None:
+def test_end_of_output_is_servers_business_too(server: FakeServer) -> None:
     with closing(connected(server)) as backend:
         slot = backend.open_slot()
         backend.score([(slot, Score((3, 4, 5)))])
@@ -198,7 +198,7 @@ def test_the_end_of_an_output_is_the_servers_business_too(server: FakeServer) ->
     assert (body.get("stop_token_ids") or body["sampling_params"]["stop_token_ids"]) == [0]
 
 
-def test_several_slots_are_asked_at_the_same_time(server: FakeServer) -> None:
+def test_several_slots_are_asked_at_same_time(server: FakeServer) -> None:
     table = Table()
     scores = [Score((3, 4 + slot), Draft.chain(range(slot), Provenance.PREVIOUS)) for slot in range(4)]
     with closing(connected(server)) as backend:
@@ -217,7 +217,7 @@ def same(ours: Sequence[Any], theirs: Sequence[Any], scores: Sequence[Score]) ->
             assert own.logprob(node - 1, token) == pytest.approx(other.logprob(node - 1, token), abs=1e-5)
 
 
-def test_a_line_that_was_told_is_not_asked_for_again(server: FakeServer) -> None:
+def test_line_that_was_told_is_not_asked_for_again(server: FakeServer) -> None:
     with closing(connected(server)) as backend:
         slot = backend.open_slot()
         prefix = next((3, 4, token) for token in range(1, 29) if len(greedy(server.table, (3, 4, token), 5)) == 5)
@@ -234,7 +234,7 @@ def test_a_line_that_was_told_is_not_asked_for_again(server: FakeServer) -> None
         assert len(server.bodies) == 3
 
 
-def test_contexts_end_where_the_servers_does(server: FakeServer) -> None:
+def test_contexts_end_where_servers_does(server: FakeServer) -> None:
     with closing(connected(server, context_length=1 << 20)) as backend:
         assert isinstance(backend, RemoteBackend) and backend.context_length == 512
         slot = backend.open_slot()

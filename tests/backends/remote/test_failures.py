@@ -45,7 +45,7 @@ def texts(*words: str) -> Iterator[Update]:
         yield Update("1", seq, text)
 
 
-def test_an_update_fails_while_the_server_is_away_and_the_next_one_does_not(server: FakeServer) -> None:
+def test_server_away(server: FakeServer) -> None:
     updates = list(texts("the cats", "the cats of", "the cats of our house"))
     settings: dict[str, Any] = {"to": ["de"], "options": {"beta": 0}, "source": "raw"}
     with closing(connected(server)) as backend, Translator(backend, **settings) as translator:
@@ -80,7 +80,7 @@ def test_refusals_are_one_sentence(server: FakeServer, status: int, words: str) 
             backend.score([(slot, Score((3,)))])
 
 
-def test_the_key_is_sent(server: FakeServer) -> None:
+def test_key_is_sent(server: FakeServer) -> None:
     server.key = KEY
     with pytest.raises(ModelError, match="refuses the API key"):
         connected(server, "wrong")
@@ -146,7 +146,7 @@ def spoiled(server: FakeServer, place: str, value: Callable[[Any], Any]) -> Call
         pytest.param(lambda rows: [*rows[:-1], {"6": {"logprob": None}}], id="one without numbers"),
     ],
 )
-def test_malformed_rows_of_a_draft_are_made_up_for(
+def test_malformed_rows_of_draft_are_made_up_for(
     server: FakeServer, value: Callable[[Any], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     def translated(backend: Any) -> list[Any]:
@@ -162,7 +162,7 @@ def test_malformed_rows_of_a_draft_are_made_up_for(
             assert backend.fallbacks == drafts and "verified by plain decoding" in caplog.text
 
 
-def test_a_draft_that_is_verified_by_plain_decoding_has_the_same_rows(server: FakeServer) -> None:
+def test_fallback_rows(server: FakeServer) -> None:
     server.spoil = spoiled(server, "draft", lambda rows: None)
     tokens = (6, 7, 8, 9)
     score = Score((3, 4, 5), Draft.chain(tokens, Provenance.PREVIOUS))
@@ -178,7 +178,7 @@ def test_a_draft_that_is_verified_by_plain_decoding_has_the_same_rows(server: Fa
 
 
 @pytest.mark.parametrize("value", [lambda tokens: [], lambda tokens: [*tokens, *tokens], lambda tokens: None])
-def test_malformed_tokens_are_a_failure(server: FakeServer, value: Callable[[Any], Any]) -> None:
+def test_malformed_tokens_are_failure(server: FakeServer, value: Callable[[Any], Any]) -> None:
     server.spoil = spoiled(server, "tokens", value)
     with closing(connected(server)) as backend, Translator(backend, ["de"]) as translator:
         first, second = texts("the cats", "the cats of")
@@ -190,7 +190,7 @@ def test_malformed_tokens_are_a_failure(server: FakeServer, value: Callable[[Any
 
 
 @pytest.mark.parametrize("answer", [[], {}, {"choices": []}, {"meta_info": None}, 5])
-def test_other_answers_are_a_failure(server: FakeServer, answer: Any) -> None:
+def test_other_answers_are_failure(server: FakeServer, answer: Any) -> None:
     server.spoil = lambda _answer: answer
     with (
         closing(connected(server)) as backend,
@@ -263,7 +263,7 @@ def test_addresses() -> None:
     assert "word" not in str(caught.value)
 
 
-def test_a_model_on_a_server_is_no_file() -> None:
+def test_model_on_server_is_no_file() -> None:
     for refused in (resolve, open_model):
         with pytest.raises(ModelError, match="is on a server, but a file is needed"):
             refused("vllm:http://host/m")

@@ -50,7 +50,7 @@ def best(rows: tuple[RemoteRow, ...]) -> list[int]:
     return [each.best[0][0] for each in rows]
 
 
-def test_a_line_is_read_as_far_as_it_is_needed() -> None:
+def test_line_is_read_as_far_as_it_is_needed() -> None:
     told = Told(5, 6, 7, 8)
     line = RowLine((1, 2), told.steps())
     assert best(line.answer(score((1, 2)))) == [5] and told.asked == 1
@@ -62,7 +62,7 @@ def test_a_line_is_read_as_far_as_it_is_needed() -> None:
     assert best(line.answer(score((1, 2, 5, 6), 7, 8, 4))) == [7, 8]
 
 
-def test_closing_a_line_ends_the_request() -> None:
+def test_closing_line_ends_request() -> None:
     told = Told(5, 6)
     line = RowLine((1,), told.steps())
     line.answer(score((1,)))
@@ -71,7 +71,7 @@ def test_closing_a_line_ends_the_request() -> None:
     line.close()
 
 
-def test_a_line_of_a_draft_knows_its_rows_and_nothing_more() -> None:
+def test_line_of_draft_knows_its_rows_and_nothing_more() -> None:
     line = RowLine((1,), draft=(5, 6), rows=(row(5), row(6), row(7)))
     assert best(line.answer(score((1,), 5, 6))) == [5, 6, 7]
     assert best(line.answer(score((1, 5), 9))) == [6]
@@ -79,7 +79,7 @@ def test_a_line_of_a_draft_knows_its_rows_and_nothing_more() -> None:
     assert RowLine().answer(score((1,))) == ()
 
 
-def test_rows_beside_a_draft_know_the_token_that_was_not_chosen() -> None:
+def test_rows_beside_draft() -> None:
     told = Told(5, 6, 7)
     first, second, third = beside(told.steps(), (5, 90, 4), 2)
     assert (first.row, third.row) == (row(5, 90), row(7, 90))
@@ -107,7 +107,7 @@ class Cut(FakeVllm):
         return httpx2.Response(found.status_code, content=content()) if request.url.path.endswith("ions") else found
 
 
-def test_a_connection_that_is_lost_is_one_failure() -> None:
+def test_connection_that_is_lost_is_one_failure() -> None:
     server = Cut(Table())
     updates = [Update("1", seq, text) for seq, text in enumerate(("the cats", "the cats of", "the cats of our"))]
     with closing(connected(server)) as backend, Translator(backend, ["de"], method="ar") as translator:
@@ -156,7 +156,7 @@ class Spoiled(FakePlugin):
 
 @pytest.mark.parametrize("event", ["{}", "?", '{"choices": [{"token_ids": [3], "logprobs": null}]}'])
 @pytest.mark.parametrize("after", [0, 1, 4])
-def test_a_malformed_answer_to_a_draft_is_made_up_for(after: int, event: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_answer_to_draft_is_made_up_for(after: int, event: str, caplog: pytest.LogCaptureFixture) -> None:
     server = Spoiled(Table())
     with closing(connected(server)) as backend:
         server.after, server.event = after, event
@@ -168,7 +168,7 @@ def test_a_malformed_answer_to_a_draft_is_made_up_for(after: int, event: str, ca
         assert caplog.text.count("verified by plain decoding") == backend.fallbacks
 
 
-def test_an_answer_that_is_malformed_twice_is_a_failure() -> None:
+def test_answer_that_is_malformed_twice_is_failure() -> None:
     server = FakePlugin(Table())
     with closing(connected(server)) as backend, Translator(backend, ["de"]) as translator:
         assert isinstance(translator.translate(Update("1", 0, "the cats"))[0], Caption)

@@ -87,7 +87,7 @@ def table(folder: Path) -> RandomModel:
 
 
 @pytest.mark.parametrize("kind", [FakeVllm, FakeSglang])
-def test_a_model_is_opened_by_its_address(
+def test_model_is_opened_by_its_address(
     kind: type[FakeServer], folder: Path, table: RandomModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REDRAFT_REMOTE_KEY", KEY)
@@ -101,14 +101,14 @@ def test_a_model_is_opened_by_its_address(
         assert control not in backend.encode([PromptSegment("<|im_end|>", False)]), "a transcript ends no turn"
 
 
-def test_the_command_line_translates_on_a_server(folder: Path, table: RandomModel) -> None:
+def test_command_line_translates_on_server(folder: Path, table: RandomModel) -> None:
     with serving(FakeVllm(table)) as address:
         command = ["translate", "--model", f"{address}/{NAME}#{folder}", "--to", "de", "--max-tokens", "64"]
         found = CliRunner().invoke(cli, command, input="a cat\na cat sat\n")
         assert found.exit_code == 0, found.output
 
 
-def test_every_engine_of_a_server_has_connections_of_its_own(folder: Path, table: RandomModel) -> None:
+def test_every_engine_of_server_has_connections_of_its_own(folder: Path, table: RandomModel) -> None:
     with serving(FakeVllm(table)) as address:
         settings = ServeSettings(model=f"{address}/{NAME}#{folder}", slots=3, engines=3, methods=("ssbd", "ar"))
         engines = [each[TARGET] for each in open_backends(settings)]
@@ -119,7 +119,7 @@ def test_every_engine_of_a_server_has_connections_of_its_own(folder: Path, table
                 each.score([(each.open_slot(), score)])
 
 
-def test_the_engines_of_a_server_share_its_costs(folder: Path, table: RandomModel) -> None:
+def test_engines_of_server_share_its_costs(folder: Path, table: RandomModel) -> None:
     server = FakeVllm(table)
     with serving(server) as address:
         settings = ServeSettings(model=f"{address}/{NAME}#{folder}", slots=2, engines=2, methods=("ssbd", "ar"))
@@ -131,17 +131,17 @@ def test_the_engines_of_a_server_share_its_costs(folder: Path, table: RandomMode
             assert first.costs is second.costs
 
 
-def test_without_a_tokenizer_the_sentence_says_where_to_put_one(table: RandomModel) -> None:
+def test_no_tokenizer(table: RandomModel) -> None:
     with serving(FakeVllm(table)) as address, pytest.raises(ModelError, match="behind a # in the address"):
         open_backend(f"{address}/{NAME}")
 
 
-def test_a_server_that_is_not_there_is_one_sentence(folder: Path) -> None:
+def test_server_that_is_not_there_is_one_sentence(folder: Path) -> None:
     with pytest.raises(ModelError, match=r"^the vllm server at http://127.0.0.1:9 cannot be reached: .*refused"):
         open_backend(f"vllm:http://127.0.0.1:9/{NAME}#{folder}")
 
 
-def test_a_server_is_asked_how_many_requests_it_batches(
+def test_server_is_asked_how_many_requests_it_batches(
     folder: Path, table: RandomModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RemoteBackend, "batched", lambda backend: min(2, backend.options.slots))

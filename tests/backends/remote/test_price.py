@@ -29,7 +29,7 @@ class Slow(Table):
 
 
 @pytest.mark.parametrize("kind", [FakeVllm, FakePlugin, FakeSglang])
-def test_a_token_of_a_stream_costs_less_than_a_request(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_of_stream_costs_less_than_request(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     server = kind(Slow())
     answer = server.answer
 
@@ -58,7 +58,7 @@ class Brief(Table):
 
 
 @pytest.mark.parametrize(("model", "tokens"), [(Slow, 1), (Brief, 3)])
-def test_a_token_has_its_price_where_all_tokens_come_at_once(
+def test_token_has_its_price_where_all_tokens_come_at_once(
     model: type[Table], tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = FakeSglang(model())
@@ -76,7 +76,7 @@ def test_a_token_has_its_price_where_all_tokens_come_at_once(
 
 
 @pytest.mark.parametrize("limit", [1, 4])
-def test_as_many_requests_as_the_server_batches(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_requests_as_server_batches(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     server, places = FakeVllm(Slow()), threading.Semaphore(limit)
     answer = server.answer
 

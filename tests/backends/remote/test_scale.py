@@ -68,14 +68,14 @@ def outputs(backend: Backend, updates: int = 6, **settings: Any) -> list[tuple[i
         return found
 
 
-def test_what_is_known_of_the_model_is_the_same(remote: RemoteBackend, local: Backend) -> None:
+def test_what_is_known_of_model_is_same(remote: RemoteBackend, local: Backend) -> None:
     assert remote.context_length == local.context_length == POSITIONS - 1
     assert remote.end_tokens == local.end_tokens and remote.vocabulary_size == local.vocabulary_size
     assert {**remote.metadata, "general.name": ""} == {**local.metadata, "general.name": ""}
 
 
 @pytest.mark.parametrize("length", [0, 1, 9, 60])
-def test_rows_are_those_of_the_model(remote: RemoteBackend, local: Backend, length: int) -> None:
+def test_rows_are_those_of_model(remote: RemoteBackend, local: Backend, length: int) -> None:
     ids = [5 + (7 * place) % 300 for place in range(100 + length)]
     score = Score(tuple(ids[:100]), Draft.chain(ids[100:], Provenance.PREVIOUS))
     slots = remote.open_slot(), local.open_slot()
@@ -96,7 +96,7 @@ def test_methods_give_greedy_ids(remote: RemoteBackend, local: Backend, method: 
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.002, 0.004, 0.05, 0.2, 0.3])
-def test_a_bias_keeps_what_it_keeps_on_transformers(remote: RemoteBackend, local: Backend, beta: float) -> None:
+def test_bias_keeps_what_it_keeps_on_transformers(remote: RemoteBackend, local: Backend, beta: float) -> None:
     options = {"beta": beta}
     assert outputs(remote, 7, options=options) == outputs(local, 7, options=options)
 
@@ -108,7 +108,7 @@ def test_measured_costs_decide_and_change_no_ids(remote: RemoteBackend, local: B
         assert outputs(remote, 7) == outputs(local, 7)
 
 
-def test_slots_share_the_server(remote: RemoteBackend, local: Backend) -> None:
+def test_slots_share_server(remote: RemoteBackend, local: Backend) -> None:
     scores = [Score(tuple(range(5 + each, 40)), Draft.chain([9] * each, Provenance.PREVIOUS)) for each in range(4)]
     slots = [remote.open_slot() for _ in scores], [local.open_slot() for _ in scores]
     found = [
@@ -121,19 +121,19 @@ def test_slots_share_the_server(remote: RemoteBackend, local: Backend) -> None:
         local.close_slot(slot)
 
 
-def test_a_wrong_key_is_refused(server: VllmServer) -> None:
+def test_wrong_key_is_refused(server: VllmServer) -> None:
     with pytest.raises(ModelError, match="refuses the API key"):
         open_remote(Address.parse(server.model), RemoteOptions(), "wrong")
 
 
-def test_the_command_line(server: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line(server: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_REMOTE_KEY", KEY)
     command = ["translate", "--model", server.model, "--to", "de", "--max-tokens", "200"]
     found = CliRunner().invoke(cli, command, input="a cat\na cat sat\n")
     assert "de" in found.output and "Traceback" not in found.output
 
 
-def test_a_killed_server_is_an_error_and_the_session_goes_on(server: VllmServer, remote: RemoteBackend) -> None:
+def test_killed_server_is_error_and_session_goes_on(server: VllmServer, remote: RemoteBackend) -> None:
     updates = [Update("1", seq, " ".join(WORDS[: 3 * seq])) for seq in range(1, 5)]
     with Translator(remote, ["de"], max_tokens=20) as translator:
         assert isinstance(translator.translate(updates[0])[-1], Caption)

@@ -61,7 +61,7 @@ def outputs(backend: Backend, seed: int, **settings: Any) -> list[tuple[int, ...
         return found
 
 
-def test_50_streams_are_exact_and_an_update_is_one_request(server: VllmServer, local: Backend) -> None:
+def test_50_streams_are_exact_and_update_is_one_request(server: VllmServer, local: Backend) -> None:
     wanted = [outputs(local, seed, method="ar") for seed in range(STREAMS)]
     backends = opened(server, AT_ONCE)
 
@@ -81,7 +81,7 @@ def test_50_streams_are_exact_and_an_update_is_one_request(server: VllmServer, l
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.002, 0.004, 0.05, 0.2, 0.3, 0.5])
-def test_a_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: Backend, beta: float) -> None:
+def test_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: Backend, beta: float) -> None:
     (backend,) = opened(server)
     with closing(backend):
         for seed in range(6):
@@ -92,7 +92,7 @@ def test_a_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: B
             assert backend.client.requests - before <= len(ours)
 
 
-def test_the_log_probabilities_are_the_models_own(server: VllmServer, local: Backend) -> None:
+def test_log_probabilities_are_models_own(server: VllmServer, local: Backend) -> None:
     def shown(backend: Backend) -> list[Any]:
         with Translator(backend, ["de"], mask=Mask(margin=0.02), max_tokens=24) as translator:
             return [event for update in stream(1, 5) for event in translator.translate(update)]
@@ -118,7 +118,7 @@ def drafted(draft: list[int], bias: float) -> dict[str, Any]:
     return {"vllm_xargs": {"ssbd_draft": draft, "ssbd_bias": bias}}
 
 
-def test_drafts_longer_than_a_step_of_vllm(server: VllmServer) -> None:
+def test_drafts_longer_than_step_of_vllm(server: VllmServer) -> None:
     prompt = [5, 6, 7]
     greedy = ids(server, prompt, 320)
     begun = server.steps()
@@ -131,14 +131,14 @@ def test_drafts_longer_than_a_step_of_vllm(server: VllmServer) -> None:
     assert ids(server, prompt, 320, **drafted(anything, 1.0))[:300] == anything
 
 
-def test_up_to_the_last_position(server: VllmServer) -> None:
+def test_up_to_last_position(server: VllmServer) -> None:
     prompt = [5 + place % 300 for place in range(POSITIONS - 40)]
     greedy = ids(server, prompt, 40)
     for draft in (greedy, [*greedy, *greedy], [*greedy[:30], 0]):
         assert ids(server, prompt, 40, **drafted(draft, 0.0)) == greedy
 
 
-def test_prompts_that_are_in_the_cache(server: VllmServer) -> None:
+def test_prompts_that_are_in_cache(server: VllmServer) -> None:
     # Of a prompt one longer than its cached blocks a single token is left, which vLLM schedules with placeholders.
     for length in (*range(125, 133), 257):
         prompt = [9 + place % 200 for place in range(length)]
@@ -162,7 +162,7 @@ def test_sampled_requests_may_have_drafts_and_know_no_bias(server: VllmServer) -
     assert len(found) == 30 and found != [7] * 30
 
 
-def test_the_end_of_the_output_is_the_models_own_decision(server: VllmServer) -> None:
+def test_end_of_output_is_models_own_decision(server: VllmServer) -> None:
     prompt = [5, 6, 7]
     greedy = ids(server, prompt, 6)
     draft = [*greedy[:3], 9, 10]
@@ -181,7 +181,7 @@ def test_the_end_of_the_output_is_the_models_own_decision(server: VllmServer) ->
         ({"ssbd_draft": [1], "ssbd_bias": 2}, "ssbd_bias must be a number from 0 to 1, not 2"),
     ],
 )
-def test_wrong_fields_are_refused_and_the_server_goes_on(server: VllmServer, carried: Any, words: str) -> None:
+def test_wrong_fields_are_refused_and_server_goes_on(server: VllmServer, carried: Any, words: str) -> None:
     answer = ask(server, [5, 6], 4, vllm_xargs=carried)
     assert answer.status_code == 400 and words in answer.json()["error"]["message"]
     assert len(ids(server, [5, 6], 4)) == 4
@@ -216,7 +216,7 @@ except RuntimeError as error:
         ("0.32.0", 129, False, "num_speculative_tokens must be from 1 to 128, not 129"),
     ],
 )
-def test_an_engine_that_does_not_fit_is_refused(version: str, tokens: int, v2: bool, words: str) -> None:
+def test_engine_that_does_not_fit_is_refused(version: str, tokens: int, v2: bool, words: str) -> None:
     script = REFUSED.format(version=version, tokens=tokens, v2=v2)
     done = subprocess.run(
         [os.environ[PYTHON_VARIABLE], "-c", script], capture_output=True, text=True, timeout=300, check=False

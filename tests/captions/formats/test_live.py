@@ -53,7 +53,7 @@ def screen(console: Console) -> list[str]:
     return [line.rstrip() for line in lines if line.strip()]
 
 
-def test_one_column_a_language_with_the_source_above() -> None:
+def test_one_column_language_with_source_above() -> None:
     writer = LiveWriter(["de", "ja"], terminal())
     writer.write(caption("1", "Guten", " Abend"))
     writer.write(caption("1", "こんばんは", language="ja"))
@@ -86,7 +86,7 @@ def test_captions_are_redrawn_in_place() -> None:
     assert screen(console) == ["source 1.1", "de Guten Tag"]
 
 
-def test_an_older_source_does_not_replace_a_newer_one() -> None:
+def test_older_source_does_not_replace_newer_one() -> None:
     writer = LiveWriter(["de", "ja"], terminal())
     writer.write(caption("1", "neu", seq=2))
     writer.write(caption("1", "旧", language="ja", seq=1))
@@ -102,7 +102,7 @@ def test_methods_can_stand_side_by_side() -> None:
     writer.close()
 
 
-def test_narrow_terminals_stack_the_languages() -> None:
+def test_narrow_terminals_stack_languages() -> None:
     writer = LiveWriter(["de", "ja", "zh"], terminal(50))
     writer.write(caption("1", "Guten Abend"))
     writer.write(caption("1", "晚上好", language="zh"))
@@ -116,7 +116,7 @@ def test_narrow_terminals_stack_the_languages() -> None:
 
 
 @pytest.mark.parametrize("width", [20, 33, 100])
-def test_wide_characters_wrap_within_the_width(width: int) -> None:
+def test_wide_characters_wrap_within_width(width: int) -> None:
     text = "AI 皆さん、こんばんは。お越しいただきありがとうございます。" * 3
     writer = LiveWriter(["ja"], terminal(width))
     writer.write(caption("1", text[:40], text[40:], language="ja"))
@@ -129,7 +129,7 @@ def test_wide_characters_wrap_within_the_width(width: int) -> None:
     writer.close()
 
 
-def test_the_last_utterances_stay_above_and_older_ones_scroll_away() -> None:
+def test_scrolling() -> None:
     console = terminal()
     writer = LiveWriter(["de"], console, history=2)
     for number in range(6):
@@ -139,7 +139,7 @@ def test_the_last_utterances_stay_above_and_older_ones_scroll_away() -> None:
     assert screen(console) == [line for number in range(6) for line in (f"source {number}.0", f"de Satz-{number}")]
 
 
-def test_what_is_redrawn_fits_the_screen() -> None:
+def test_what_is_redrawn_fits_screen() -> None:
     console = terminal(40, 9)
     writer = LiveWriter(["de"], console, history=5)
     for number in range(5):
@@ -159,7 +159,7 @@ def until(ready: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("by_itself", [True, False])
-def test_a_narrower_terminal_is_drawn_again_from_a_clear_screen(by_itself: bool) -> None:
+def test_narrower_terminal(by_itself: bool) -> None:
     console = terminal(100, 12)
     writer = LiveWriter(["de"], console, history=1)
     writer.write(Failure("far too long", 1))
@@ -179,7 +179,7 @@ def test_a_narrower_terminal_is_drawn_again_from_a_clear_screen(by_itself: bool)
     assert "\x1b[?25h" in cleared[-10:]
 
 
-def test_what_had_left_the_redrawn_part_is_on_the_screen_again_as_far_as_it_fits() -> None:
+def test_redrawn_part_of_screen() -> None:
     console = terminal(100, 16)
     writer = LiveWriter(["de"], console, history=1)
     for number in range(9):
@@ -194,7 +194,7 @@ def test_what_had_left_the_redrawn_part_is_on_the_screen_again_as_far_as_it_fits
     assert len(found) == len({*found}) and ("Satz", "0") not in found
 
 
-def test_a_size_is_reported_once() -> None:
+def test_size_is_reported_once() -> None:
     console, seen = terminal(100), list[int]()
     watch = SizeWatch(console, lambda: seen.append(console.width), seconds=0.001)
     watch.start()
@@ -207,7 +207,7 @@ def test_a_size_is_reported_once() -> None:
     assert seen == [50]
 
 
-def test_a_failure_is_shown_and_the_captions_stay() -> None:
+def test_failure_is_shown_and_captions_stay() -> None:
     console = terminal()
     writer = LiveWriter(["de"], console)
     writer.write(Failure("before all", 1))
@@ -222,7 +222,7 @@ def test_a_failure_is_shown_and_the_captions_stay() -> None:
     ]
 
 
-def test_close_gives_the_cursor_back_and_may_come_twice() -> None:
+def test_close_gives_cursor_back_and_may_come_twice() -> None:
     console = terminal()
     writer = LiveWriter(["de"], console)
     writer.close()
@@ -241,7 +241,7 @@ def test_markup_and_control_characters_are_shown_as_text() -> None:
 
 
 @pytest.mark.parametrize("dumb", [True, False])
-def test_without_a_terminal_captions_are_lines(
+def test_without_terminal_captions_are_lines(
     dumb: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "dumb" if dumb else "xterm")

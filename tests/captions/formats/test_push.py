@@ -96,7 +96,7 @@ def push(target: str, *events: Event) -> Kept:
     return kept
 
 
-def test_final_captions_of_the_language_go_to_zoom_in_order_and_on_from_its_number() -> None:
+def test_zoom() -> None:
     captions = Captions()
     captions.last = 41
     with serving(captions) as url:
@@ -108,7 +108,7 @@ def test_final_captions_of_the_language_go_to_zoom_in_order_and_on_from_its_numb
     assert len(kept.events) == 4  # whoever reads them elsewhere gets them all
 
 
-def test_youtube_gets_the_time_in_utc_before_the_text() -> None:
+def test_youtube_gets_time_in_utc_before_text() -> None:
     captions = Captions()
     with serving(captions) as url:
         push(f"youtube:{url}", final("Ich sah."))
@@ -116,7 +116,7 @@ def test_youtube_gets_the_time_in_utc_before_the_text() -> None:
     assert YouTube("http://a/?b=").request(Cue("x", 0), 7).full_url == "http://a/?b=&seq=7"
 
 
-def test_what_is_refused_or_lost_on_the_way_comes_again_under_the_same_number_and_counts_once() -> None:
+def test_retried_captions() -> None:
     captions = Captions()
     captions.answers = [503, -500, 200, 429]  # the second was taken, though its answer says otherwise
     with serving(captions) as url:
@@ -126,7 +126,7 @@ def test_what_is_refused_or_lost_on_the_way_comes_again_under_the_same_number_an
     assert not any(isinstance(event, Failure) for event in kept.events)
 
 
-def test_a_service_that_takes_nothing_is_said_so_and_nothing_waits_for_ever() -> None:
+def test_service_that_refuses() -> None:
     captions = Captions()
     captions.answers = [403] * 1000
     with serving(captions) as url:
@@ -135,7 +135,7 @@ def test_a_service_that_takes_nothing_is_said_so_and_nothing_waits_for_ever() ->
     assert failure.message == "a caption could not be sent and was dropped: the service answered 403"
 
 
-def test_a_service_that_is_not_there_is_said_so() -> None:
+def test_service_that_is_not_there_is_said_so() -> None:
     with serving(Captions()) as url:
         pass
     (failure,) = [event for event in push(f"zoom:{url}", final("eins")).events if isinstance(event, Failure)]

@@ -52,7 +52,7 @@ def line(**changes: object) -> dict:
 # --- one hypothesis a line
 
 
-def test_lines_are_partial_until_an_empty_line() -> None:
+def test_lines_are_partial_until_empty_line() -> None:
     assert list(read_lines(io.BytesIO(b"good\ngood evening\n\nmy name\n"))) == [
         Update("1", 0, "good"),
         Update("1", 1, "good evening"),
@@ -62,7 +62,7 @@ def test_lines_are_partial_until_an_empty_line() -> None:
     ]
 
 
-def test_lines_with_byte_order_mark_crlf_many_empty_lines_and_no_end() -> None:
+def test_byte_order_mark_and_crlf() -> None:
     data = "\ufeff\r\n\r\nguten Abend\r\n \t\r\n\r\n今日は".encode()
     assert list(read_lines(io.BytesIO(data))) == [
         Update("1", 0, "guten Abend"),
@@ -77,7 +77,7 @@ def test_control_characters_become_spaces() -> None:
     assert first == Update("1", 0, "a b [2Jc d e f")
 
 
-def test_a_line_of_control_characters_is_blank() -> None:
+def test_line_of_control_characters_is_blank() -> None:
     items = list(read_lines(io.BytesIO(b"a\n\x00\x00\nb\n")))
     assert [(item.utterance, item.final) for item in items if isinstance(item, Update)] == [
         ("1", False),
@@ -87,7 +87,7 @@ def test_a_line_of_control_characters_is_blank() -> None:
     ]
 
 
-def test_a_broken_line_does_not_end_the_utterance() -> None:
+def test_broken_line_does_not_end_utterance() -> None:
     items = list(read_lines(io.BytesIO(b"one\n\xff\none two\n\n")))
     assert items[0] == Update("1", 0, "one")
     assert isinstance(items[1], Failure) and items[1].line == 2
@@ -115,12 +115,12 @@ def test_jsonl_utterances_may_alternate() -> None:
     ]
 
 
-def test_what_the_end_of_the_input_leaves_open_is_ended() -> None:
+def test_what_end_of_input_leaves_open_is_ended() -> None:
     items = jsonl(line(utterance="a", seq=3, time=1.5), line(utterance="b", final=True), line(utterance="c"), b"{")
     assert [*ended(items)] == [*items, Update("a", 4, "hello", True, 1.5), Update("c", 6, "hello", True)]
 
 
-def test_the_last_of_a_repeated_key_counts() -> None:
+def test_last_of_repeated_key_counts() -> None:
     (update,) = jsonl(b'{"utterance":"u","seq":1,"text":"a","text":"b\\u0000c"}')
     assert update == Update("u", 1, "b c")
 
@@ -180,9 +180,7 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("bad", "parts"), [case[1:] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
-def test_a_malformed_line_gives_one_sentence_and_loses_nothing_around_it(
-    bad: bytes | dict, parts: tuple[str, ...]
-) -> None:
+def test_malformed_line(bad: bytes | dict, parts: tuple[str, ...]) -> None:
     before = [line(utterance="ended", final=True), line(utterance="before", seq=3)]
     after = [line(utterance="before", seq=4, final=True), line(utterance="after")]
     items = jsonl(*before, bad, *after)
@@ -194,7 +192,7 @@ def test_a_malformed_line_gives_one_sentence_and_loses_nothing_around_it(
     assert failure.message.isprintable() and len(failure.message) < 200
 
 
-def test_a_failure_of_order_names_utterance_and_seq() -> None:
+def test_failure_of_order_names_utterance_and_seq() -> None:
     failure = jsonl(line(seq=5), line(seq=4))[1]
     assert isinstance(failure, Failure) and (failure.utterance, failure.seq, failure.line) == ("u", 4, 2)
 
@@ -205,7 +203,7 @@ def test_long_names_and_numbers_are_cut_short_in_messages() -> None:
     assert "must be greater than its last one, 1000" in failure.message and len(failure.message) < 200
 
 
-def test_an_update_refused_for_its_order_does_not_count() -> None:
+def test_update_refused_for_its_order_does_not_count() -> None:
     items = jsonl(line(seq=5), line(seq=4, final=True), line(seq=6))
     assert items[2] == Update("u", 6, "hello")
 
@@ -213,7 +211,7 @@ def test_an_update_refused_for_its_order_does_not_count() -> None:
 # --- plain text
 
 
-def test_text_reveals_lag_words_at_a_time() -> None:
+def test_text_reveals_lag_words_at_time() -> None:
     assert list(read_text(io.BytesIO(b"one two three four\n\n \nfive"), lag=3)) == [
         Update("1", 0, "one two three"),
         Update("1", 1, "one two three four", final=True),
@@ -221,7 +219,7 @@ def test_text_reveals_lag_words_at_a_time() -> None:
     ]
 
 
-def test_text_with_a_line_that_is_too_long() -> None:
+def test_text_with_line_that_is_too_long() -> None:
     skipped, *rest = read_text(io.BytesIO(b"word " * 5400 + b"\n" + b"word " * MAX_TEXT_WORDS), lag=100)
     assert isinstance(skipped, Failure) and skipped.line == 1
     assert "the line has 5400 words and was skipped" in skipped.message
@@ -229,12 +227,12 @@ def test_text_with_a_line_that_is_too_long() -> None:
     assert words == [100, 200, 300, 400, 500]
 
 
-def test_text_with_a_rate_tells_when_the_last_word_is_spoken() -> None:
+def test_text_with_rate_tells_when_last_word_is_spoken() -> None:
     items = list(read_text(io.BytesIO(b"a b c\nd\n"), lag=2, rate=2))
     assert [item.time for item in items if isinstance(item, Update)] == [1.0, 1.5, 2.0]
 
 
-def test_prefixes_of_text_without_spaces_go_by_the_character() -> None:
+def test_prefixes_of_text_without_spaces_go_by_character() -> None:
     assert prefixes("今日は、いい天気。", 4) == ["今日は、", "今日は、いい天気", "今日は、いい天気。"]
     assert prefixes("我用 iPhone 15。", 2) == ["我用", "我用 iPhone 15", "我用 iPhone 15。"]
     assert prefixes("か\u3099き", 1) == ["か\u3099", "か\u3099き"]
@@ -242,7 +240,7 @@ def test_prefixes_of_text_without_spaces_go_by_the_character() -> None:
 
 
 @given(st.text(alphabet="ab 今日。\u3099\n", max_size=40), st.integers(1, 6))
-def test_prefixes_grow_to_the_whole_text(text: str, lag: int) -> None:
+def test_prefixes_grow_to_whole_text(text: str, lag: int) -> None:
     found = prefixes(text, lag)
     assert bool(found) == bool(text.strip())
     assert not found or found[-1] == text.strip()
@@ -290,7 +288,7 @@ def test_long_line_in_bounded_memory() -> None:
 
 
 @pytest.mark.parametrize("reader", [read_lines, read_text])
-def test_a_broken_line_is_named_by_number_and_offset(reader: type) -> None:
+def test_broken_line_is_named_by_number_and_offset(reader: type) -> None:
     items = list(reader(io.BytesIO("\ufeffgut\n\n\nab\u00fc".encode() + b"\xc3\nende\n")))
     failures = [item for item in items if isinstance(item, Failure)]
     assert failures == [Failure("the line must be UTF-8, but byte 0xc3 at offset 4 of the line is not", 4)]
@@ -327,7 +325,7 @@ VALUES = st.recursive(
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(("utterance", "seq", "text", "final", "time"), VALUES)))
-def test_any_object_is_an_update_that_can_be_written_or_one_failure(fields: dict) -> None:
+def test_any_object(fields: dict) -> None:
     (item,) = jsonl(fields)
     if isinstance(item, Update):
         assert json.loads(json.dumps([item.text, item.seq, item.final, item.time], allow_nan=False))
@@ -358,7 +356,7 @@ def test_paced_waits_for_each_time_and_not_for_what_is_late() -> None:
     assert [item for item, _ in passed] == items
 
 
-def test_paced_never_asks_for_a_sleep_that_overflows() -> None:
+def test_paced_never_asks_for_sleep_that_overflows() -> None:
     now, waits = [0.0], []
 
     def sleep(seconds: float) -> None:

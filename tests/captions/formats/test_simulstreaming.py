@@ -33,7 +33,7 @@ def translated(status: str, text: str, tail: str, time: float = 1.0, *, final: b
     return row | {"is_final": final}
 
 
-def test_text_of_the_recogniser_is_what_is_new() -> None:
+def test_text_of_recogniser_is_what_is_new() -> None:
     assert read(
         heard(" And so", 1.5), heard(",", 2.5), heard(" my fellow", 3), heard(" Americans.", 4, is_final=True)
     ) == [
@@ -44,7 +44,7 @@ def test_text_of_the_recogniser_is_what_is_new() -> None:
     ]
 
 
-def test_a_final_row_without_text_ends_the_utterance_and_the_next_starts_afresh() -> None:
+def test_final_row_without_text() -> None:
     pause = {"is_final": True, "emission_time": 3}
     assert read(pause, heard(" one", 1), pause, pause, heard(" two", 4, is_final=False)) == [
         Update("1", 0, "one", time=1.0),
@@ -54,7 +54,7 @@ def test_a_final_row_without_text_ends_the_utterance_and_the_next_starts_afresh(
     ]
 
 
-def test_rows_of_the_translator_repeat_what_they_confirm_and_replace_the_tail() -> None:
+def test_rows_of_translator() -> None:
     assert read(
         translated("INCOMPLETE", "", "Also...", 1),
         translated("COMPLETE", "", "Also, bitte", 2),
@@ -72,7 +72,7 @@ def test_rows_of_the_translator_repeat_what_they_confirm_and_replace_the_tail() 
     ]
 
 
-def test_a_tail_that_is_taken_back_leaves_an_empty_update() -> None:
+def test_tail_that_is_taken_back_leaves_empty_update() -> None:
     assert read(translated("COMPLETE", "", "So", 1), translated("COMPLETE", "", "", 2, final=True)) == [
         Update("1", 0, "So", time=1.0),
         Update("1", 1, "", final=True, time=2.0),
@@ -92,11 +92,11 @@ def test_no_space_comes_between_chinese_or_japanese_characters() -> None:
     ]
 
 
-def test_what_the_end_of_the_input_leaves_open_is_ended_with_its_tail() -> None:
+def test_open_at_end_with_tail() -> None:
     assert read(translated("COMPLETE", " one", "two", 7))[-1] == Update("1", 1, "one two", final=True, time=7.0)
 
 
-def test_zero_is_a_time_and_null_no_status() -> None:
+def test_zero_is_time_and_null_no_status() -> None:
     assert read(heard(" a", 0, status=None))[0] == Update("1", 0, "a", time=0.0)
 
 
@@ -126,7 +126,7 @@ BAD: list[tuple[bytes | dict, str]] = [
 
 
 @pytest.mark.parametrize(("bad", "message"), BAD)
-def test_a_bad_row_is_one_failure_and_loses_nothing_around_it(bad: bytes | dict, message: str) -> None:
+def test_bad_row_is_one_failure_and_loses_nothing_around_it(bad: bytes | dict, message: str) -> None:
     assert read(heard(" one"), bad, b"", heard(" two", is_final=True)) == [
         Update("1", 0, "one", time=1.0),
         Failure(message, 2),
@@ -134,7 +134,7 @@ def test_a_bad_row_is_one_failure_and_loses_nothing_around_it(bad: bytes | dict,
     ]
 
 
-def test_it_is_a_form_of_the_command_line() -> None:
+def test_it_is_form_of_command_line() -> None:
     assert "simulstreaming" in INPUTS
     row = json.dumps(heard(" a", is_final=True)).encode()
     assert list(updates_of(io.BufferedReader(io.BytesIO(row)), "simulstreaming", 3, None)) == [

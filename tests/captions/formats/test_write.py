@@ -47,7 +47,7 @@ def lines(*events: Event) -> tuple[str, str]:
     return out.getvalue(), errors.getvalue()
 
 
-def test_lines_are_written_when_they_change_or_are_final_and_say_which() -> None:
+def test_lines_output() -> None:
     events = [partial("1", ""), partial("1", "Gut"), partial("1", "Gut"), partial("1", "Guten"), final("1", "Guten")]
     written = lines(*events, partial("2", "Guten"), final("2", ""))[0].splitlines()
     assert [line.split("\t") for line in written] == [
@@ -59,7 +59,7 @@ def test_lines_are_written_when_they_change_or_are_final_and_say_which() -> None
     ]
 
 
-def test_a_text_that_looks_like_a_kind_or_holds_a_tab_stays_in_its_field() -> None:
+def test_tab_in_text() -> None:
     assert lines(final("1", "final\tde\tpartial"))[0] == "final\tde\tfinal de partial\n"
 
 
@@ -68,24 +68,24 @@ def test_several_languages_are_counted_apart() -> None:
     assert lines(*events)[0] == "partial\tde\tja\npartial\tja\tja\n"
 
 
-def test_a_column_may_be_a_method() -> None:
+def test_column_may_be_method() -> None:
     out = io.StringIO()
     LinesWriter(out, io.StringIO()).write(final("1", "Hallo"), "ssbd")
     assert out.getvalue() == "final\tssbd\tHallo\n"
 
 
-def test_a_caption_is_one_line_and_moves_no_cursor() -> None:
+def test_caption_is_one_line_and_moves_no_cursor() -> None:
     assert lines(final("1", "a\nb\x1b[2Jc\rd\u2028e"))[0] == "final\tde\ta b [2Jc d e\n"
 
 
-def test_failures_go_to_the_errors_with_their_place() -> None:
+def test_failures_go_to_errors_with_their_place() -> None:
     out, errors = lines(final("1", "a"), Failure("wrong\nhere", 3, "u", 4, "de"), Failure("bad"), final("2", "b"))
     assert out == "final\tde\ta\nfinal\tde\tb\n"
     assert errors == "redraft: line 3, utterance u, de: wrong here\nredraft: bad\n"
     assert failure_line(Failure("x", language="ja")) == "redraft: ja: x"
 
 
-def test_text_has_final_captions_only_and_names_a_language_among_several() -> None:
+def test_text_output() -> None:
     events: list[Event] = [
         *(partial("1", "Gut"), final("1", "Gut\tso"), Failure("bad"), final("1", "はい", language="ja"))
     ]
@@ -102,7 +102,7 @@ def test_text_has_final_captions_only_and_names_a_language_among_several() -> No
 # --- JSON Lines
 
 
-def test_jsonl_has_a_type_and_every_field_that_says_something() -> None:
+def test_jsonl_has_type_and_every_field_that_says_something() -> None:
     out = Stream()
     writer = JsonlWriter(out)
     caption = Caption("7", 2, "ja", "今日は\n", "いい", False, 1.5, "today")
@@ -133,7 +133,7 @@ def spans(text: str, form: str = "srt") -> list[tuple[int, int]]:
     return [(cue.start, cue.end) for cue in pysubs2.SSAFile.from_string(text, form)]
 
 
-def test_srt_lasts_from_the_first_update_to_the_final_one() -> None:
+def test_srt_lasts_from_first_update_to_final_one() -> None:
     events = [
         partial("1", "Gu", 1.2),
         partial("1", "Guten", 2.0),
@@ -145,7 +145,7 @@ def test_srt_lasts_from_the_first_update_to_the_final_one() -> None:
     )
 
 
-def test_an_utterance_may_begin_before_its_first_caption() -> None:
+def test_utterance_may_begin_before_its_first_caption() -> None:
     out = Stream()
     writer = SubtitleWriter(out, Stream(), "srt", ["de"])
     for time in (None, 0.5, 1.2):
@@ -163,7 +163,7 @@ def test_vtt_has_one_header_and_escapes_markup() -> None:
     assert subtitles("vtt")[0] == "WEBVTT\n\n"
 
 
-def test_without_times_a_clock_runs_at_reading_speed() -> None:
+def test_without_times_clock_runs_at_reading_speed() -> None:
     text, errors = subtitles("srt", final("1", "x" * 30), final("2", "y"), final("3", "字" * 30))
     assert spans(text) == [(0, 2000), (2000, 3000), (3000, 7000)] and not errors
 
@@ -194,13 +194,13 @@ def _plain(text: str) -> str:
     return "".join(text.replace("\u2060", "").split()).translate(dict.fromkeys([*range(32), *range(127, 160)]))
 
 
-def test_a_cue_has_a_line_for_every_language_in_order() -> None:
+def test_cue_has_line_for_every_language_in_order() -> None:
     german, japanese = final("1", "Guten Abend", 2.0), final("1", "こんばんは", 2.0, "ja")
     text, _ = subtitles("srt", japanese, german, languages=("de", "ja"))
     assert text.splitlines()[2:4] == ["Guten Abend", "こんばんは"]
 
 
-def test_a_language_that_never_comes_holds_nothing_back() -> None:
+def test_language_that_never_comes_holds_nothing_back() -> None:
     events: list[Event] = [
         final("1", "eins"),
         Failure("too long", language="ja"),
@@ -216,13 +216,13 @@ def test_a_language_that_never_comes_holds_nothing_back() -> None:
     assert subtitles("srt", final("1", "eins"), languages=("de", "ja"))[0].endswith("eins\n\n")
 
 
-def test_a_cue_is_on_disk_as_soon_as_it_is_complete() -> None:
+def test_cue_is_on_disk_as_soon_as_it_is_complete() -> None:
     out = Stream()
     SubtitleWriter(out, io.StringIO(), "srt", ("de",)).write(final("1", "eins"))
     assert out.flushed.endswith("eins\n\n")
 
 
-def test_an_utterance_without_text_has_no_cue() -> None:
+def test_utterance_without_text_has_no_cue() -> None:
     assert spans(subtitles("srt", final("1", " \n"), final("2", "b"))[0]) == [(0, 1000)]
 
 
@@ -265,6 +265,6 @@ def test_times_in_order_are_no_complaint_and_others_are() -> None:
         assert writer.complained is complained
 
 
-def test_an_unknown_format_is_refused() -> None:
+def test_unknown_format_is_refused() -> None:
     with pytest.raises(OptionError, match="subtitle format must be one of srt, vtt, not 'ass'"):
         SubtitleWriter(io.StringIO(), io.StringIO(), "ass", ("de",))

@@ -28,7 +28,7 @@ def chain(*tokens: int) -> Draft:
     st.integers(1, 5),
     st.floats(0.0, 0.49),
 )
-def test_keeps_a_token_just_when_it_is_the_argmax_of_the_mixture(weights: list[float], token: int, beta: float) -> None:
+def test_argmax_of_mixture(weights: list[float], token: int, beta: float) -> None:
     assume(token < len(weights))
     p = np.array(weights) / sum(weights)
     mixed = (1 - beta) * p
@@ -42,7 +42,7 @@ def test_keeps_a_token_just_when_it_is_the_argmax_of_the_mixture(weights: list[f
     assert verdict.token == int(p.argmax())
 
 
-def test_the_rule_is_a_difference_not_a_ratio() -> None:
+def test_rule_is_difference_not_ratio() -> None:
     # p_max - p_draft = 0.2 <= 0.25, though the ratio 0.05 / 0.25 is far below (1 - 2 beta) / (1 - beta).
     spread = [0.0, 0.25, 0.05, 0.2, 0.2, 0.15, 0.15]
     assert Biased(0.2).judge(chain(2), rows(spread, spread)).accepted == (0,)
@@ -55,20 +55,20 @@ def test_floor_stops_improbable_tokens() -> None:
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.2, 0.49])
-def test_bias_does_not_refuse_the_end(beta: float) -> None:
+def test_bias_does_not_refuse_end(beta: float) -> None:
     ending = [0.41, 0.4, 0.19]
     verdict = Biased(beta, 0.0, frozenset({END})).judge(chain(1), rows(ending, ending))
     assert (verdict.accepted, verdict.token) == ((), END)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.2, 0.49])
-def test_bias_does_not_keep_an_end(beta: float) -> None:
+def test_bias_does_not_keep_end(beta: float) -> None:
     going_on = [0.4, 0.41, 0.19]
     verdict = Biased(beta, 0.0, frozenset({END})).judge(chain(END), rows(going_on, going_on))
     assert (verdict.accepted, verdict.token) == ((), 1)
 
 
-def test_an_end_that_the_target_wants_is_kept() -> None:
+def test_end_that_target_wants_is_kept() -> None:
     ending = [0.41, 0.4, 0.19]
     assert Biased(0.2, 0.0, frozenset({END})).judge(chain(END), rows(ending, ending)).accepted == (0,)
 
@@ -79,7 +79,7 @@ def test_zero_bias_does_not_accept_ties() -> None:
     assert Biased(0.0).judge(chain(1), rows(tie, tie)).accepted == (0,)
 
 
-def test_stops_at_the_first_refusal() -> None:
+def test_stops_at_first_refusal() -> None:
     sure = [0.0, 0.9, 0.05, 0.05]
     verdict = Biased(0.2).judge(chain(1, 2, 1), rows(sure, sure, sure, sure))
     assert (verdict.accepted, verdict.token) == ((0,), 1)

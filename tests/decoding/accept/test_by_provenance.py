@@ -20,7 +20,7 @@ tokens = st.lists(st.integers(1, 4), max_size=20).map(tuple)
 
 
 @pytest.mark.parametrize("provenance", list(Provenance))
-def test_the_first_token_decides(provenance: Provenance) -> None:
+def test_first_token_decides(provenance: Provenance) -> None:
     model = RandomModel(1)
     worst = int(model.logits((1, 2)).argmin())
     draft = Draft((worst, worst), (-1, 0), (provenance, Provenance.PROMPT))
@@ -28,14 +28,14 @@ def test_the_first_token_decides(provenance: Provenance) -> None:
     assert accepted == ((0, 1) if provenance in (Provenance.PREVIOUS, Provenance.MODEL) else ())
 
 
-def test_an_empty_draft_falls_under_the_other_rule() -> None:
+def test_empty_draft_falls_under_other_rule() -> None:
     model = RandomModel(1)
     verdict = RULE.judge(Draft(), model.score([(0, Score((1, 2)))])[0])
     assert (verdict.accepted, verdict.token) == ((), int(model.logits((1, 2)).argmax()))
 
 
 @given(st.integers(0, 10_000), tokens, tokens, st.floats(0, 1), st.integers(1, 24))
-def test_prompt_lookup_after_ssbd_changes_its_passes_and_not_its_output(
+def test_lookup_after_ssbd(
     seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], beta: float, limit: int
 ) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)

@@ -52,7 +52,7 @@ def test_equation_5(drawn: list[float], token: int, alpha: float, beta: float) -
     assert verdict.token == int(p.argmax())
 
 
-def test_the_entropy_is_in_nats() -> None:
+def test_entropy_is_in_nats() -> None:
     # H = ln 4 = 1.386 nats = 2 bits: 0.1 H + 0.1 is 0.239 in nats, and 0.3 in bits.
     even = [0.25, 0.25, 0.25, 0.25]
     assert lenient(entropy_threshold(0.1, 0.1)).judge(chain(2), rows(even, even)).accepted == (0,)
@@ -60,7 +60,7 @@ def test_the_entropy_is_in_nats() -> None:
 
 
 @given(weights, st.floats(0, 10), st.floats(0, 1), st.integers(1, 5), st.sampled_from([PROMPT, GENERATED]))
-def test_the_best_token_passes_every_test(
+def test_best_token_passes_every_test(
     drawn: list[float], alpha: float, beta: float, k: int, provenance: Provenance
 ) -> None:
     spread = rows(*[list(np.array(drawn) / sum(drawn))] * 2)
@@ -86,7 +86,7 @@ SPREAD = [0.05, 0.4, 0.3, 0.15, 0.1]
         (entropy_threshold(0.1, 0.1), {1, 2}),  # H = 1.39
     ],
 )
-def test_which_tokens_of_a_distribution_are_kept(test: Test, kept: set[int]) -> None:
+def test_which_tokens_of_distribution_are_kept(test: Test, kept: set[int]) -> None:
     accepted = {token for token in range(5) if lenient(test).judge(chain(token), rows(SPREAD, SPREAD)).accepted}
     assert accepted == kept
 
@@ -98,7 +98,7 @@ def test_generated_text_is_verified_strictly() -> None:
     assert rule.judge(mixed, rows(*[SPREAD] * 4)).accepted == (0, 1)
 
 
-def test_the_longest_path_wins_even_over_the_best_token() -> None:
+def test_longest_path_wins_even_over_best_token() -> None:
     #  1 -> 4          the best first token, then one that does not pass
     #  2 -> 3 -> 2     passes throughout
     draft = Draft((1, 4, 2, 3, 2), (-1, 0, -1, 2, 3), (PROMPT,) * 5)
@@ -106,7 +106,7 @@ def test_the_longest_path_wins_even_over_the_best_token() -> None:
     assert (verdict.accepted, verdict.token) == ((2, 3, 4), 4)
 
 
-def test_of_equally_long_paths_the_most_probable_wins() -> None:
+def test_of_equally_long_paths_most_probable_wins() -> None:
     draft = Draft((3, 2, 1), (-1, -1, -1), (PROMPT,) * 3)
     assert lenient(fixed_threshold(0.15)).judge(draft, rows(*[SPREAD] * 4)).accepted == (2,)
     # The first step of the one is more probable, but both together of the other: 0.4 * 0.15 < 0.3 * 0.4.
@@ -117,24 +117,24 @@ def test_of_equally_long_paths_the_most_probable_wins() -> None:
     assert lenient(fixed_threshold(0.15)).judge(draft, rows(*[SPREAD] * 5)).accepted == (2, 3)
 
 
-def test_nothing_below_a_refused_token_is_accepted() -> None:
+def test_nothing_below_refused_token_is_accepted() -> None:
     draft = Draft((4, 1, 1, 3), (-1, 0, 1, -1), (PROMPT,) * 4)
     assert lenient(fixed_threshold(0.15)).judge(draft, rows(*[SPREAD] * 5)).accepted == (3,)
 
 
-def test_an_empty_draft_gets_the_best_token() -> None:
+def test_empty_draft_gets_best_token() -> None:
     verdict = lenient(fixed_threshold(0.1)).judge(Draft(), rows(SPREAD))
     assert (verdict.accepted, verdict.token) == ((), 1)
 
 
-def test_a_drafted_end_passes_only_as_the_best_token() -> None:
+def test_drafted_end_passes_only_as_best_token() -> None:
     going_on, ending = [0.4, 0.5, 0.1], [0.5, 0.4, 0.1]
     rule = lenient(entropy_threshold(0.0, 0.0))
     assert rule.judge(chain(END), rows(going_on, going_on)).accepted == ()
     assert rule.judge(chain(END), rows(ending, going_on)).accepted == (0,)
 
 
-def test_nothing_is_accepted_after_an_end() -> None:
+def test_nothing_is_accepted_after_end() -> None:
     ending = [0.5, 0.4, 0.1]
     assert lenient(entropy_threshold(0.0, 0.0)).judge(chain(END, 1, 1), rows(*[ending] * 4)).accepted == (0,)
 
@@ -147,7 +147,7 @@ def test_nothing_is_accepted_after_an_end() -> None:
         ([0.3, 0.31, 0.39], (0,), (0,)),  # it does, if with another token
     ],
 )
-def test_the_end_guard(row: list[float], guarded: tuple[int, ...], unguarded: tuple[int, ...]) -> None:
+def test_end_guard(row: list[float], guarded: tuple[int, ...], unguarded: tuple[int, ...]) -> None:
     test = entropy_threshold(0.0, 0.1)
     assert lenient(test, end_guard=True).judge(chain(1), rows(row, row)).accepted == guarded
     assert lenient(test).judge(chain(1), rows(row, row)).accepted == unguarded
@@ -158,7 +158,7 @@ def decoded(model: RandomModel, prompt: tuple[int, ...], drafter: Drafter, rule:
 
 
 @given(seeds, prompts, st.floats(1, 3), st.booleans())
-def test_no_entropy_and_a_threshold_of_one_are_exact(
+def test_no_entropy_and_threshold_of_one_are_exact(
     seed: int, prompt: tuple[int, ...], beta: float, end_guard: bool
 ) -> None:
     outputs = [
@@ -186,7 +186,7 @@ def test_every_output_token_passes(seed: int, prompt: tuple[int, ...], alpha: fl
     assert output.passes == len(output.tokens) + output.finished - output.accepted
 
 
-def test_a_lenient_rule_keeps_more_of_the_prompt() -> None:
+def test_lenient_rule_keeps_more_of_prompt() -> None:
     kept = dict.fromkeys((1.0, 0.1), 0)
     for seed, beta in [(seed, beta) for seed in range(10) for beta in kept]:
         model = RandomModel(seed, vocabulary=8, end_bias=-100)

@@ -23,7 +23,7 @@ def expected(model: RandomModel, prefix: list[int], token: int) -> float:
     return probabilities[token] - max(p for other, p in enumerate(probabilities) if other != token)
 
 
-def test_a_margin_is_positive_for_the_best_token_alone() -> None:
+def test_margin_is_positive_for_best_token_alone() -> None:
     model = RandomModel(1)
     (rows,) = model.score([(0, Score((1, 2, 3)))])
     best = rows.argmax(ROOT)
@@ -37,7 +37,7 @@ METHODS = ["ar", "ssbd", "cd", "redraft", "redraft-tree", "pld", "gs-jacobi"]
 
 
 @given(st.integers(0, 60), st.sampled_from(METHODS), st.sampled_from([-1, -0.2, 0, 0.05, 0.3, 1]))
-def test_the_tokens_before_the_first_small_margin_are_counted(seed: int, name: str, least: float) -> None:
+def test_tokens_before_first_small_margin_are_counted(seed: int, name: str, least: float) -> None:
     model, prompt = RandomModel(seed, end_bias=0.5), (3, 4, 5)
     method = get_method(name)
     options = {"cost": "flat"} if name.startswith("redraft") else {}
@@ -62,7 +62,7 @@ class Says:
         return self._verdict
 
 
-def test_the_verdict_is_the_rules_own_and_one_that_holds_back_is_heard() -> None:
+def test_verdict_is_rules() -> None:
     model, draft = RandomModel(2), Draft.chain((4, 5), Provenance.PREVIOUS)
     (rows,) = model.score([(0, Score((1, 2), draft))])
     watched = Sure(Says(Verdict((0,), None)), -1)
@@ -72,9 +72,7 @@ def test_the_verdict_is_the_rules_own_and_one_that_holds_back_is_heard() -> None
 
 
 @pytest.mark.parametrize(("tokens", "least", "kept"), [((5, 5), 0, 3), ((5, 5), -0.5, 3), ((4, 5), 0.5, 0)])
-def test_probabilities_are_worked_out_only_where_their_order_does_not_tell(
-    tokens: tuple[int, ...], least: float, kept: int
-) -> None:
+def test_probabilities_only_where_needed(tokens: tuple[int, ...], least: float, kept: int) -> None:
     class Ordered:
         """Rows that know nothing but their best token."""
 

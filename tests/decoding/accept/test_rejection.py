@@ -161,7 +161,7 @@ def surprise(
 
 @pytest.mark.parametrize("window", [1, 3])
 @pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (1.0, 0.7), (0.6, 0.9)])
-def test_the_output_is_distributed_as_the_targets_own(window: int, temperature: float, top_p: float) -> None:
+def test_output_is_distributed_as_targets_own(window: int, temperature: float, top_p: float) -> None:
     assert abs(surprise(speculative(window, temperature=temperature, top_p=top_p), temperature, top_p)) < 4
 
 
@@ -217,22 +217,22 @@ def wrong(mistake: str, window: int) -> Callable[[int], Parts]:
 
 @pytest.mark.parametrize("window", [1, 3])
 @pytest.mark.parametrize("mistake", ["accepts always", "accepts by p", "draws from p after a rejection", "best bonus"])
-def test_a_wrong_rule_is_found_out(mistake: str, window: int) -> None:
+def test_wrong_rule_is_found_out(mistake: str, window: int) -> None:
     assert surprise(wrong(mistake, window)) > 8
 
 
-def test_the_wrong_rule_without_its_mistake_is_not() -> None:
+def test_wrong_rule_without_its_mistake_is_not() -> None:
     assert abs(surprise(wrong("", 3))) < 4
 
 
-def test_a_drafter_and_a_rule_with_the_same_random_numbers_are_found_out() -> None:
+def test_shared_random_numbers() -> None:
     def build(seed: int) -> Parts:
         return SmallModel(Sampler(1.0, seed=seed), 3, frozenset({END})), Rejection(Sampler(1.0, seed=seed))
 
     assert surprise(build) > 8
 
 
-def test_a_target_cut_to_another_nucleus_is_found_out() -> None:
+def test_target_cut_to_another_nucleus_is_found_out() -> None:
     assert surprise(speculative(3, top_p=0.9), top_p=0.7) == math.inf
     assert surprise(speculative(3, top_p=0.7), top_p=0.9) > 8
 
@@ -252,7 +252,7 @@ def test_at_temperature_zero_it_is_exact_acceptance(seed: int, prompt: tuple[int
     assert found[0] == found[1]
 
 
-def test_a_small_model_like_the_target_is_always_kept() -> None:
+def test_small_model_like_target_is_always_kept() -> None:
     for seed in range(50):
         sampler = Sampler(1.0, seed=seed)
         parts = SmallModel(sampler, 2, frozenset()), Rejection(sampler)
@@ -261,7 +261,7 @@ def test_a_small_model_like_the_target_is_always_kept() -> None:
         assert (output.passes, output.accepted, output.drafted, output.draft_passes) == (3, 6, 6, 6)
 
 
-def test_as_much_is_kept_as_the_distributions_overlap() -> None:
+def test_as_much_is_kept_as_distributions_overlap() -> None:
     overlap = sum(map(min, LARGE.probabilities(*PROMPT), SMALL.probabilities(*PROMPT)))
     kept = 0
     for seed in range(RUNS):
@@ -271,14 +271,14 @@ def test_as_much_is_kept_as_the_distributions_overlap() -> None:
     assert 0.2 < overlap < 0.8
 
 
-def test_a_token_outside_the_targets_nucleus_is_never_kept() -> None:
+def test_token_outside_targets_nucleus_is_never_kept() -> None:
     certain = TableRows([[0.9, 0.04, 0.03, 0.03]] * 2)
     draft = Draft((2,), (ROOT,), (Provenance.MODEL,), ({2: 1.0},))
     rule = Rejection(Sampler(1.0, top_p=0.5))
     assert {rule.judge(draft, certain) for _ in range(200)} == {Verdict((), 0)}
 
 
-def test_a_rejected_token_is_not_drawn_again() -> None:
+def test_rejected_token_is_not_drawn_again() -> None:
     spread = TableRows([[0.4, 0.3, 0.2, 0.1]] * 2)
     rule = Rejection(Sampler(1.0))
     verdicts = [rule.judge(Draft.chain((0,), Provenance.PREVIOUS), spread) for _ in range(300)]
@@ -293,13 +293,13 @@ def test_residual() -> None:
     assert residual(same, dict(same)) == same
 
 
-def test_a_tree_is_refused() -> None:
+def test_tree_is_refused() -> None:
     tree = Draft((1, 2), (ROOT, ROOT), (Provenance.MODEL,) * 2)
     with pytest.raises(ValueError, match="without branches"):
         Rejection(Sampler(1.0)).judge(tree, TableRows([[0.25] * 4] * 3))
 
 
-def test_plain_sampling_takes_one_pass_a_token_and_the_seed_decides() -> None:
+def test_plain_sampling() -> None:
     def output(seed: int) -> Output:
         model = RandomModel(3, end_bias=-100)
         return run(

@@ -76,7 +76,7 @@ def test_figure_2() -> None:
     assert (output.passes, output.accepted, output.finished) == (2, 5, True)
 
 
-def test_without_alignment_sampling_the_misaligned_token_stops_the_draft() -> None:
+def test_without_alignment_sampling() -> None:
     output, drafts = drafted(Figure2(), PROMPT, Aligned(width=0, end_tokens=frozenset({END})))
     assert output.tokens == (MICHAEL, JACKSON, WAS, A, GREAT, SINGER)
     assert paths(drafts[1]) == {(JACKSON, IS, A, GREAT, SINGER, TELL)}
@@ -87,7 +87,7 @@ def test_without_alignment_sampling_the_misaligned_token_stops_the_draft() -> No
 
 
 @pytest.mark.parametrize(("width", "verbs"), [(0, {IS}), (1, {IS, WAS}), (2, {IS, WAS, MADE})])
-def test_width_is_the_most_siblings_of_a_token(width: int, verbs: set[int]) -> None:
+def test_width_is_most_siblings_of_token(width: int, verbs: set[int]) -> None:
     _, drafts = drafted(Figure2(), PROMPT, Aligned(width=width, end_tokens=frozenset({END})))
     assert {path[1] for path in paths(drafts[1])} == verbs
 
@@ -98,12 +98,12 @@ def test_only_tokens_that_rank_above_are_added() -> None:
     assert {path[1] for path in paths(drafts[1])} == {MADE, WAS}, "the second best has one token above it"
 
 
-def test_all_rows_of_the_prompt_are_asked_for_once() -> None:
+def test_all_rows_of_prompt_are_asked_for_once() -> None:
     _, drafts = drafted(Figure2(), PROMPT, Aligned(end_tokens=frozenset({END})))
     assert [draft.prompt_rows for draft in drafts] == [len(PROMPT), 1]
 
 
-def test_an_output_of_one_token_needs_no_rows_of_the_prompt() -> None:
+def test_output_of_one_token_needs_no_rows_of_prompt() -> None:
     output, drafts = drafted(Figure2(), PROMPT, Aligned(end_tokens=frozenset({END})), limit=1)
     assert (output.tokens, drafts) == ((MICHAEL,), [Draft()])
 
@@ -115,7 +115,7 @@ def test_several_occurrences_are_merged_into_one_tree() -> None:
 
 
 @given(seeds, prompts, st.integers(0, 2), st.integers(1, 8), limits)
-def test_siblings_are_what_the_prompt_s_rows_prefer(
+def test_siblings_are_what_prompt_s_rows_prefer(
     seed: int, prompt: tuple[int, ...], width: int, ngram: int, limit: int
 ) -> None:
     model = RandomModel(seed, vocabulary=5)
@@ -149,7 +149,7 @@ def windows(text: tuple[int, ...], size: int) -> set[tuple[int, ...]]:
 
 
 @given(seeds, prompts, st.integers(1, 6), st.integers(1, 32), st.integers(0, 2), limits, st.sampled_from([-100.0, 0.0]))
-def test_exact_acceptance_gives_greedy_ids_and_saves_what_it_accepts(
+def test_lookup_exact(
     seed: int, prompt: tuple[int, ...], key: int, ngram: int, width: int, limit: int, end_bias: float
 ) -> None:
     model = RandomModel(seed, vocabulary=5, end_bias=end_bias)
@@ -164,14 +164,14 @@ def test_exact_acceptance_gives_greedy_ids_and_saves_what_it_accepts(
 
 
 @given(seeds, prompts, st.integers(1, 3), st.integers(1, 9))
-def test_caps_of_a_tree(seed: int, prompt: tuple[int, ...], leaves: int, nodes: int) -> None:
+def test_caps_of_tree(seed: int, prompt: tuple[int, ...], leaves: int, nodes: int) -> None:
     model = RandomModel(seed, vocabulary=5, end_bias=-100)
     output, drafts = drafted(model, prompt, Aligned(leaves=leaves, nodes=nodes))
     assert list(output.tokens) == greedy(model, prompt, 30)
     assert all(len(paths(draft)) <= leaves and len(draft) <= nodes for draft in drafts)
 
 
-def test_trees_fit_the_branches_that_a_backend_is_opened_with() -> None:
+def test_trees_fit_branches_that_backend_is_opened_with() -> None:
     load = pytest.importorskip("redraft.backends.load")
     assert MOST_LEAVES - 1 <= load.BRANCHES_OF_A_TREE
 
@@ -190,7 +190,7 @@ def test_alignment_sampling_saves_passes() -> None:
     assert passes[2] < passes[0] < plain
 
 
-def test_rows_of_a_beginning_that_prompts_share_are_asked_for_once_a_stream() -> None:
+def test_prompt_rows_once_stream() -> None:
     model, kept = Figure2(), PromptRows()
     drafted(model, PROMPT, Aligned(end_tokens=model.end_tokens, rows=kept), limit=3)
     first = len(model.requests)
@@ -205,7 +205,7 @@ def test_rows_of_a_beginning_that_prompts_share_are_asked_for_once_a_stream() ->
 
 
 @given(seeds, st.lists(prompts, min_size=2, max_size=4))
-def test_kept_rows_are_those_of_the_prompt(seed: int, stream: list[tuple[int, ...]]) -> None:
+def test_kept_rows_are_those_of_prompt(seed: int, stream: list[tuple[int, ...]]) -> None:
     model, kept = RandomModel(seed, vocabulary=5, shift=0.0), PromptRows()
     for prompt in stream:
         drafted(model, prompt, Aligned(width=2, rows=kept), limit=2)

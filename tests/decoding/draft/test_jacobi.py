@@ -57,7 +57,7 @@ def test_proposition_1(
 
 
 @given(seeds, prompts, ids, st.integers(0, 6), limits, st.booleans())
-def test_the_papers_mode_gives_greedy_ids_whoever_drafts(
+def test_papers_mode_gives_greedy_ids_whoever_drafts(
     seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], block: int, limit: int, jacobi: bool
 ) -> None:
     model = RandomModel(seed, vocabulary=6)
@@ -74,16 +74,14 @@ def test_the_papers_mode_gives_greedy_ids_whoever_drafts(
 
 
 @given(seeds, prompts, st.integers(1, 6), limits)
-def test_the_papers_mode_needs_at_least_as_many_passes(
-    seed: int, prompt: tuple[int, ...], block: int, limit: int
-) -> None:
+def test_papers_mode_needs_at_least_as_many_passes(seed: int, prompt: tuple[int, ...], block: int, limit: int) -> None:
     model = RandomModel(seed)
     passes = [decoded(model, prompt, Jacobi(1, block), paper=paper, limit=limit).passes for paper in (True, False)]
     assert passes[0] >= passes[1]
 
 
 @given(seeds, prompts, limits, st.booleans())
-def test_a_block_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, paper: bool) -> None:
+def test_block_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, paper: bool) -> None:
     model = RandomModel(seed)
     output = decoded(model, prompt, Jacobi(1, 1), paper=paper, limit=limit)
     assert output.passes == len(output.tokens) + output.finished
@@ -102,7 +100,7 @@ def test_hybrid_goes_on_autoregressively(
             assert not request.draft
 
 
-def test_the_solution_as_first_guess_takes_one_confirming_pass_a_block() -> None:
+def test_solution_as_first_guess() -> None:
     model = RandomModel(4, end_bias=-100)
     known = tuple(greedy(model, (1, 2), 12))
     for paper, passes in ((False, 3), (True, 6)):
@@ -111,7 +109,7 @@ def test_the_solution_as_first_guess_takes_one_confirming_pass_a_block() -> None
         assert (output.tokens, output.passes) == (known, passes)
 
 
-def test_the_papers_iterations_by_hand() -> None:
+def test_papers_iterations_by_hand() -> None:
     """A model that counts upwards: from padding, a block of 3 takes 3 iterations, which the block's length bounds."""
     model = Counting(9)
     output = decoded(model, (1,), Jacobi(0, 3), paper=True, limit=6)
@@ -120,7 +118,7 @@ def test_the_papers_iterations_by_hand() -> None:
     assert guesses[:3] == [(0, 0), (2, 1), (2, 3)]
 
 
-def test_positions_after_an_end_token_need_not_agree() -> None:
+def test_positions_after_end_token_need_not_agree() -> None:
     model = Counting(4)  # 2, 3, END
     for paper in (True, False):
         output = decoded(model, (1,), Jacobi(1, 8), paper=paper, limit=20)

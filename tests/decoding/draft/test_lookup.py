@@ -25,7 +25,7 @@ def proposed(drafter: Lookup, prompt: tuple[int, ...], output: tuple[int, ...] =
     return draft
 
 
-def test_the_first_occurrence_of_the_longest_key_is_continued() -> None:
+def test_first_occurrence_of_longest_key_is_continued() -> None:
     prompt = (5, 6, 7, 1, 9, 6, 7, 2, 5, 6, 7)
     assert proposed(Lookup(3, 4), prompt).tokens == (1, 9, 6, 7)
     assert proposed(Lookup(2, 2), (8, 7, 3, 6, 7, 1, 6, 7, 2, 6, 7)).tokens == (1, 6)
@@ -40,7 +40,7 @@ def test_prompt_and_output_are_one_chain() -> None:
     assert across.provenance == (Provenance.PROMPT, Provenance.GENERATED, Provenance.GENERATED)
 
 
-def test_no_key_no_room_or_an_end_draft_nothing() -> None:
+def test_no_key_no_room_or_end_draft_nothing() -> None:
     assert proposed(Lookup(), (1, 2, 3)) == EMPTY_DRAFT
     assert proposed(Lookup(), (1, 2, 1), room=0) == EMPTY_DRAFT
     assert proposed(Lookup(end_tokens=frozenset({END})), (1, END, 5, 1)) == EMPTY_DRAFT
@@ -48,9 +48,7 @@ def test_no_key_no_room_or_an_end_draft_nothing() -> None:
 
 
 @given(seeds, prompts, st.integers(1, 4), st.integers(1, 8), st.integers(1, 30), st.sampled_from([-100.0, 0.0]))
-def test_exact_acceptance_gives_greedy_ids_and_saves_what_it_accepts(
-    seed: int, prompt: tuple[int, ...], key: int, ngram: int, limit: int, end_bias: float
-) -> None:
+def test_lookup_exact(seed: int, prompt: tuple[int, ...], key: int, ngram: int, limit: int, end_bias: float) -> None:
     model = RandomModel(seed, vocabulary=5, end_bias=end_bias)
     drafter = Lookup(key, ngram, model.end_tokens)
     output = run(decode(prompt, drafter, Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
@@ -60,7 +58,7 @@ def test_exact_acceptance_gives_greedy_ids_and_saves_what_it_accepts(
     assert all(END not in request.draft.tokens for request in model.requests)
 
 
-def test_a_repetitive_output_takes_a_fraction_of_the_passes() -> None:
+def test_repetitive_output_takes_fraction_of_passes() -> None:
     # Five tokens and a model that looks at two: after a while its output repeats itself.
     model = RandomModel(3, vocabulary=5, shift=0.0, end_bias=-100)
     output = run(decode((1, 2), Lookup(), Exact(), end_tokens=model.end_tokens, limit=80), model, 0)

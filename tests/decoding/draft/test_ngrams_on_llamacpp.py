@@ -44,7 +44,7 @@ def decoded(backend: LlamaCpp, method: str, **options: float | str) -> Output:
         ("aasd", {"alpha": 0, "beta": 1}),
     ],
 )
-def test_exact_verification_gives_the_ids_of_plain_decoding(
+def test_exact_verification_gives_ids_of_plain_decoding(
     backend: LlamaCpp, method: str, options: dict[str, float | str]
 ) -> None:
     plain, output = decoded(backend, "ar"), decoded(backend, method, **options)

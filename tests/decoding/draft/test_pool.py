@@ -27,7 +27,7 @@ def searched(text: tuple[int, ...], longest: int) -> list[int]:
 
 
 @given(ids, ids, ids, st.integers(1, 5), st.data())
-def test_finds_the_longest_key_however_the_output_comes_in(
+def test_finds_longest_key_however_output_comes_in(
     encoder: tuple[int, ...], prompt: tuple[int, ...], output: tuple[int, ...], longest: int, data: st.DataObject
 ) -> None:
     pool = Pool(longest)
@@ -47,14 +47,14 @@ def test_longer_keys_come_first() -> None:
     assert list(pool.find()) == [2, 5]
 
 
-def test_an_end_that_has_not_been_read_before_finds_nothing() -> None:
+def test_end_that_has_not_been_read_before_finds_nothing() -> None:
     pool = Pool(6)
     assert list(pool.find()) == []
     pool.read(context((1, 2, 3)))
     assert list(pool.find()) == []
 
 
-def test_ngrams_stop_at_the_text_s_end_and_before_an_end_token() -> None:
+def test_ngrams_stop_at_text_s_end_and_before_end_token() -> None:
     pool = Pool(6, frozenset({END}))
     pool.read(context((1, 2), (3, 4, END, 5)))
     given_, generated = Provenance.PROMPT, Provenance.GENERATED
@@ -65,7 +65,7 @@ def test_ngrams_stop_at_the_text_s_end_and_before_an_end_token() -> None:
     assert pool.ngram(1, 0) == pool.ngram(9, 3) == []
 
 
-def test_what_an_encoder_reads_counts_as_prompt() -> None:
+def test_what_encoder_reads_counts_as_prompt() -> None:
     pool = Pool(6)
     pool.read(context((9,), (1,), encoder=(1, 2)))
     assert list(pool.find()) == [1]

@@ -15,19 +15,19 @@ FLAT = CostCurve((1, 2), (1.0, 1.0))
 LINE = CostCurve((1, 2), (1.0, 2.0))
 
 
-def test_all_of_a_draft_where_more_tokens_cost_nothing() -> None:
+def test_all_of_draft_where_more_tokens_cost_nothing() -> None:
     assert worth_its_price([0.9, 0.5, 0.01], 1, FLAT, 1.0) == [0, 1, 2]
 
 
-def test_nothing_where_a_token_costs_as_much_as_a_pass() -> None:
+def test_nothing_where_token_costs_as_much_as_pass() -> None:
     assert worth_its_price([0.9, 0.8, 0.99], 1, LINE, 1.0) == []
 
 
-def test_a_slow_pace_makes_drafts_cheap() -> None:
+def test_slow_pace_makes_drafts_cheap() -> None:
     assert worth_its_price([0.5, 0.05], 10, LINE, 0.2) == [0]
 
 
-def test_the_pace_is_that_of_the_passes_so_far() -> None:
+def test_pace_is_that_of_passes_so_far() -> None:
     pace = Pace()
     assert pace.rate(LINE) == 1.0
     pace.learn(12, 3.0)
@@ -54,7 +54,7 @@ def test_no_other_nodes_give_more(reached: list[float], tail: int, steps: list[f
     assert profit(tuple(worth_its_price(reached, tail, curve, pace))) >= max(map(profit, every)) - 1e-9
 
 
-def test_what_is_accepted_becomes_likelier_and_what_nobody_judged_stays() -> None:
+def test_acceptance_is_learnt() -> None:
     acceptance = Acceptance()
     draft = Draft((1, 2, 3), (ROOT, 0, 1), (Provenance.RECYCLED,) * 3)
     kinds: list[Kind] = [Kind(Provenance.RECYCLED, depth) for depth in range(3)]
@@ -66,7 +66,7 @@ def test_what_is_accepted_becomes_likelier_and_what_nobody_judged_stays() -> Non
     assert after[1] / after[0] < before[1] / before[0]
 
 
-def test_a_depth_that_was_never_tried_is_believed_to_be_as_the_one_above() -> None:
+def test_depth_never_tried() -> None:
     acceptance = Acceptance()
     draft = Draft((1, 2), (ROOT, 0), (Provenance.PREVIOUS,) * 2)
     kinds: list[Kind] = [Kind(Provenance.PREVIOUS, 0), Kind(Provenance.PREVIOUS, 1)]

@@ -25,14 +25,14 @@ def test_every_row_is_learnt_refused_branches_too() -> None:
     assert table.after((7,)) == ((), 0)
 
 
-def test_the_latest_comes_first_and_none_twice() -> None:
+def test_latest_comes_first_and_none_twice() -> None:
     table = Successors()
     for best in (1, 2, 3, 1, 4):
         table._enter((9,), best)
     assert table.after((9,)) == ((4, 1, 3), 1)
 
 
-def test_the_oldest_keys_go(monkeypatch) -> None:
+def test_oldest_keys_go(monkeypatch) -> None:
     monkeypatch.setattr(recycled, "CAPACITY", 5)
     table, model = Successors(), RandomModel(0)
     for token in range(1, 10):

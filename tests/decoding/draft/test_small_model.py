@@ -102,7 +102,7 @@ def test_bild_is_algorithm_1(
 
 
 @given(seeds, seeds, prompts, limits, windows, st.floats(0, 1))
-def test_with_exact_acceptance_the_ids_are_greedys_in_no_more_passes(
+def test_exact_small_model(
     large_seed: int, small_seed: int, prompt: tuple[int, ...], limit: int, window: int, fallback: float
 ) -> None:
     target, small = RandomModel(large_seed), RandomModel(small_seed)
@@ -115,9 +115,7 @@ def test_with_exact_acceptance_the_ids_are_greedys_in_no_more_passes(
 
 
 @given(seeds, prompts, limits)
-def test_the_target_as_its_own_small_model_takes_a_pass_a_window(
-    seed: int, prompt: tuple[int, ...], limit: int
-) -> None:
+def test_target_as_its_own_small_model(seed: int, prompt: tuple[int, ...], limit: int) -> None:
     target = RandomModel(seed, end_bias=-100)
     output = decoded(target, RandomModel(seed, end_bias=-100), bild(4, 0.0, 100.0), prompt, limit)
     assert (list(output.tokens), output.passes) == (greedy(target, prompt, limit), -(-limit // 5))
@@ -125,7 +123,7 @@ def test_the_target_as_its_own_small_model_takes_a_pass_a_window(
 
 
 @given(seeds, prompts, limits, rollbacks)
-def test_a_fallback_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, rollback: float) -> None:
+def test_fallback_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, rollback: float) -> None:
     target, small = RandomModel(seed), RandomModel(seed + 1)
     plain = run(decode(prompt, Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
     output = decoded(target, small, bild(10, 1.0, rollback), prompt, limit)
@@ -135,16 +133,14 @@ def test_a_fallback_of_one_is_autoregression(seed: int, prompt: tuple[int, ...],
 
 
 @given(seeds, prompts, limits)
-def test_a_rollback_of_zero_keeps_nothing(seed: int, prompt: tuple[int, ...], limit: int) -> None:
+def test_rollback_of_zero_keeps_nothing(seed: int, prompt: tuple[int, ...], limit: int) -> None:
     target, small = RandomModel(seed), RandomModel(seed + 1)
     output = decoded(target, small, bild(3, 0.0, 0.0), prompt, limit)
     assert (list(output.tokens), output.accepted) == (greedy(target, prompt, limit), 0)
 
 
 @given(seeds, prompts, limits, windows)
-def test_without_thresholds_the_small_model_writes_all_but_a_token_a_window(
-    seed: int, prompt: tuple[int, ...], limit: int, window: int
-) -> None:
+def test_no_thresholds(seed: int, prompt: tuple[int, ...], limit: int, window: int) -> None:
     target, small = RandomModel(seed, end_bias=-100), RandomModel(seed + 1, end_bias=-100)
     output = decoded(target, small, bild(window, 0.0, 100.0), prompt, limit)
     expected: list[int] = []
@@ -155,7 +151,7 @@ def test_without_thresholds_the_small_model_writes_all_but_a_token_a_window(
     assert (output.passes, output.draft_passes) == (-(-limit // (window + 1)), limit - output.passes)
 
 
-def test_an_unsure_small_model_leaves_a_plain_pass() -> None:
+def test_unsure_small_model_leaves_plain_pass() -> None:
     target, small = RandomModel(3, end_bias=-100), RandomModel(4)
     sure = probabilities(small, (1, 2)).max()
     drafted = decoded(target, small, bild(10, float(sure) - 1e-9), (1, 2), 2)
@@ -177,12 +173,12 @@ class Script(RandomModel):
         return logits
 
 
-def test_not_even_a_certain_small_model_drafts_at_a_fallback_of_one() -> None:
+def test_fallback_of_one_and_certain_model() -> None:
     output = decoded(Script(5, 6, END), Script(5, 6, END, certainty=1000.0), bild(fallback=1.0), (1, 2), 9)
     assert (output.drafted, output.passes, output.draft_passes) == (0, 3, 3)
 
 
-def test_the_small_models_end_stops_drafting_and_ends_the_output_if_the_target_keeps_it() -> None:
+def test_end_of_small_model() -> None:
     target, small = Script(5, 6, END), Script(5, 6, END, 7)
     output = decoded(target, small, bild(), (1, 2), 9)
     assert output == Output((5, 6), True, passes=1, drafted=3, accepted=2, draft_passes=3)
@@ -190,31 +186,31 @@ def test_the_small_models_end_stops_drafting_and_ends_the_output_if_the_target_k
     assert set(target.requests[0].draft.provenance) == {Provenance.MODEL}
 
 
-def test_an_end_of_the_small_model_that_the_target_refuses_is_rolled_back() -> None:
+def test_refused_end_of_small_model() -> None:
     target, small = Script(5, 6, 7, END), Script(5, END, 7, END)
     output = decoded(target, small, bild(), (1, 2), 9)
     assert output == Output((5, 6, 7), True, passes=2, drafted=4, accepted=2, draft_passes=4)
 
 
-def test_an_end_of_the_small_model_within_the_threshold_is_kept_against_the_targets_wish() -> None:
+def test_kept_end_of_small_model() -> None:
     target, small = Script(5, 6, 7, END, certainty=1.0), Script(5, END)
     assert decoded(target, small, bild(rollback=4.0), (1, 2), 9).tokens == (5,)
     assert decoded(target, small, bild(rollback=2.0), (1, 2), 9).tokens == (5, 6, 7)
 
 
-def test_an_end_that_a_rollback_produces_ends_the_output() -> None:
+def test_end_that_rollback_produces_ends_output() -> None:
     target, small = Script(5, END), Script(5, 6, 7, 8)
     output = decoded(target, small, bild(), (1, 2), 9)
     assert output == Output((5,), True, passes=1, drafted=8, accepted=1, draft_passes=8)
 
 
-def test_nothing_is_asked_where_a_draft_has_no_room() -> None:
+def test_nothing_is_asked_where_draft_has_no_room() -> None:
     small = Script(5)
     output = decoded(Script(5), small, bild(), (1, 2), 1)
     assert (output.tokens, output.passes, output.draft_passes, small.requests) == ((5,), 1, 0, [])
 
 
-def test_the_small_model_reads_the_encoders_ids() -> None:
+def test_small_model_reads_encoders_ids() -> None:
     small, parts = Script(5), bild(2)
     asking = decode((1, 2), *parts, encoder=(8, 9), end_tokens=small.end_tokens, limit=4)
     run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: Script(6), DRAFT_MODEL: small})
@@ -232,7 +228,7 @@ class TestSampling:
         target, small = RandomModel(11, end_bias=-3), RandomModel(12, end_bias=-3)
         return decoded(target, small, built("bild", **{**SAMPLED, **options, "seed": seed}), (1, 2), 12)
 
-    def test_the_seed_decides(self) -> None:
+    def test_seed_decides(self) -> None:
         assert self.sample(1) == self.sample(1)
         assert len({self.sample(seed).tokens for seed in range(10)}) > 5
 
@@ -244,7 +240,7 @@ class TestSampling:
             output = self.sample(seed, **options)
             assert (list(output.tokens), output.passes, output.draft_passes) == expected
 
-    def test_every_token_is_one_of_a_nucleus(self) -> None:
+    def test_every_token_is_one_of_nucleus(self) -> None:
         models = RandomModel(11, end_bias=-3), RandomModel(12, end_bias=-3)
         for seed in range(10):
             tokens = self.sample(seed, top_p=0.5).tokens
@@ -255,7 +251,7 @@ class TestSampling:
                     allowed |= {other for other in range(12) if p[p > p[other]].sum() < 0.5}
                 assert token in allowed
 
-    def test_the_fallback_looks_at_the_best_probability_not_at_the_token_drawn(self) -> None:
+    def test_fallback_by_best_probability(self) -> None:
         small = RandomModel(12)
         best = float(probabilities(small, (1, 2)).max())
         for seed in range(5):
@@ -273,7 +269,7 @@ class TestBehindThePreviousOutput:
     """``ssbd-bild``."""
 
     @given(seeds, prompts, limits, st.floats(0, 1))
-    def test_without_a_previous_output_it_is_bild(
+    def test_without_previous_output_it_is_bild(
         self, seed: int, prompt: tuple[int, ...], limit: int, fallback: float
     ) -> None:
         outputs = []
@@ -283,7 +279,7 @@ class TestBehindThePreviousOutput:
         assert outputs[0] == outputs[1]
 
     @given(seeds, prompts, limits, st.lists(st.integers(1, 11), max_size=12).map(tuple), st.floats(0, 1))
-    def test_with_a_small_model_that_is_never_sure_it_is_ssbd(
+    def test_with_small_model_that_is_never_sure_it_is_ssbd(
         self, seed: int, prompt: tuple[int, ...], limit: int, previous: tuple[int, ...], beta: float
     ) -> None:
         target = RandomModel(seed)
@@ -310,7 +306,7 @@ def test_early_exit_is_bild_by_another_small_model() -> None:
     assert exits == decoded(*models, built("bild"), (1, 2), 12)
 
 
-def test_the_other_rules_meet_a_small_models_draft() -> None:
+def test_other_rules_meet_small_models_draft() -> None:
     target, small = RandomModel(7, end_bias=-100), RandomModel(8, end_bias=-100)
     drafter = SmallModel(GREEDY, 5, target.end_tokens)
     output = decoded(target, small, (drafter, Everything()), (1, 2), 6)

@@ -52,7 +52,7 @@ def drafted(first: Every, second: Every, passes: int) -> tuple[list[Draft], int]
     return drafts, asked
 
 
-def test_the_second_drafts_where_the_first_does_not() -> None:
+def test_second_drafts_where_first_does_not() -> None:
     first, second = Every(3, period=2), Every(4)
     drafts, asked = drafted(first, second, 4)
     assert [draft.tokens for draft in drafts] == [(4,), (3,), (4,), (3,)]
@@ -81,7 +81,7 @@ def test_nothing_then_nothing_is_autoregression() -> None:
 
 
 @given(seeds, tokens, tokens, st.integers(1, 24), st.booleans())
-def test_the_previous_output_before_any_drafter_gives_greedy_ids(
+def test_previous_output_first(
     seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int, tree: bool
 ) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)

@@ -27,7 +27,7 @@ def test_equal_beginnings_are_merged() -> None:
     assert tree.draft(tree.marks, 7) == Draft((1, 2, 3, 4, 5), (-1, 0, 1, 1, 2), (PROMPT,) * 5, prompt_rows=7)
 
 
-def test_the_prevailing_mark_of_a_merged_token_is_kept_whichever_came_first() -> None:
+def test_mark_of_merged_token() -> None:
     for first, second in ((PROMPT, GENERATED), (GENERATED, PROMPT)):
         tree = Tree(9, 99, PROMPT)
         tree.hang(ROOT, steps(1, provenance=first))
@@ -35,7 +35,7 @@ def test_the_prevailing_mark_of_a_merged_token_is_kept_whichever_came_first() ->
         assert tree.draft(tree.marks).provenance == (PROMPT, GENERATED)
 
 
-def test_the_caps_cut_a_path_where_it_branches_off() -> None:
+def test_caps_cut_path_where_it_branches_off() -> None:
     tree: Tree[Provenance] = Tree(2, 99)
     tree.hang(ROOT, steps(1, 2))
     tree.hang(ROOT, steps(1, 3))

@@ -45,7 +45,7 @@ Opened = Callable[..., System]
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path: Path = tmp_path_factory.mktemp("peers") / "demo.gguf"
-    quantise(shipped_path("demo"), path, "F32")
+    quantise(shipped_path("demo-tiny"), path, "F32")
     return path
 
 
@@ -109,7 +109,7 @@ def expected(backend: LlamaCpp) -> list[Step]:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-def test_the_ids_of_re_translation(name: str, library: Opened, expected: list[Step]) -> None:
+def test_ids_of_re_translation(name: str, library: Opened, expected: list[Step]) -> None:
     found = steps(library(name))
     assert [step.tokens for step in found] == [step.tokens for step in expected]
     for mine, theirs in zip(found, expected, strict=True):
@@ -150,14 +150,12 @@ def test_lookup_finds_what_repeats(name: str, library: Opened) -> None:
     assert lookup.drafted >= lookup.accepted == len(plain.passes) - len(lookup.passes)
 
 
-def test_the_assistant_drafts_with_passes_of_its_own(library: Opened) -> None:
+def test_assistant_drafts_with_passes_of_its_own(library: Opened) -> None:
     found = steps(library("transformers-assistant"))
     assert all(step.draft_passes >= step.drafted > 0 for step in found if step.passes)
 
 
-def test_a_folder_of_transformers_is_opened_too(
-    open_: Opened, model: Path, expected: list[Step], tmp_path: Path
-) -> None:
+def test_folder_of_transformers_is_opened_too(open_: Opened, model: Path, expected: list[Step], tmp_path: Path) -> None:
     for needed in ("torch", "transformers", "gguf"):
         pytest.importorskip(needed, reason="the hf and gguf extras are not installed")
     from recipe.export_hf import gguf_to_hf
@@ -167,7 +165,7 @@ def test_a_folder_of_transformers_is_opened_too(
     assert step.tokens == expected[0].tokens
 
 
-def test_the_limit_cuts_and_is_reported_once(open_: Opened) -> None:
+def test_limit_cuts_and_is_reported_once(open_: Opened) -> None:
     for name in ("llama-cpp-python", "llama-cpp-python-lookup", "local-agreement"):
         system = open_(name, max_tokens=3)
         (step, failures), (_later, none), (_other, again) = (system.translate(UPDATES[n]) for n in (1, 2, 5))
@@ -239,14 +237,14 @@ def test_what_is_forced_counts_as_output() -> None:
     assert passes[:5] == [12, 12, 7, 2, 0] and not any(passes[5:])
 
 
-def test_local_agreement_keeps_what_it_showed_when_the_source_is_taken_back(open_: Opened) -> None:
+def test_local_agreement_and_shorter_source(open_: Opened) -> None:
     system = open_("local-agreement")
     shown = [system.translate(UPDATES[n])[0] for n in (1, 2)][1].text
     step, failures = system.translate(Update("1", 3, ""))
     assert (step.text, step.unstable, failures) == (shown, "", []) and shown
 
 
-def test_the_passes_of_a_log() -> None:
+def test_passes_of_log() -> None:
     log = PassLog()
     for cached, new in [(4, 3), (7, 11), (10, 1)]:  # a prompt of 7; two of ten draft tokens are kept
         with log.target(cached, new):
@@ -266,7 +264,7 @@ def test_the_passes_of_a_log() -> None:
     assert log.passes(7, 8, finished=True)[-1] == Pass(11, 6, 5, 5, 3)
 
 
-def test_a_prompt_that_is_held_whole_costs_no_pass_for_its_first_token() -> None:
+def test_prompt_held_whole() -> None:
     log = PassLog()
     with log.target(7, 1):  # the row of the prompt of 7 was there: its token is run at once
         pass

@@ -18,7 +18,7 @@ def write(folder: Path, *records: Record) -> Path:
     return folder / "a.records.jsonl"
 
 
-def test_segments_that_all_have_up_to_a_limit(tmp_path: Path) -> None:
+def test_segments_that_all_have_up_to_limit(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         *(record(AR, n, *ONE_BY_ONE) for n in (4, 0, 2, 1)),
@@ -30,7 +30,7 @@ def test_segments_that_all_have_up_to_a_limit(tmp_path: Path) -> None:
     assert not found.left_out
 
 
-def test_the_slot_holds_the_longest_pass(tmp_path: Path) -> None:
+def test_slot_holds_longest_pass(tmp_path: Path) -> None:
     small = read_recording(write(tmp_path, record(AR, 0, *ONE_BY_ONE)))
     assert small.context_length == cost.CONTEXT + cost.SIZES[-1]
     large = record(AR, 1, (1, [PassRecord(0, 300, 0, 0, 0), PassRecord(299, 51, 50, 5, 0)]))

@@ -96,9 +96,7 @@ def requests(draw: st.DrawFn) -> list[Score]:
 
 class TestPasses:
     @given(requests(), st.integers(0, 9))
-    def test_whatever_was_asked_is_asked_again_with_as_many_ids_cached_and_new(
-        self, asked: list[Score], seed: int
-    ) -> None:
+    def test_ids_cached_and_new(self, asked: list[Score], seed: int) -> None:
         meter = Meter()
         for score in asked:
             meter([(0, score)], 0.0)
@@ -107,18 +105,18 @@ class TestPasses:
         Player(backend, random.Random(seed)).play(record(AR, 0, (0, passes[:1]), (0, passes[1:])))
         assert [shape_of(each) for each in backend.passes] == [shape_of(each) for each in passes]
 
-    def test_what_earlier_segments_left_in_the_cache_is_put_there_and_not_timed(self, backend: Timed) -> None:
+    def test_cached_by_earlier_segments(self, backend: Timed) -> None:
         played = Player(backend, random.Random(0)).play(record(AR, 7, (1, [PassRecord(6, 4, 0, 0, 0)])))
         assert [shape_of(each)[:2] for each in backend.passes] == [(0, 6), (6, 4)]
         assert played.steps[0].seconds == 2 + 4
 
-    def test_a_segment_finds_nothing_of_the_one_before_it(self, backend: Timed) -> None:
+    def test_segment_finds_nothing_of_one_before_it(self, backend: Timed) -> None:
         player = Player(backend, random.Random(0))
         for segment in range(2):
             player.play(record(AR, segment, *ONE_BY_ONE))
         assert backend.passes[:8] == backend.passes[8:]
 
-    def test_all_but_the_times_is_as_recorded(self, backend: Timed) -> None:
+    def test_all_but_times_is_as_recorded(self, backend: Timed) -> None:
         before = record(SSBD, 3, *DRAFTED)
         after = Player(backend, random.Random(0)).play(before)
         assert after.without_times() == before.without_times()
@@ -126,7 +124,7 @@ class TestPasses:
 
 
 class TestRows:
-    def test_figures_of_a_model_with_known_costs(self, backend: Timed) -> None:
+    def test_figures_of_model_with_known_costs(self, backend: Timed) -> None:
         played, curve = replay(backend, recording(record(AR, 0, *ONE_BY_ONE), record(SSBD, 0, *DRAFTED)))
         assert (curve(1), curve(50)) == (3, 52)
         first, second = rows(played, curve)
@@ -142,7 +140,7 @@ class TestRows:
         assert names == [[True, "ar", "", "de"], [True, "ssbd", "beta=0.2", "de"]]
         assert {*first} == {*FIELDS, "bench", "data", "replay", "seconds"}
 
-    def test_median_over_segments_beside_the_pooled_speed_up(self, backend: Timed) -> None:
+    def test_median_over_segments_beside_pooled_speed_up(self, backend: Timed) -> None:
         long = [(3, [PassRecord(0, 10, 0, 0, 0)]), (3, [PassRecord(8, 95, 93, 93, 2)])]
         segments = [(DRAFTED, ONE_BY_ONE)] * 2 + [(long, ONE_BY_ONE)]
         given = [
@@ -156,7 +154,7 @@ class TestRows:
 
 
 class TestTurns:
-    def test_contenders_take_turns_in_an_order_that_reverses(self, backend: Timed) -> None:
+    def test_contenders_take_turns_in_order_that_reverses(self, backend: Timed) -> None:
         # Prompts of their own lengths tell who ran.
         given = [
             record(name, n, (1, [PassRecord(0, length, 0, 0, 0)]))
@@ -206,7 +204,7 @@ def fed_ids(records: Sequence[Record]) -> list[int]:
     return found
 
 
-def test_the_record_has_all_kinds_of_passes(recorded: Recording) -> None:
+def test_record_has_all_kinds_of_passes(recorded: Recording) -> None:
     passes = [p for records in recorded.records.values() for each in records for s in each.steps for p in s.passes]
     assert any(each.nodes > each.depth for each in passes), "no tree"
     assert any(each.prompt_rows > 1 for each in passes), "no rows of the prompt"

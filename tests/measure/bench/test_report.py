@@ -60,7 +60,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 # The page
 
 
-def test_the_page_fetches_nothing(page: str) -> None:
+def test_page_fetches_nothing(page: str) -> None:
     assert page.startswith("<!doctype html>")
     assert not re.findall(r"<(?:link|img|iframe|object|embed|image)\b|<script[^>]+src|@import|url\((?!#)", page)
     assert {found for found in re.findall(r'href="([^"]*)"', page) if not found.startswith("#")} == set()
@@ -160,7 +160,7 @@ def test_broken_rows_are_refused_with_file_and_line(tmp_path: Path, lines: str, 
 @pytest.mark.parametrize(
     "more", [{"curve": {"sizes": [1]}}, {"curve": {"sizes": [2, 3], "seconds": [1, 1]}}, {"curve": 3}]
 )
-def test_a_broken_curve_is_refused(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_broken_curve_is_refused(tmp_path: Path, more: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="curve must hold sizes and the seconds of each"):
         read_result(save(tmp_path, "x", rows("trade"), **more))
 
@@ -171,7 +171,7 @@ def test_broken_acceptance_is_refused(tmp_path: Path, given_: object) -> None:
         read_result(save(tmp_path, "x", rows("trade"), acceptance_by_position=given_))
 
 
-def test_an_empty_folder_has_no_report(tmp_path: Path) -> None:
+def test_empty_folder_has_no_report(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"contains no results: benchmarks write them to files that end in \.rows\.jsonl"
     ):
@@ -182,7 +182,7 @@ def test_an_empty_folder_has_no_report(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.floats(0, 100), max_size=8), st.floats(1, 15))
-def test_labels_at_the_ends_of_lines_are_spread(heights: list[float], gap: float) -> None:
+def test_labels_at_ends_of_lines_are_spread(heights: list[float], gap: float) -> None:
     placed = spread(sorted(heights), gap, 100)
     assert len(placed) == len(heights)
     assert all(second - first >= gap - 1e-6 for first, second in pairwise(placed))
@@ -215,7 +215,7 @@ def test_no_two_labels_overlap(bench: str) -> None:
             assert not first.shrunk(0.9, 0.75).overlaps(second.shrunk(0.9, 0.75)), (plot.name, boxes)
 
 
-def test_settings_are_lines_of_the_picture() -> None:
+def test_settings_are_lines_of_picture() -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 

@@ -68,7 +68,7 @@ def test_every_segment_is_recorded_by_every_line(done: Bench) -> None:
         assert all(step.seconds >= step.model_seconds > 0 for step in record.steps)
 
 
-def test_a_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
+def test_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
     def first_two(segments: Sequence[int]) -> Iterator[int]:
         yield from segments[:2]
 
@@ -90,13 +90,13 @@ def test_a_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
     assert [each.without_times() for each in read_records(continued.file(".records.jsonl"))] == whole
 
 
-def test_a_folder_with_another_run_is_refused(done: Bench) -> None:
+def test_folder_with_another_run_is_refused(done: Bench) -> None:
     other = bench(done.folder, stream=Stream("sentences", STREAM.segments[:2]))
     with pytest.raises(InputError, match="another run"):
         other.run()
 
 
-def test_passes_add_up_to_the_outputs(done: Bench) -> None:
+def test_passes_add_up_to_outputs(done: Bench) -> None:
     for line in done.lines():
         for step in line.steps:
             made = sum(each.accepted + 1 for each in step.passes)
@@ -107,7 +107,7 @@ def test_passes_add_up_to_the_outputs(done: Bench) -> None:
     assert plain.passes > drafted.passes >= kept.passes
 
 
-def test_rows_have_figures_quality_and_a_signature(done: Bench) -> None:
+def test_rows_have_figures_quality_and_signature(done: Bench) -> None:
     rows, line = finish(done, done.lines())
     assert [row["method"] for row in rows] == ["ar", "ssbd", "cd"]
     assert rows[0]["speedup"] == rows[0]["pass_speedup"] == 1.0
@@ -122,7 +122,7 @@ def test_rows_have_figures_quality_and_a_signature(done: Bench) -> None:
     assert written[-1]["curve"]["sizes"][0] == 1
 
 
-def test_every_table_has_the_baseline_first_and_no_line_twice() -> None:
+def test_every_table_has_baseline_first_and_no_line_twice() -> None:
     for table in TABLES.values():
         found = table.contenders("de", ["demo-tiny"])
         assert found[0] == Contender("ar", "de")

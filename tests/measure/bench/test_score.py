@@ -37,7 +37,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "comet", module)
 
 
-def test_every_row_gets_the_score_of_its_own_translations(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_row_gets_score_of_its_own_translations(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch)
     (path,) = add_comet(folder, "some/model")
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -50,12 +50,12 @@ def test_every_row_gets_the_score_of_its_own_translations(folder: Path, monkeypa
     assert "comet" not in rows[-1]
 
 
-def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
+def test_folder_without_runs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no finished run"):
         add_comet(tmp_path, "some/model")
 
 
-def test_without_the_library_it_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_library_it_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "comet", None)
     with pytest.raises(MissingExtra, match="unbabel-comet"):
         add_comet(folder, "some/model")

@@ -26,7 +26,7 @@ def talk(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_table_of_a_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Path) -> None:
+def test_table_of_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Path) -> None:
     done = redraft("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path))
     assert done.status == 0, done.err
     assert "ssbd" in done.out and "redraft:" in done.out
@@ -41,7 +41,7 @@ def test_a_table_of_a_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Pat
     assert [row["mask"] for row in again.rows] == ["", "", "3 tokens", "below margin 0"]
 
 
-def test_without_data_the_talk_that_ships_is_measured(redraft: Run, tmp_path: Path) -> None:
+def test_without_data_talk_that_ships_is_measured(redraft: Run, tmp_path: Path) -> None:
     command = ("bench", "run", "ssbd", "--method", "ssbd", "--limit", "2", *ONE, "--out", str(tmp_path), "--json")
     done = redraft(*command)
     assert done.status == 0, done.err
@@ -52,16 +52,14 @@ def test_without_data_the_talk_that_ships_is_measured(redraft: Run, tmp_path: Pa
     assert "--lag: 'talk' has updates of its own" in redraft(*command, "--lag", "2").err
 
 
-def test_a_test_set_that_is_not_there_says_where_it_is_looked_for(
-    redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_test_set(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_DATA", str(tmp_path))
     done = redraft("bench", "run", "ssbd", "--data", "flores200.devtest", "--out", str(tmp_path / "out"))
     assert done.status == 2 and str(tmp_path / "test" / "flores200.devtest.en.txt") in done.err
     assert "set REDRAFT_DATA" in done.err and "--data talk" in done.err
 
 
-def test_whole_sentences_of_a_stream_are_its_final_updates(redraft: Run, talk: Path, tmp_path: Path) -> None:
+def test_whole_sentences_of_stream_are_its_final_updates(redraft: Run, talk: Path, tmp_path: Path) -> None:
     done = redraft(
         *("bench", "run", "cold", "--data", str(talk), "--method", "pld", *ONE, "--out", str(tmp_path), "--json")
     )
@@ -88,7 +86,7 @@ def test_refusals(arguments: list[str], sentence: str, redraft: Run, talk: Path,
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_of_another_stream_is_not_overwritten(redraft: Run, talk: Path, tmp_path: Path) -> None:
+def test_run_of_another_stream_is_not_overwritten(redraft: Run, talk: Path, tmp_path: Path) -> None:
     command = ("bench", "run", "quality", "--data", str(talk), *ONE, "--out", str(tmp_path), "--json")
     assert redraft(*command).status == 0
     talk.write_text("".join(json.dumps(line) + "\n" for line in LINES[:2]))

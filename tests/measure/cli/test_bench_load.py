@@ -13,7 +13,7 @@ from tests.serve.servers import running
 QUICK = ("--stagger", "0", "--warm-up", "0", "--rate", "25")
 
 
-def test_a_run_against_a_server_and_the_bounds_that_decide_on_the_exit_status(redraft: Run, tmp_path: Path) -> None:
+def test_bounds_and_exit_status(redraft: Run, tmp_path: Path) -> None:
     with running(keep_seconds=0.1) as server:
         command = ("bench", "load", "--server", server.url, *QUICK, "--talks", "2", "--out", str(tmp_path))
         done = redraft(*command, "--minutes", "0.02", "--max-p95", "30", "--json")
@@ -37,7 +37,7 @@ def test_refused_sessions_are_told_with_their_reason(redraft: Run, tmp_path: Pat
     assert done.err == ("redraft: 2 sessions refused (capacity), such as: all 1 sessions are in use: try again later\n")
 
 
-def test_a_search_writes_what_it_found_and_what_it_tried(redraft: Run, tmp_path: Path) -> None:
+def test_search_writes_what_it_found_and_what_it_tried(redraft: Run, tmp_path: Path) -> None:
     with running(keep_seconds=0.1) as server:
         command = ("bench", "capacity", "--server", server.url, *QUICK, "--seconds", "0.5", "--out", str(tmp_path))
         for method in ("ssbd", "ar"):
@@ -68,7 +68,7 @@ def test_a_search_writes_what_it_found_and_what_it_tried(redraft: Run, tmp_path:
         (("--set", "slots=0"), "REDRAFT_SERVE_SLOTS in the environment must be a whole number from 1 to 255"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_a_sentence(
+def test_what_cannot_be_done_is_refused_in_sentence(
     redraft: Run, arguments: tuple[str, ...], sentence: str, tmp_path: Path
 ) -> None:
     done = redraft("bench", "load", "--talks", "1", "--out", str(tmp_path), *arguments)
@@ -77,7 +77,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(
 
 
 @pytest.mark.slow
-def test_a_server_is_started_and_stopped(redraft: Run, tmp_path: Path) -> None:
+def test_server_is_started_and_stopped(redraft: Run, tmp_path: Path) -> None:
     done = redraft(
         *("bench", "load", *QUICK[:4], "--talks", "2", "--minutes", "0.1", "--model", "demo-tiny", "--threads", "1"),
         *("--set", "slots=4", "--no-admission", "--out", str(tmp_path), "--json"),

@@ -25,14 +25,14 @@ def test_viewers(redraft: Run, tmp_path: Path) -> None:
     assert row["sent"] == "de"
 
 
-def test_a_language_that_the_talk_is_not_translated_into(redraft: Run) -> None:
+def test_language_that_talk_is_not_translated_into(redraft: Run) -> None:
     done = redraft("bench", "viewers", "--to", "de", "--to", "ja", "--language", "fr")
     assert done.status == 2
     assert "--language must be one of de, ja, as in --to, not fr" in done.err
 
 
 @pytest.mark.parametrize("more", [("--replicas", "0", "--outage", "1"), ("--seconds", "5", "--outage", "5")])
-def test_an_outage_that_cannot_be(redraft: Run, more: tuple[str, ...]) -> None:
+def test_outage_that_cannot_be(redraft: Run, more: tuple[str, ...]) -> None:
     done = redraft("bench", "viewers", *more)
     assert done.status == 2
     assert "--outage must be shorter than --seconds, and needs --replicas" in done.err

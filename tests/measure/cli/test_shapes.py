@@ -45,7 +45,7 @@ def refusal(*arguments: object) -> str:
 
 
 class TestShape:
-    def test_a_file_is_written_that_doctor_can_measure(self, redraft: Run, tmp_path: Path) -> None:
+    def test_file_is_written_that_doctor_can_measure(self, redraft: Run, tmp_path: Path) -> None:
         path = tmp_path / "tiny.gguf"
         done = redraft("bench", "shape", "--like", "tiny", "--format", "Q8_0", "--out", str(path))
         assert (done.status, done.out) == (0, f"{path}: 1.4M random weights as Q8_0, 0.00 GB\n")
@@ -83,7 +83,7 @@ class TestReplay:
             assert part in first["signature"]
         assert "redraft: bild, de is left out, since the passes of a small model" in done.stderr
 
-    def test_a_shape_on_transformers(self, records: Path) -> None:
+    def test_shape_on_transformers(self, records: Path) -> None:
         pytest.importorskip("transformers", reason="the hf extra is not installed")
         done = run("--records", records, "--shape", "tiny", "--device", "cpu", "--threads", 1, "--json")
         assert done.exit_code == 0, done.output

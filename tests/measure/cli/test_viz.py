@@ -41,21 +41,21 @@ def test_what_is_refused_is_one_sentence(redraft: Run, command: list[str], given
         (["--max-tokens", "0"], ["--max-tokens", "from 1 to 256"]),
     ],
 )
-def test_the_graph_needs_a_method_that_iterates(redraft: Run, given: list[str], said: list[str]) -> None:
+def test_graph_needs_method_that_iterates(redraft: Run, given: list[str], said: list[str]) -> None:
     done = redraft(*DDG, "--out", "x.html", *given)
     assert done.status == 2
     for text in said:
         assert text in done.err
 
 
-def test_an_empty_text_is_refused(redraft: Run) -> None:
+def test_empty_text_is_refused(redraft: Run) -> None:
     done = redraft("viz", "ddg", " \n", "--to", "de", "--out", "x.html")
     assert (done.status, done.err) == (2, "redraft: TEXT must not be empty\n")
 
 
 @pytest.mark.parametrize("method", ["jacobi", "gs-jacobi", "hybrid-jacobi"])
 @pytest.mark.parametrize("stopping", ["paper", "fast-forward"])
-def test_the_graph_of_a_sentence(redraft: Run, tmp_path: Path, method: str, stopping: str) -> None:
+def test_graph_of_sentence(redraft: Run, tmp_path: Path, method: str, stopping: str) -> None:
     pytest.importorskip("llama_cpp")
     path = tmp_path / "graph.html"
     done = redraft(
@@ -70,7 +70,7 @@ def test_the_graph_of_a_sentence(redraft: Run, tmp_path: Path, method: str, stop
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "html"])
-def test_the_drafts_of_a_stream(redraft: Run, tmp_path: Path, ending: str) -> None:
+def test_drafts_of_stream(redraft: Run, tmp_path: Path, ending: str) -> None:
     pytest.importorskip("llama_cpp")
     path = tmp_path / f"drafts.{ending}"
     stdin = b"We met\nWe met at the station.\n"  # without capital and full stop the final text is another prompt

@@ -12,7 +12,7 @@ RANDOM = np.random.default_rng(7)
 VALUES = np.column_stack([RANDOM.normal(5.0, 2.0, 400), np.ones(400)])
 
 
-def test_the_interval_of_a_mean_is_that_of_theory() -> None:
+def test_interval_of_mean_is_that_of_theory() -> None:
     mean, error = VALUES[:, 0].mean(), VALUES[:, 0].std() / np.sqrt(400)
     assert interval(VALUES, ratio, samples=4000) == pytest.approx((mean - 1.96 * error, mean + 1.96 * error), abs=0.02)
     assert interval(VALUES, ratio, samples=4000, level=0.5) == pytest.approx(
@@ -20,11 +20,11 @@ def test_the_interval_of_a_mean_is_that_of_theory() -> None:
     )
 
 
-def test_a_seed_gives_the_same_interval_and_another_one_does_not() -> None:
+def test_seed_of_intervals() -> None:
     assert interval(VALUES, ratio, seed=1) == interval(VALUES, ratio, seed=1) != interval(VALUES, ratio, seed=2)
 
 
-def test_a_paired_difference_is_narrower_than_the_two_lines_are_wide() -> None:
+def test_paired_difference() -> None:
     better, alone = VALUES.copy(), interval(VALUES, ratio)
     better[:, 0] += 0.5
     assert difference(better, VALUES, ratio) == pytest.approx((0.5, 0.5))

@@ -26,7 +26,7 @@ def test_ends_of_words() -> None:
     assert lags == [(0.5, 0.5), (1.0, 2.0), (0.5, 0.5)]
 
 
-def test_behind_the_recogniser() -> None:
+def test_behind_recogniser() -> None:
     assert caption_lags(MADE, SEGMENT, "de") == [(0.0, 0.0), (0.0, 1.0), (0.0, 0.0)]
 
 
@@ -60,6 +60,6 @@ def test_figures() -> None:
     assert row["lag_good_low"] == row["lag_good_high"] == 0.0  # one segment
 
 
-def test_a_time_for_each_word() -> None:
+def test_time_for_each_word() -> None:
     with pytest.raises(InputError, match="ends must be 4 times, one for each word of the final text, not 1"):
         replace(segment_of(GOLDEN, None, "de"), ends=(1.0,))

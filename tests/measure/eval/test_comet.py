@@ -44,7 +44,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     return made
 
 
-def test_scores_and_what_the_library_is_given(library: Library) -> None:
+def test_scores_and_what_library_is_given(library: Library) -> None:
     found = comet(["a dog", "a cat"], ["Hund", "eine"], ["Hund", "eine Katze"], batch_size=4)
     assert found == Comet(0.7, (1.0, 0.4), MODEL)
     assert (library.downloaded, library.loaded) == ([MODEL], ["cache/model.ckpt"])
@@ -59,12 +59,12 @@ def test_scores_and_what_the_library_is_given(library: Library) -> None:
     }
 
 
-def test_an_absent_model_is_named_with_the_way_to_get_it(library: Library) -> None:
+def test_absent_model_is_named_with_way_to_get_it(library: Library) -> None:
     with pytest.raises(ModelError, match="Unbabel/none of COMET cannot be had .*huggingface-cli download Unbabel/none"):
         comet(["a"], ["b"], ["c"], model="Unbabel/none")
 
 
-def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "comet", None)
     with pytest.raises(MissingExtra, match="pip install unbabel-comet"):
         comet(["a"], ["b"], ["c"])

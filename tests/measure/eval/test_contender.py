@@ -20,7 +20,7 @@ from redraft_bench.eval.contender import Contender
         (Mask(0, display_only=False, margin=-0.1), "below margin -0.1, plain"),
     ],
 )
-def test_a_mask_is_named_by_all_that_it_hides(mask: Mask, masking: str) -> None:
+def test_mask_is_named_by_all_that_it_hides(mask: Mask, masking: str) -> None:
     contender = Contender("ssbd", "de", (("beta", 0.2),), mask)
     assert contender.masking == masking
     assert contender.name == f"ssbd beta=0.2, {f'hides {masking}, ' if masking else ''}de"

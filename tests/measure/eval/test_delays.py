@@ -29,11 +29,11 @@ def test_words_where_there_are_spaces_and_characters_elsewhere() -> None:
         unit("xx")
 
 
-def test_a_chinese_source_counts_by_characters() -> None:
+def test_chinese_source_counts_by_characters() -> None:
     assert (words("I have  a dog."), words("我有狗。"), words("")) == (4, 4, 0)
 
 
-def test_the_golden_case() -> None:
+def test_golden_case() -> None:
     (found,) = delays([GOLDEN], GOLDEN_STREAM, "de")
     assert found.timed
     assert found.units == ("Ich", "habe", "einen", "Hunde.")
@@ -43,13 +43,13 @@ def test_the_golden_case() -> None:
     assert found.answers == (1.1, 2.2, 3.1)
 
 
-def test_what_stands_behind_a_change_is_shown_anew() -> None:
+def test_what_stands_behind_change_is_shown_anew() -> None:
     made = record(0, ["a b c", "a x c", "a x c"])
     assert changes(made, "de") == [Change((), ("a", "b", "c")), Change(("b", "c"), ("x", "c")), Change((), ())]
     assert delays([made], stream_of(made), "de")[0].delays == (1, 2, 2)
 
 
-def test_a_word_that_came_back_counts_from_its_return() -> None:
+def test_word_that_came_back_counts_from_its_return() -> None:
     made = record(0, ["a b", "a", "a b"])
     assert delays([made], stream_of(made), "de")[0].delays == (1, 3)
 
@@ -69,21 +69,21 @@ def test_words_that_were_heard_and_taken_back_stay_read() -> None:
     assert delays([made], stream_of(made), "de")[0].delays == (3, 3, 3)
 
 
-def test_an_empty_caption_has_no_delays() -> None:
+def test_empty_caption_has_no_delays() -> None:
     made = record(0, ["a b", ""], times=[1.0, 2.0])
     found = delays([made], stream_of(made), "de")[0]
     assert (found.units, found.delays, found.shown) == ((), (), ())
     assert found.answers == (1.0, 2.0)
 
 
-def test_an_untimed_stream_is_not_computation_aware() -> None:
+def test_untimed_stream_is_not_computation_aware() -> None:
     made = record(0, ["a"], seconds=[0.5])
     found = delays([made], stream_of(made), "de")[0]
     assert not found.timed
     assert (found.shown, found.arrivals, found.answers) == ((), (), ())
 
 
-def test_updates_wait_for_the_ones_before_them() -> None:
+def test_updates_wait_for_ones_before_them() -> None:
     first = record(0, ["a", "a b"], times=[1.0, 1.5], seconds=[1.0, 1.0])
     second = record(1, ["c"], times=[2.0], seconds=[0.25])
     found = delays([first, second], stream_of(first, second), "de")
@@ -92,7 +92,7 @@ def test_updates_wait_for_the_ones_before_them() -> None:
     assert found[1].shown == (3.25,)
 
 
-def test_every_recording_has_a_clock_of_its_own() -> None:
+def test_every_recording_has_clock_of_its_own() -> None:
     first = record(0, ["a"], times=[1.0], seconds=[9.0])
     second = record(1, ["c"], times=[2.0], seconds=[0.25])
     found = delays([first, second], stream_of(first, second, recordings="ab"), "de")
@@ -108,7 +108,7 @@ def test_records_of_another_stream_are_refused() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=5), min_size=1, max_size=6))
-def test_a_unit_counts_from_the_update_after_which_the_text_up_to_it_stays(captions: list[list[str]]) -> None:
+def test_unit_of_stable_text(captions: list[list[str]]) -> None:
     made = record(0, [" ".join(caption) for caption in captions])
     final = captions[-1]
     expected = [

@@ -30,11 +30,11 @@ def step(tokens: tuple[int, ...], *accepted: int, seq: int = 0, finished: bool =
         ("axb", "ab", "again changed again"),
     ],
 )
-def test_tokens_are_new_changed_or_the_same_again(output: str, previous: str, expected: str) -> None:
+def test_tokens_are_new_changed_or_same_again(output: str, previous: str, expected: str) -> None:
     assert kinds([*map(ord, output)], [*map(ord, previous)]) == expected.split()
 
 
-def test_every_pass_after_the_first_is_counted_by_the_token_it_gives() -> None:
+def test_passes_by_token() -> None:
     # The draft 1 2 3 4: 1 is kept, 9 corrects 2, then 3 and 4 come again one by one, then 5 is new, then the end.
     found = divide(step((1, 9, 3, 4, 5), 1, 0, 0, 0, 0), (1, 2, 3, 4))
     assert found == Counter(verify=1, again=2, new=2)
@@ -42,11 +42,11 @@ def test_every_pass_after_the_first_is_counted_by_the_token_it_gives() -> None:
     assert divide(step((1, 9, 3, 4, 5), 1, 2, 0), (1, 2, 3, 4)) == Counter(verify=1, new=2)
 
 
-def test_an_update_without_passes_costs_nothing() -> None:
+def test_update_without_passes_costs_nothing() -> None:
     assert divide(step((1, 2)), (1, 2)) == Counter()
 
 
-def test_a_segment_starts_with_nothing() -> None:
+def test_segment_starts_with_nothing() -> None:
     steps = (step((1, 2), 0, 0, 0), step((1, 2, 3), 2, 0, seq=1))
     assert division([Record(0, "u", "ar, de", steps)] * 2) == Counter(verify=4, new=6)
 

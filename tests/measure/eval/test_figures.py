@@ -84,20 +84,20 @@ def test_figures_by_hand() -> None:
     assert (plain["update_p50_ms"], drafted["update_p50_ms"], drafted["update_p95_ms"]) == (1000.0, 750.0, 975.0)
 
 
-def test_an_output_cut_as_a_loop_keeps_no_more_than_it_has() -> None:
+def test_output_cut_as_loop_keeps_no_more_than_it_has() -> None:
     assert step(0, 2, [Pass(9, 10, 9, 9, 9)]).accepted == 2
 
 
-def test_the_oracle_takes_all_at_once_where_passes_cost_the_same() -> None:
+def test_oracle_of_flat_costs() -> None:
     assert Oracle(FLAT).seconds(3, 7) == 1.0
 
 
-def test_the_oracle_cannot_beat_a_line() -> None:
+def test_oracle_cannot_beat_line() -> None:
     assert Oracle(LINE).seconds(3, 7) == 9.0  # three of the prompt, and six tokens that have to be read again
 
 
 @pytest.mark.parametrize(("tail", "tokens"), [(1, 1), (2, 3), (5, 4)])
-def test_the_oracle_is_the_best_of_all_ways_to_cut(tail: int, tokens: int) -> None:
+def test_oracle_is_best_of_all_ways_to_cut(tail: int, tokens: int) -> None:
     curve = CostCurve((1, 2, 3, 4, 8), (1.0, 1.1, 2.9, 3.0, 9.0))
 
     def best(left: int) -> float:
@@ -107,7 +107,7 @@ def test_the_oracle_is_the_best_of_all_ways_to_cut(tail: int, tokens: int) -> No
     assert Oracle(curve).seconds(tail, tokens) == pytest.approx(expected)
 
 
-def test_the_limit_is_the_same_for_a_line_that_caches_less() -> None:
+def test_limit_is_same_for_line_that_caches_less() -> None:
     shortest = tails([PLAIN, DRAFTED])
     assert shortest == {(0, 0): 3, (0, 1): 2}
     both = [distance([each], LINE, shortest) for each in (PLAIN, DRAFTED)]

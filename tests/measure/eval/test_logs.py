@@ -24,7 +24,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 # simulstream
 
 
-def test_the_golden_case_for_simulstream(tmp_path: Path) -> None:
+def test_golden_case_for_simulstream(tmp_path: Path) -> None:
     write_simulstream(tmp_path / "new", [GOLDEN], GOLDEN_STREAM, "de")
     assert lines(tmp_path / "new" / "metrics.jsonl") == [
         {"id": 0, "metadata": {"wav_name": "talk.1.wav"}},
@@ -53,7 +53,7 @@ def test_the_golden_case_for_simulstream(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "references.txt").read_text(encoding="utf-8") == "Ich habe einen Hund.\n"
 
 
-def test_the_updates_of_a_recording_have_one_id(tmp_path: Path) -> None:
+def test_updates_of_recording_have_one_id(tmp_path: Path) -> None:
     records, stream = by_chance(6, "ja", timed=True)
     write_simulstream(tmp_path, records, stream, "ja")
     found = lines(tmp_path / "metrics.jsonl")
@@ -66,7 +66,7 @@ def test_the_updates_of_a_recording_have_one_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("language", ["de", "zh"])
-def test_simulstream_gives_the_same_figures(language: str, tmp_path: Path) -> None:
+def test_simulstream_gives_same_figures(language: str, tmp_path: Path) -> None:
     reader = pytest.importorskip("simulstream.metrics.readers")
     stats = pytest.importorskip("simulstream.metrics.stats")
     scorers = pytest.importorskip("simulstream.metrics.scorers.latency")
@@ -91,7 +91,7 @@ def test_simulstream_gives_the_same_figures(language: str, tmp_path: Path) -> No
     assert found.computation_aware > score.computational_aware_latency  # there no update waits for the one before it
 
 
-def test_simulstream_and_the_golden_case(tmp_path: Path) -> None:
+def test_simulstream_and_golden_case(tmp_path: Path) -> None:
     reader = pytest.importorskip("simulstream.metrics.readers")
     write_simulstream(tmp_path, [GOLDEN], GOLDEN_STREAM, "de")
     log = reader.LogReader(
@@ -109,7 +109,7 @@ def test_simulstream_and_the_golden_case(tmp_path: Path) -> None:
 renamed = pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated")
 
 
-def test_the_golden_case_for_simuleval(tmp_path: Path) -> None:
+def test_golden_case_for_simuleval(tmp_path: Path) -> None:
     write_simuleval(tmp_path / "new", [GOLDEN], GOLDEN_STREAM, "de")
     assert lines(tmp_path / "new" / "instances.log") == [
         {
@@ -141,7 +141,7 @@ def test_words_for_simuleval(tmp_path: Path) -> None:
 @renamed
 @pytest.mark.parametrize("language", ["de", "zh"])
 @pytest.mark.parametrize("timed", [False, True])
-def test_simuleval_gives_the_same_figures(language: str, timed: bool, tmp_path: Path) -> None:
+def test_simuleval_gives_same_figures(language: str, timed: bool, tmp_path: Path) -> None:
     scorers = pytest.importorskip("simuleval.evaluator.scorers.latency_scorer")
     instance = pytest.importorskip("simuleval.evaluator.instance")
     records, stream = by_chance(100, language, timed=timed)
@@ -162,7 +162,7 @@ def test_simuleval_gives_the_same_figures(language: str, timed: bool, tmp_path: 
 
 
 @renamed
-def test_simuleval_gives_the_same_average_token_delay_of_text(tmp_path: Path) -> None:
+def test_simuleval_gives_same_average_token_delay_of_text(tmp_path: Path) -> None:
     scorers = pytest.importorskip("simuleval.evaluator.scorers.latency_scorer")
     instance = pytest.importorskip("simuleval.evaluator.instance")
     records, stream = by_chance(100, "de", timed=False)

@@ -16,7 +16,7 @@ from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record
 close = pytest.approx
 
 
-def test_the_golden_case() -> None:
+def test_golden_case() -> None:
     pytest.importorskip("omnisteval", reason="the omnisteval extra is not installed")
     found = long_yaal([GOLDEN], GOLDEN_STREAM, "de")
     # Delays 1, 2, 2, 3 s; the last comes with the end of the recording, so it does not count.
@@ -24,7 +24,7 @@ def test_the_golden_case() -> None:
     assert found.computation_aware == close((1.1 + 2.2 - 0.75 + 2.2 - 1.5) / 3)
 
 
-def test_units_behind_a_segments_end_count_up_to_the_end_of_the_recording() -> None:
+def test_units_after_end() -> None:
     pytest.importorskip("omnisteval", reason="the omnisteval extra is not installed")
     first, second = record(0, ["eins zwei"], times=[2.0]), record(1, ["drei vier"], times=[3.0])
     segments = (
@@ -36,7 +36,7 @@ def test_units_behind_a_segments_end_count_up_to_the_end_of_the_recording() -> N
     assert found.chrf == close(100)
 
 
-def test_a_log_of_another_system_whole_recordings_in_the_documented_format(tmp_path: Path) -> None:
+def test_whole_recordings(tmp_path: Path) -> None:
     pytest.importorskip("omnisteval", reason="the omnisteval extra is not installed")
     words = "Hallo , ich bin Elena . Wir sprechen heute über Wörter .".split()
     delays = [1500.0 + 500 * number for number in range(len(words))]
@@ -59,7 +59,7 @@ def test_a_log_of_another_system_whole_recordings_in_the_documented_format(tmp_p
 
 
 @pytest.mark.parametrize("language", ["zh", "ja"])
-def test_languages_without_spaces_are_scored_by_the_character(language: str) -> None:
+def test_languages_without_spaces_are_scored_by_character(language: str) -> None:
     pytest.importorskip("omnisteval", reason="the omnisteval extra is not installed")
     found = long_yaal(*by_chance(10, language, timed=True), language)
     assert found.computation_aware is not None
@@ -75,7 +75,7 @@ def test_what_it_cannot_score_is_one_sentence(tmp_path: Path) -> None:
         score_log(tmp_path / "instances.log", tmp_path / "segments.yaml", tmp_path / "references.txt", "de")
 
 
-def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'packages/redraft-bench\[omnisteval\]'"):
         long_yaal([GOLDEN], GOLDEN_STREAM, "de")

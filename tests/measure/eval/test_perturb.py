@@ -30,7 +30,7 @@ def test_without_mistakes_nothing_changes() -> None:
     assert (made.name, made.seed) == ("t.perturbed", 0)
 
 
-def test_revisions_occur_and_the_final_update_is_right() -> None:
+def test_revisions_occur_and_final_update_is_right() -> None:
     made = perturb(CLEAN, 1)
     assert [segment.source for segment in made.segments] == [segment.source for segment in CLEAN.segments]
     assert [(update.seq, update.time) for update in made.updates] == [
@@ -44,7 +44,7 @@ def test_revisions_occur_and_the_final_update_is_right() -> None:
     assert 25 <= len(revised) < 50
 
 
-def test_the_same_seed_gives_the_same_stream_and_another_does_not() -> None:
+def test_same_seed_same_stream() -> None:
     assert perturb(CLEAN, 5) == perturb(CLEAN, 5)
     assert len({perturb(CLEAN, seed).hash for seed in range(4)}) == 4
 

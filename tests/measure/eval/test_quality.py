@@ -29,14 +29,14 @@ def test_scores_are_sacrebleus() -> None:
 
 
 @pytest.mark.parametrize(("language", "tokenizer"), [("zh", "zh"), ("ja", "char"), ("fr", "13a")])
-def test_the_language_decides_on_the_tokenizer(language: str, tokenizer: str) -> None:
+def test_language_decides_on_tokenizer(language: str, tokenizer: str) -> None:
     found = quality(*CHINESE, language)
     assert f"tok:{tokenizer}|" in found.signature
     assert found == quality(*CHINESE, "de", tokenizer)
 
 
 @pytest.mark.parametrize("tokenizer", [None, "zh", "char", "intl"])
-def test_what_segments_add_makes_the_score(tokenizer: str | None) -> None:
+def test_what_segments_add_makes_score(tokenizer: str | None) -> None:
     for texts in ((HYPOTHESES, REFERENCES), CHINESE):
         score = quality(*texts, "de", tokenizer)
         found = statistics(*texts, "de", tokenizer)
@@ -47,13 +47,13 @@ def test_what_segments_add_makes_the_score(tokenizer: str | None) -> None:
         assert all(len(values) == len(texts[0]) for values, _ in found.values())
 
 
-def test_an_unknown_tokenizer_is_refused_with_the_known_ones() -> None:
+def test_unknown_tokenizer_is_refused_with_known_ones() -> None:
     with pytest.raises(OptionError, match="13a, char, flores101, flores200, intl, ja-mecab, zh, not 'moses'"):
         quality(HYPOTHESES, REFERENCES, "de", "moses")
 
 
 @pytest.mark.parametrize("tokenizer", ["flores101", "flores200"])
-def test_a_model_that_cannot_be_downloaded_is_named(tokenizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_that_cannot_be_downloaded_is_named(tokenizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sentencepiece")
     from sacrebleu.tokenizers import tokenizer_spm
 

@@ -19,9 +19,7 @@ close = pytest.approx
 
 @pytest.mark.parametrize("language", ["de", "zh"])
 @pytest.mark.parametrize("timed", [False, True])
-def test_simulevals_log_has_the_figures_of_the_records_it_was_written_from(
-    tmp_path: Path, language: str, timed: bool
-) -> None:
+def test_simuleval_log(tmp_path: Path, language: str, timed: bool) -> None:
     records, stream = by_chance(30, language, timed=timed)
     write_simuleval(tmp_path, records, stream, language)
     found = latency_figures(*read_log(tmp_path / "instances.log", language), language)
@@ -35,7 +33,7 @@ def test_simulevals_log_has_the_figures_of_the_records_it_was_written_from(
 
 
 @pytest.mark.parametrize("language", ["de", "ja"])
-def test_simulstreams_log_has_the_erasure_of_the_records(tmp_path: Path, language: str) -> None:
+def test_simulstreams_log_has_erasure_of_records(tmp_path: Path, language: str) -> None:
     records, stream = by_chance(30, language, timed=True)
     write_simulstream(tmp_path, records, stream, language)
     found, read = read_log(tmp_path / "metrics.jsonl", language)
@@ -51,7 +49,7 @@ def test_simulstreams_log_has_the_erasure_of_the_records(tmp_path: Path, languag
     assert read.segments[0].end == found[0].steps[-1].time
 
 
-def test_the_golden_case_by_simulstream(tmp_path: Path) -> None:
+def test_golden_case_by_simulstream(tmp_path: Path) -> None:
     write_simulstream(tmp_path, [GOLDEN], GOLDEN_STREAM, "de")
     records, _stream = read_log(tmp_path / "metrics.jsonl", "de")
     assert unit_erasure(records, "de") == unit_erasure([GOLDEN], "de") == 0.5
@@ -88,7 +86,7 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     assert (row["latency_unit"], row["ne_units"]) == ("seconds", 0)
 
 
-def test_references_of_a_file_take_the_place_of_the_logs(tmp_path: Path) -> None:
+def test_references_of_file_take_place_of_logs(tmp_path: Path) -> None:
     log = written(tmp_path, elapsed=None)
     _records, stream = read_log(log, "de", ["Ich bin jetzt hier bei dir"])
     assert dict(stream.segments[0].references) == {"de": "Ich bin jetzt hier bei dir"}
@@ -96,7 +94,7 @@ def test_references_of_a_file_take_the_place_of_the_logs(tmp_path: Path) -> None
         read_log(log, "de", ["a", "b"])
 
 
-def test_spaces_that_a_log_of_characters_counts(tmp_path: Path) -> None:
+def test_spaces_that_log_of_characters_counts(tmp_path: Path) -> None:
     log = written(tmp_path, prediction="\u4eca\u5929 \u597d", delays=[1, 2, 2, 3], elapsed=None)
     (record,), _stream = read_log(log, "zh")
     assert [step.time for step in record.steps] == [0.001, 0.002, 0.003]

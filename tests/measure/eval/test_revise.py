@@ -31,7 +31,7 @@ def test_as_many_updates_as_asked_for_are_revisions(rate: float) -> None:
     assert share_of_revisions(revise(CLEAN, rate)) == pytest.approx(rate, abs=0.05)
 
 
-def test_the_tail_shrinks_and_loses_finished_sentences() -> None:
+def test_tail_shrinks_and_loses_finished_sentences() -> None:
     made = revise(CLEAN, 0.55)
     assert len(made.segments) == len(CLEAN.segments) / SENTENCES
     shorter = [len(after.text) < len(before.text) for each in made.segments for before, after in pairwise(each.updates)]
@@ -42,14 +42,14 @@ def test_the_tail_shrinks_and_loses_finished_sentences() -> None:
     assert any(text != final for text, final in zip(whole, finals, strict=True))
 
 
-def test_references_are_those_of_the_sentences_that_are_left() -> None:
+def test_references_are_those_of_sentences_that_are_left() -> None:
     for number, segment in enumerate(revise(CLEAN, 0.55).segments):
         last = number * SENTENCES + SENTENCES
         left = next(n for n in range(1, SENTENCES + 1) if " ".join(SOURCES[last - n : last]) == segment.source)
         assert segment.references == {"de": " ".join(f"ref {n}." for n in range(last - left, last))}
 
 
-def test_the_same_seed_gives_the_same_stream_and_another_does_not() -> None:
+def test_same_seed_same_stream() -> None:
     assert revise(CLEAN, 0.55, 5) == revise(CLEAN, 0.55, 5)
     assert len({revise(CLEAN, 0.55, seed).hash for seed in range(4)}) == 4
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_is_refused(rate: float, lag: int, message: str) -> None:
         revise(CLEAN, rate, lag=lag)
 
 
-def test_the_data_of_a_bench_are_revised() -> None:
+def test_data_of_bench_are_revised() -> None:
     made = open_stream("talk", "de", revisions=0.55)
     assert made.name == "talk.revised-0.55" and share_of_revisions(made) > 0.4
     for noise, lag in ((True, 3), (False, 0)):

@@ -69,26 +69,26 @@ def test_only_what_two_captions_agree_on_is_written(monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_what_was_written_stays_and_the_text_goes_on_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_stays_and_text_goes_on_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     captions = ["a b", "a b", "x c d", "x c d e"]
     made = agent("--to", "de", "--lag", "1", captions=captions, monkeypatch=monkeypatch)
     assert [*written(made, "1 2 3 4")] == [(2, "a b"), (4, "d e")]
 
 
-def test_a_translation_every_few_words_and_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translation_every_few_words_and_at_end(monkeypatch: pytest.MonkeyPatch) -> None:
     made = agent("--to", "de", "--lag", "3", captions=["a", "a b", "a b c"], monkeypatch=monkeypatch)
     assert [*written(made, "1 2 3 4 5 6 7")] == [(6, "a"), (7, "b c")]
     assert [len(each.text.split()) for each in made._translator.updates] == [3, 6, 7]
 
 
-def test_every_sentence_is_an_utterance_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_sentence_is_utterance_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     made = agent("--to", "de", "--lag", "1", captions=["a", "a b", "a", "a c"], monkeypatch=monkeypatch)
     assert [*written(made, "1 2")] == [(2, "a b")]
     assert [*written(made, "1 2")] == [(2, "a c")]
     assert len({each.utterance for each in made._translator.updates}) == 2
 
 
-def test_a_failure_is_logged_and_the_last_caption_stays(
+def test_failure_is_logged_and_last_caption_stays(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = agent("--to", "de", "--lag", "1", captions=["a b", "", "a b c"], monkeypatch=monkeypatch)
@@ -96,7 +96,7 @@ def test_a_failure_is_logged_and_the_last_caption_stays(
     assert caplog.messages == [f"sentence {made._translator.updates[0].utterance}: too long"]
 
 
-def test_options_reach_the_translator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_reach_translator(monkeypatch: pytest.MonkeyPatch) -> None:
     from redraft_bench.eval.simuleval_agent import RedraftAgent
 
     given: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def test_options_reach_the_translator(monkeypatch: pytest.MonkeyPatch) -> None:
     assert given["style"].source == "de"
 
 
-def test_simuleval_finds_the_agent() -> None:
+def test_simuleval_finds_agent() -> None:
     from redraft_bench.eval.simuleval_agent import RedraftAgent
 
     listed = pytest.importorskip("simuleval.utils.agent").EVALUATION_SYSTEM_LIST
@@ -118,7 +118,7 @@ def test_simuleval_finds_the_agent() -> None:
     assert (RedraftAgent.source_type, RedraftAgent.target_type) == ("text", "text")
 
 
-def test_simulevals_command_runs_it_with_the_demo_model(tmp_path: Path) -> None:
+def test_simulevals_command_runs_it_with_demo_model(tmp_path: Path) -> None:
     pytest.importorskip("tornado")
     for name, text in (("en", "I have a dog and a cat.\nThis is good.\n"), ("de", "Ein Hund.\nDas ist gut.\n")):
         (tmp_path / name).write_text(text, encoding="utf-8")

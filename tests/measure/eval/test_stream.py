@@ -47,7 +47,7 @@ def streams(draw: st.DrawFn) -> Stream:
 
 
 @given(stream=streams())
-def test_a_saved_stream_is_loaded_as_it_was(stream: Stream, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_saved_stream_is_loaded_as_it_was(stream: Stream, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "any.jsonl"
     stream.save(path)
     loaded = Stream.load(path)
@@ -70,7 +70,7 @@ def test_what_is_saved(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_of_ones_own(tmp_path: Path) -> None:
+def test_file_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "own.txt"
     line = '{{"utterance": "{0}", "seq": {1}, "text": "{0}{1}", "final": {2}}}\n'
     rows = [("a", 0, "false"), ("b", 3, "true"), ("a", 1, "false"), ("c", 0, "false")]
@@ -84,7 +84,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     ]
 
 
-def test_a_line_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_line_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"utterance": "a", "seq": 0, "text": "x"}\n\n{"utterance": "a", "seq": 0, "text": "y"}\n')
     with pytest.raises(InputError, match=r"line 3: .*bad.jsonl: seq of utterance 'a' must be greater") as raised:
@@ -116,7 +116,7 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         ('{"name": "\xff"}', "line 1: .*the line must be UTF-8"),
     ],
 )
-def test_a_bad_line_beside_the_stream_is_named(text: str, message: str, tmp_path: Path) -> None:
+def test_bad_line_beside_stream_is_named(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "stream.jsonl"
     STREAM.save(path)
     beside(path).write_bytes(text.encode("latin-1"))
@@ -128,7 +128,7 @@ def test_a_bad_line_beside_the_stream_is_named(text: str, message: str, tmp_path
 # --- what a stream may hold
 
 
-def test_texts_and_times_are_kept_as_a_reader_gives_them() -> None:
+def test_texts_and_times_are_kept_as_reader_gives_them() -> None:
     segment = Segment((Update("u", 0, " a\tb ", True, 1),), start=1, end=1)
     assert segment.updates == (Update("u", 0, "a b", True, 1.0),)
     assert [type(value) for value in (segment.updates[0].time, segment.start, segment.end)] == [float] * 3
@@ -151,7 +151,7 @@ def test_texts_and_times_are_kept_as_a_reader_gives_them() -> None:
         ({"recording": None}, "recording must be a string of whole characters, not null"),
     ],
 )
-def test_a_segment_refuses(changes: dict[str, Any], message: str) -> None:
+def test_segment_refuses(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(SEGMENT, **changes)
 
@@ -165,7 +165,7 @@ def test_a_segment_refuses(changes: dict[str, Any], message: str) -> None:
         ({"name": 1}, "name must be a string of whole characters, not 1"),
     ],
 )
-def test_a_stream_refuses(changes: dict[str, Any], message: str) -> None:
+def test_stream_refuses(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(STREAM, **changes)
 
@@ -198,7 +198,7 @@ def test_hashes_in_published_tables_stay() -> None:
     assert Stream("any", (Segment((PARTIAL, FINAL)),)).hash == "33f9740606ed"
 
 
-def test_name_and_seed_and_the_order_of_languages_are_not() -> None:
+def test_name_and_seed_and_order_of_languages_are_not() -> None:
     one, other = {"de": "a", "zh": "b"}, {"zh": "b", "de": "a"}
     hashes = {
         Stream(name, (replace(SEGMENT, references=references),), seed).hash

@@ -16,7 +16,7 @@ needs_mweralign = pytest.mark.skipif(find_spec("mweralign") is None, reason="mwe
 
 
 @needs_mweralign
-def test_the_golden_case() -> None:
+def test_golden_case() -> None:
     found = stream_laal([GOLDEN], GOLDEN_STREAM, "de")
     assert found.ideal == 0.875
     assert found.computation_aware == pytest.approx(1.025, abs=1e-15)
@@ -24,7 +24,7 @@ def test_the_golden_case() -> None:
 
 
 @needs_mweralign
-def test_captions_are_cut_where_they_fit_and_not_where_utterances_end() -> None:
+def test_cuts_are_not_utterances() -> None:
     first = record(0, ["eins zwei drei vier"], times=[2.0])
     second = record(1, ["fünf sechs"], times=[3.0])
     segments = (
@@ -46,7 +46,7 @@ def test_recordings_are_cut_one_by_one() -> None:
 
 
 @needs_mweralign
-def test_a_reference_that_gets_no_caption_is_counted_and_left_out() -> None:
+def test_reference_without_caption() -> None:
     first, second = record(0, ["eins zwei"], times=[2.0]), record(1, [""], times=[4.0])
     segments = (
         segment_of(first, "eins zwei", "de", (0.0, 2.0), "talk"),
@@ -56,7 +56,7 @@ def test_a_reference_that_gets_no_caption_is_counted_and_left_out() -> None:
 
 
 @needs_mweralign
-def test_segments_without_a_reference_still_give_their_captions() -> None:
+def test_captions_without_references() -> None:
     first, second = record(0, ["eins zwei drei"], times=[2.0]), record(1, ["vier"], times=[4.0])
     segments = (
         segment_of(first, "eins zwei drei vier", "de", (0.0, 4.0), "talk"),
@@ -72,7 +72,7 @@ def test_nothing_to_score_is_refused() -> None:
         stream_laal([empty], Stream("any", (segment_of(empty, "eins", "de", (0.0, 1.0)),)), "de")
 
 
-def test_the_library_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'packages/redraft-bench\[stream-laal\]'"):
         stream_laal([GOLDEN], GOLDEN_STREAM, "de")

@@ -23,7 +23,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_set_is_loaded(data: Path) -> None:
+def test_set_is_loaded(data: Path) -> None:
     assert data_folder() == data
     whole = load_set("mexpresso", "de")
     assert whole.sources == ("one two three four", "five", "six\u2028seven")
@@ -35,7 +35,7 @@ def test_a_set_is_loaded(data: Path) -> None:
     assert len({whole.hash, load_set("mexpresso", "de", 1).hash, load_set("mexpresso", "de", 2).hash}) == 3
 
 
-def test_a_set_that_cannot_be_loaded(data: Path) -> None:
+def test_set_that_cannot_be_loaded(data: Path) -> None:
     with pytest.raises(OptionError, match="test set must be one of flores200.devtest, .*, not 'flores'"):
         load_set("flores", "de")
     with pytest.raises(InputError, match=r"mexpresso.ja.txt does not exist: set REDRAFT_DATA"):
@@ -50,7 +50,7 @@ def test_a_set_that_cannot_be_loaded(data: Path) -> None:
         load_set("mexpresso", "de", least_words=1.5)  # type: ignore[arg-type]
 
 
-def test_a_stream_of_a_set(data: Path) -> None:
+def test_stream_of_set(data: Path) -> None:
     stream = lag_stream(load_set("mexpresso", "de", 2), "de-AT", 3)
     assert (stream.name, stream.seed) == ("mexpresso", None)
     assert stream.updates == (
@@ -68,7 +68,7 @@ def test_lag_0_gives_every_source_whole(data: Path) -> None:
     assert len({lag_stream(test, "de", lag).hash for lag in (0, 1, 2)}) == 3
 
 
-def test_a_stream_that_cannot_be_made() -> None:
+def test_stream_that_cannot_be_made() -> None:
     test = TestSet("t", ("a",), ("b",))
     with pytest.raises(OptionError, match="lag must be a whole number of 0 or more, not -1"):
         lag_stream(test, "de", -1)
@@ -76,7 +76,7 @@ def test_a_stream_that_cannot_be_made() -> None:
         lag_stream(TestSet("t", (), ()), "de", 3)
 
 
-def test_a_source_without_words_is_an_update_without_text() -> None:
+def test_source_without_words_is_update_without_text() -> None:
     assert lag_stream(TestSet("t", (" ",), ("b",)), "de", 3).updates == (Update("0", 0, "", True),)
 
 
@@ -90,7 +90,7 @@ def test_a_source_without_words_is_an_update_without_text() -> None:
         ("tatoeba2021", "zh", 3571),
     ],
 )
-def test_the_sets_are_whole(name: str, to: str, segments: int, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sets_are_whole(name: str, to: str, segments: int, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_DATA", str(data_dir))
     assert len(load_set(name, to).sources) == segments
     assert name in SETS

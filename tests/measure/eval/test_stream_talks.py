@@ -37,7 +37,7 @@ def test_words_are_spread_over_their_segment_by_characters() -> None:
     assert segment.source == "Hello, this is Jiawei Zhou from Harvard University."
 
 
-def test_gold_times_are_those_of_the_last_word() -> None:
+def test_gold_times_are_those_of_last_word() -> None:
     stream = talk_stream(RECOGNISED, words="gold")
     assert [update.time for update in stream.segments[0].updates] == [1.593, 2.443, 3.423]
     # "let's" is two words there; the next segments must not be out by one.
@@ -81,7 +81,7 @@ def test_data_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 # --- the recogniser
 
 
-def test_the_recognisers_lines_are_utterances() -> None:
+def test_recognisers_lines_are_utterances() -> None:
     stream = recogniser_stream()
     assert (stream.name, len(stream.segments)) == (f"acl6060.talks.{RECOGNISED}.asr", 101)
     assert stream.segments[0].updates == (
@@ -135,7 +135,7 @@ def test_references_are_those_of_what_was_said() -> None:
     assert all((segment.start, segment.end) == (None, None) for segment in without)
 
 
-def test_a_real_voice_recognised() -> None:
+def test_real_voice_recognised() -> None:
     made = open_stream("dickens", "de")
     assert made.name == "dickens" and len(made.segments) == 7
     assert all(segment.updates[-1].final for segment in made.segments)
@@ -144,7 +144,7 @@ def test_a_real_voice_recognised() -> None:
     assert len(open_stream("dickens", "de", limit=2).segments) == 2
 
 
-def test_recognised_streams_have_the_ends_of_words() -> None:
+def test_recognised_streams_have_ends_of_words() -> None:
     for name in STREAMS:
         made = open_stream(name, "de")
         assert all(segment.ends for segment in made.segments if segment.source), name

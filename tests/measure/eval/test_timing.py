@@ -12,7 +12,7 @@ from redraft_bench.eval.timing import instances, latency_figures, unit_erasure
 from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
 
 
-def test_the_golden_case() -> None:
+def test_golden_case() -> None:
     row = latency_figures([GOLDEN], GOLDEN_STREAM, "de")
     assert row["latency_unit"] == "seconds"
     assert row["ne_units"] == 0.5
@@ -23,7 +23,7 @@ def test_the_golden_case() -> None:
     assert row["lag_p95_ms"] == 190.0
 
 
-def test_words_for_a_stream_without_times() -> None:
+def test_words_for_stream_without_times() -> None:
     made = record(0, ["a b", "a b c d"], sources=["one two", "one two three four"])
     row = latency_figures([made], Stream("any", (segment_of(made, "a b c d", "de"),)), "de")
     assert row["latency_unit"] == "words"
@@ -35,7 +35,7 @@ def test_words_for_a_stream_without_times() -> None:
     ]
 
 
-def test_delays_count_from_the_start_of_the_segment() -> None:
+def test_delays_count_from_start_of_segment() -> None:
     made = record(0, ["a", "a b"], times=[11.0, 12.0], seconds=[0.5, 0.5])
     (found,) = instances([made], Stream("any", (segment_of(made, "x y z", "de", (10.0, 12.0)),)), "de")
     assert found is not None
@@ -43,14 +43,14 @@ def test_delays_count_from_the_start_of_the_segment() -> None:
     assert found.reference == ("x", "y", "z")
 
 
-def test_a_segment_without_a_place_in_the_recording_is_left_out() -> None:
+def test_segment_without_place() -> None:
     placed, lost = record(0, ["a"], times=[2.0]), record(1, ["b"], times=[50.0])
     stream = Stream("any", (segment_of(placed, "a", "de", (1.0, 2.0)), segment_of(lost, "b", "de")))
     assert instances([placed, lost], stream, "de")[1] is None
     assert latency_figures([placed, lost], stream, "de")["al"] == 1.0
 
 
-def test_an_empty_translation_is_left_out_of_the_means() -> None:
+def test_empty_translation_is_left_out_of_means() -> None:
     empty, other = record(0, ["a", ""]), record(1, ["a"], sources=["one two"])
     stream = Stream("any", (segment_of(empty, "a", "de"), segment_of(other, "a", "de")))
     assert latency_figures([empty, other], stream, "de")["al"] == 2.0
@@ -67,7 +67,7 @@ def test_waiting_makes_lag() -> None:
         assert float(late[name] or 0) > float(quick[name] or 0)
 
 
-def test_half_a_timed_stream_is_refused() -> None:
+def test_half_timed_stream_is_refused() -> None:
     timed, untimed = record(0, ["a"], times=[1.0]), record(1, ["b"])
     stream = Stream("mixed", (segment_of(timed, "a", "de", (0.0, 1.0)), segment_of(untimed, "b", "de")))
     with pytest.raises(InputError, match="'mixed' must all have a time, or none"):

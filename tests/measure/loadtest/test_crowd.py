@@ -36,7 +36,7 @@ def test_two_talks_for_two_seconds(script: Script) -> None:
     assert len(done.late) == sum(hearing.updates for hearing in done.hearings)
 
 
-def test_who_is_refused_is_counted_with_the_reason(script: Script) -> None:
+def test_who_is_refused_is_counted_with_reason(script: Script) -> None:
     done = held(script, Plan(3, 1.0, stagger=0.0, warm_up=0.0), sessions=1)
     assert [error.code for error in done.refused] == ["capacity"] * 2
     assert "all 1 sessions are in use" in str(done.refused[0])
@@ -64,12 +64,12 @@ def test_updates_that_fail_are_failures_and_without_answer(script: Script) -> No
     assert hearing.failures > 0 and hearing.captions == 0 and hearing.unanswered == hearing.updates > 0
 
 
-def test_a_server_that_is_not_there_is_named(script: Script) -> None:
+def test_server_that_is_not_there_is_named(script: Script) -> None:
     with pytest.raises(ServerError, match="http://127.0.0.1:1 cannot be reached"):
         asyncio.run(hold("http://127.0.0.1:1", script, Plan(1, 1.0)))
 
 
-def test_a_server_of_something_else_is_refused(script: Script) -> None:
+def test_server_of_something_else_is_refused(script: Script) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Metrics) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

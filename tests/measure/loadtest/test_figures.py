@@ -38,7 +38,7 @@ def sample(time: float, megabytes: float, cpu: float = 0.0, passes: float = 0.0)
         (249, 64, 512, 248),
     ],
 )
-def test_the_greatest_number_is_found_with_few_trials(limit: int, first: int, most: int, found: int) -> None:
+def test_greatest_number_is_found_with_few_trials(limit: int, first: int, most: int, found: int) -> None:
     tried: list[int] = []
 
     async def carried(talks: int) -> bool:
@@ -61,7 +61,7 @@ def outcome(**more: Any) -> Outcome:
     return Outcome(Plan(3, 30.0), 10.0, 30.0, [hearing, Hearing()], refused, samples=samples, late=[0.002], **more)
 
 
-def test_figures_of_a_run() -> None:
+def test_figures_of_run() -> None:
     found = row(outcome())
     assert (found["talks"], found["sessions"], found["refused"], found["refusals"]) == (3, 2, 2, "capacity 2")
     assert (found["updates"], found["captions"], found["passed_over"], found["unanswered"]) == (30, 30, 0, 0)

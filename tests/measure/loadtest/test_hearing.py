@@ -10,7 +10,7 @@ def caption(utterance: str, seq: int, text: str = "", final: bool = False) -> Ca
     return Caption(utterance, seq, "de", text, final=final)
 
 
-def test_a_caption_covers_its_update_and_all_before_it() -> None:
+def test_caption_covers_its_update_and_all_before_it() -> None:
     hearing = Hearing()
     for seq, due in enumerate((1.0, 2.0, 4.0, 5.0)):
         hearing.sent(Update("1", seq, "a"), due)
@@ -31,7 +31,7 @@ def test_utterances_are_apart_and_what_comes_twice_counts_once() -> None:
     assert hearing.lags == [Lag(2.0, 1.0, 1.0), Lag(1.0, 3.0, 3.0)]
 
 
-def test_what_never_came_lags_until_the_end() -> None:
+def test_what_never_came_lags_until_end() -> None:
     hearing = Hearing()
     for seq in range(3):
         hearing.sent(Update("1", seq, "a"), 1.0 + seq)

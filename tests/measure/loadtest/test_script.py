@@ -13,7 +13,7 @@ from redraft_bench.loadtest.script import Script, open_script
 
 
 @pytest.mark.parametrize("rate", [2.5, 5.0])
-def test_the_talk_is_spoken_at_the_rate_in_its_own_rhythm(rate: float) -> None:
+def test_talk_is_spoken_at_rate_in_its_own_rhythm(rate: float) -> None:
     script = open_script("talk", "de", rate)
     minute = [*takewhile(lambda said: said[0] < 600, script.spoken(3))]
     said = sum(words(update.text) for _, update in minute if update.final)
@@ -22,7 +22,7 @@ def test_the_talk_is_spoken_at_the_rate_in_its_own_rhythm(rate: float) -> None:
     assert seconds == sorted(seconds) and 0 < seconds[0] < 5
 
 
-def test_it_goes_on_from_the_beginning_under_new_names() -> None:
+def test_it_goes_on_from_beginning_under_new_names() -> None:
     script = open_script("talk", "de", 2.5)
     segments = script.stream.segments
     updates = [update for _, update in islice(script.spoken(len(segments) - 1), 40)]
@@ -32,7 +32,7 @@ def test_it_goes_on_from_the_beginning_under_new_names() -> None:
     assert finals == [str(number) for number in range(len(finals))] and len(finals) > 3
 
 
-def test_without_times_an_update_comes_with_the_last_of_its_words() -> None:
+def test_updates_without_times() -> None:
     updates = (Update("a", 0, "one two"), Update("a", 1, "one two three", final=True))
     script = Script(Stream("own", (Segment(updates),)), 2.0)
     assert [(second, update.seq) for second, update in islice(script.spoken(), 4)] == [

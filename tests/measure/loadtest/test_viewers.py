@@ -64,7 +64,7 @@ def test_what_is_lost_doubled_or_in_another_order_is_counted(tmp_path: Path) -> 
     assert (row["lost"], row["doubled"], row["disordered"]) == (1, 1, 1)
 
 
-def test_what_came_before_all_viewers_were_there_does_not_count_as_lag(tmp_path: Path) -> None:
+def test_lag_before_all_viewers(tmp_path: Path) -> None:
     arrivals = [(viewer, wire(key), 50.0) for key in (FIRST, SECOND) for viewer in (0, 1)]
     row = found(tmp_path, arrivals)
     assert row["added_lag_p50_ms"] == pytest.approx(39_500)
@@ -95,7 +95,7 @@ def test_viewers_that_cannot_connect_are_given_up(monkeypatch: pytest.MonkeyPatc
         os.kill(process.pid, 0)
 
 
-def test_a_redis_that_does_not_start_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_redis_that_does_not_start_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/false")
 
     async def work() -> None:

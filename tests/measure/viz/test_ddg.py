@@ -31,7 +31,7 @@ def test_tokens_of_one_iteration_do_not_depend_on_each_other() -> None:
     assert found.iterations == 4  # the last one confirms
 
 
-def test_a_token_waits_for_the_last_to_be_resolved_of_those_before_it() -> None:
+def test_token_waits_for_last() -> None:
     # The third token is known at once, so the fourth waits for the second and not for its neighbour.
     found = graph(iterations([PAD] * 4, [5, 9, 7, 9], [5, 6, 7, 9], [5, 6, 7, 8]))
     assert resolved(found) == [1, 2, 1, 3]
@@ -49,7 +49,7 @@ def test_branches_are_refused() -> None:
 
 @pytest.mark.parametrize("stopping", ["paper", "fast-forward"])
 @pytest.mark.parametrize("seed", range(12))
-def test_jacobi_on_a_table_is_jacobi_written_out(seed: int, stopping: str) -> None:
+def test_jacobi_on_table_is_jacobi_written_out(seed: int, stopping: str) -> None:
     model, prompt = RandomModel(seed, vocabulary=5, end_bias=-99.0), (1, 2, 3, 4)
     model.pad_token = END  # nothing that the output could hold
     output, trace = decoded(model, "jacobi", prompt=prompt, options={"stopping": stopping}, limit=8)
@@ -65,7 +65,7 @@ def test_jacobi_on_a_table_is_jacobi_written_out(seed: int, stopping: str) -> No
 
 @pytest.mark.parametrize("method", ["jacobi", "gs-jacobi", "hybrid-jacobi"])
 @pytest.mark.parametrize("seed", range(12))
-def test_no_token_depends_on_one_of_its_own_or_a_later_iteration(seed: int, method: str) -> None:
+def test_no_dependence_on_later_iterations(seed: int, method: str) -> None:
     model = RandomModel(seed, vocabulary=5, shift=0.2, end_bias=-1.0)
     output, trace = decoded(model, method, limit=16)
     found = graph(trace)
@@ -80,7 +80,7 @@ def test_no_token_depends_on_one_of_its_own_or_a_later_iteration(seed: int, meth
             assert token.waited_for in found.dependencies(place)
 
 
-def test_autoregression_is_a_chain() -> None:
+def test_autoregression_is_chain() -> None:
     output, trace = decoded(RandomModel(1, end_bias=-9.0), "ar", limit=6)
     found = graph(trace)
     assert resolved(found) == [1, 2, 3, 4, 5, 6]

@@ -30,7 +30,7 @@ def trace(*steps: object) -> Trace:
     return Trace(frozenset({END}), list(steps))  # type: ignore[arg-type]
 
 
-def test_a_row_tells_each_token_and_the_counts_of_its_update_alone() -> None:
+def test_row() -> None:
     first = trace(step(0, [], [2], 0, 2), step(1, [], [END], 0, END))
     second = trace(step(0, [2, 3], [2, 4, 5], 1, 4), step(2, [], [5], 0, 5), step(3, [], [END], 0, END))
     items: list[Update | Failure] = [Update("u", 0, "one"), Update("u", 1, "one two", final=True)]
@@ -50,7 +50,7 @@ def test_a_row_tells_each_token_and_the_counts_of_its_update_alone() -> None:
     assert summary_of(rows[:1]) == "1 updates, 1 tokens in 2 passes"
 
 
-def test_an_update_without_a_pass_says_why() -> None:
+def test_update_without_pass_says_why() -> None:
     items: list[Update | Failure] = [
         Update("u", 0, "one"),
         Update("u", 1, ""),

@@ -19,9 +19,9 @@ from redraft_bench.viz.labels import label, texts
         (b"", "·"),
     ],
 )
-def test_a_token_alone(piece: bytes, shown: str) -> None:
+def test_token_alone(piece: bytes, shown: str) -> None:
     assert label(piece) == shown
 
 
-def test_a_character_of_several_tokens_belongs_to_the_last() -> None:
+def test_character_of_several_tokens_belongs_to_last() -> None:
     assert texts([b"a\xe6", b"\x97", b"\xa5b", b" c"]) == ["a", "", "日b", " c"]

@@ -51,7 +51,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def test_the_graph_page_shows_every_token_escaped() -> None:
+def test_graph_page_shows_every_token_escaped() -> None:
     page = graph_page(GRAPH, LABELS, "a <source>", "b & c", "4 tokens")
     read = Reader(page)
     assert "a <source> → b & c" in read.text
@@ -65,7 +65,7 @@ def test_the_graph_page_shows_every_token_escaped() -> None:
     assert len(re.findall(r"<path d=\"M[\d.]+ [\d.]+C", page)) == len(GRAPH.tokens)
 
 
-def test_the_draft_page_shows_every_token_escaped_with_its_origin() -> None:
+def test_draft_page() -> None:
     read = Reader(drafts_page(ROWS, "title <x>", "3 updates"))
     for text in ("a <source>", "<b>", " $5", "line 3 <is> broken", "title <x>", "1/1"):
         assert text in read.text
@@ -99,9 +99,7 @@ def test_long_texts_are_broken_into_lines(tmp_path: Path) -> None:
     assert words(path).count("nine") == 40
 
 
-def test_characters_that_no_font_has_are_named_and_nothing_warns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_glyphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figure, "CJK_FONTS", ())
     for name in ("sheet.png", "sheet.svg"):
         sheet = figure.Sheet(20, 3)
