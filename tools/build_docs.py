@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 
 import click
 
@@ -24,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 #: Columns of a help text.
 WIDTH = 100
+#: The command with the most options that others have too.
+MAIN = "redraft translate"
 GENERATED = "<!-- Made from the code by `make docs`; changes here are lost. -->"
 
 PAPERS = """\
@@ -95,17 +98,42 @@ def codes_table() -> str:
 
 
 def cli_page() -> str:
-    """Return all help texts, without ``--help`` itself and without lists of options that another command has too."""
+    """Return all help texts, without ``--help`` itself; options that another command explains are only named."""
     parts = ["# Command line\n", f"{GENERATED}\n", "Every command takes `--help`.\n"]
     first: dict[str, str] = {}
-    for path, text in help_texts(cli, "redraft", None):
-        sections = [each for each in text.split("\n\n") if not re.fullmatch(r"Options:\n  -h, --help .*", each)]
-        shown = [re.sub(r"\n  -h, --help .*", "", each) for each in sections]
-        for place, section in enumerate(shown):
-            if section.count("\n  -") > 1 and first.setdefault(section, path) != path:
-                shown[place] = f"{section.partition(':')[0]}: as for `{first[section]}`"
-        parts += [f"## {path}\n\n```text", "\n\n".join(shown), "```\n"]
+    texts = dict(help_texts(cli, "redraft", None))
+    for section in texts[MAIN].split("\n\n"):
+        _without_known(section, MAIN, first)
+    for path, text in texts.items():
+        sections = [_without_known(each, path, first) for each in text.split("\n\n")]
+        parts += [f"## {path}\n\n```text", "\n\n".join(each for each in sections if each), "```\n"]
     return "\n".join(parts)
+
+
+def _without_known(section: str, path: str, first: dict[str, str]) -> str:
+    """Return a section of a help text with the names of options that another command explains.
+
+    Args:
+        section: the section; only those whose lines begin with options change.
+        path: the command.
+        first: option with its help text -> the first command that has it; is added to.
+    """
+    heading, *options = re.split(r"\n(?=  -)", section)
+    if not options:
+        return section
+    shown, known = [heading], dict[str, list[str]]()
+    for option in options:
+        words = " ".join(option.split())
+        name = re.findall(r"--[\w-]+", words)[0]
+        if name == "--help":
+            continue
+        if (command := first.setdefault(words, path)) != path:
+            known.setdefault(command, []).append(name)
+        else:
+            shown.append(option)
+    for command, names in known.items():
+        shown += wrap(f"{', '.join(names)}: as in `{command}`", WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join(shown) if shown[1:] else ""
 
 
 def help_texts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
