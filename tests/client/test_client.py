@@ -15,7 +15,7 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
 from redraft.client import Backoff, Client, ServerError
-from redraft.client.options import address
+from redraft.client.wire import address
 from redraft.errors import InputError, OptionError
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, running

@@ -16,8 +16,8 @@ from redraft.backoff import Backoff
 from redraft.errors import MissingExtra, install
 
 try:
-    from redraft.client.options import ServerError
     from redraft.client.session import Client
+    from redraft.client.wire import ServerError
 except ModuleNotFoundError as error:
     raise MissingExtra(f"the client needs {error.name}, which is not installed: {install('serve')}") from error
 

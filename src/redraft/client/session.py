@@ -17,8 +17,17 @@ from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.captions.style import Style
 from redraft.client.control import Control
 from redraft.client.ledger import Ledger
-from redraft.client.options import ServerError, address, reason, viewers_page
-from redraft.client.wire import failure_of, message_of, parse, parse_started, start_of
+from redraft.client.wire import (
+    ServerError,
+    address,
+    failure_of,
+    message_of,
+    parse,
+    parse_started,
+    reason,
+    start_of,
+    viewers_page,
+)
 from redraft.decoding.method import Value
 from redraft.serve import protocol
 

@@ -1,19 +1,67 @@
-"""Convert between the client's types and protocol messages."""
+"""Server addresses, the client's exception, and conversion between its types and protocol messages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import ValidationError
+from websockets.exceptions import InvalidHandshake, InvalidURI
 
 from redraft.captions.events import Failure, Update
 from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
-from redraft.client.options import ServerError
-from redraft.errors import InputError, OptionError
+from redraft.errors import InputError, OptionError, RedraftError
 from redraft.serve import protocol
+
+
+class ServerError(RedraftError):
+    """The server cannot be reached or refuses.
+
+    ``code`` is one of `redraft.serve.refusals.CODES`, or ``connection``.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def address(server: str) -> str:
+    """Return the websocket URL of a server.
+
+    Raises:
+        OptionError: the address is invalid.
+    """
+    try:
+        parts = urlsplit(server if "://" in server else f"http://{server}")
+        scheme = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}.get(parts.scheme)
+        usable = scheme is not None and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise OptionError(f"server must be an address such as http://127.0.0.1:8765, not {server!r}")
+    return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") + "/v1/live", "", ""))
+
+
+def viewers_page(address: str, session: str, room: str | None = None) -> str:
+    """Return the URL at which others can read the captions of a session in a browser.
+
+    Args:
+        address: websocket URL of the server.
+        room: name of its room; the URL of a room stays the same from session to session.
+    """
+    scheme, rest = address.split("://", 1)
+    place = f"/{room}" if room else f"?session={session}"
+    return f"http{scheme.removeprefix('ws')}://{rest.removesuffix('/v1/live')}/watch{place}"
+
+
+def reason(address: str, error: Exception) -> str:
+    """Describe in one sentence why a connection failed."""
+    if isinstance(error, InvalidHandshake | InvalidURI):
+        return f"{address} is not a Redraft server, or refuses this client: {error}"
+    return f"the server at {address} cannot be reached: {error}"
 
 
 def start_of(to: Sequence[str], mask: Mask, style: Style, **fields: Any) -> protocol.Start:

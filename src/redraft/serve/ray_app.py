@@ -9,7 +9,6 @@ time, and any of them may crash: clients reconnect to another one, and restore w
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from redraft.serve.admission import STOPPED
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.process import allow_open_files, set_up_logs
 from redraft.serve.refusals import error_body
-from redraft.serve.settings import ServeSettings, load
+from redraft.serve.settings import ServeSettings, is_loopback, load
 
 log = logging.getLogger(__name__)
 
@@ -103,18 +102,12 @@ class LocalOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Reject a request or pass it on."""
-        if scope["type"] == "lifespan" or _is_local((scope.get("client") or ("",))[0]):
+        host = (scope.get("client") or ("",))[0]
+        if scope["type"] == "lifespan" or is_loopback(host):
             await self._app(scope, receive, send)
             return
         sentence = "only this machine may connect: the operator can allow others with the settings host and keys"
         await JSONResponse(error_body("origin", sentence), 403)(scope, receive, send)
-
-
-def _is_local(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
 
 
 def _build(settings: ServeSettings) -> Starlette:

@@ -160,12 +160,15 @@ class ServeSettings(BaseSettings):
     @property
     def local(self) -> bool:
         """Whether only this machine can connect."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return self.host == "localhost" or is_loopback(self.host)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an IP address is this machine's own; false for names."""
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 def load(file: Path | None = None, **flags: Any) -> ServeSettings:

@@ -173,7 +173,7 @@ class Transcript:
         writer, written = _writer(form, out, targets), 0
         while True:
             rows, changed, closed = list(self._rows.items()), self._changed, self.closed
-            while written < len(rows) and (closed or self._ready(*rows[written], targets)):
+            while written < len(rows) and (closed or self._ended(*rows[written], targets)):
                 self._write(*rows[written], writer, targets)
                 written += 1
             if closed:
@@ -186,7 +186,7 @@ class Transcript:
                 return
             await changed.wait()
 
-    def _ready(self, utterance: str, row: Spoken, targets: Sequence[str]) -> bool:
+    def _ended(self, utterance: str, row: Spoken, targets: Sequence[str]) -> bool:
         return all(target in row.finals and (utterance, target) not in self._held for target in targets)
 
     def _write(self, utterance: str, row: Spoken, writer: Writer, targets: Sequence[str]) -> None:

@@ -139,7 +139,7 @@ def test_lock_order() -> None:
         await asyncio.sleep(0)
         tasks[3].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert lock.free
+        assert not lock._held
 
     asyncio.run(all_of_them())
     assert order == [0, 4, 2, 1]
@@ -158,6 +158,6 @@ def test_lock_cancelled() -> None:
         await lock.__aexit__()
         tasks[1].cancel()  # it has the lock, and has not run since
         await asyncio.wait(tasks)
-        assert lock.free
+        assert not lock._held
 
     asyncio.run(check())

@@ -209,11 +209,6 @@ class Newest:
         self._held = False
         self._waiting: list[asyncio.Future[None]] = []
 
-    @property
-    def free(self) -> bool:
-        """Whether the lock is free."""
-        return not self._held
-
     async def __aenter__(self) -> None:
         if not self._held:
             self._held = True
@@ -273,7 +268,8 @@ class Callers:
     async def replies(self, caller: Caller, texts: Sequence[str], gone: Callable[[], Awaitable[bool]]) -> list[Reply]:
         """Translate the texts of a request in order.  Raises `Refused` if it is impossible or the client has gone."""
         besides: set[int] = set()
-        known = self._of(caller)
+        known = self._known.setdefault(caller, _Known())
+        known.touched = self._clock()
         known.busy += 1
         try:
             return [await self._one(caller, known, printable(text).strip(), besides, gone) for text in texts]
@@ -320,11 +316,6 @@ class Callers:
             raise Refused("translation", failures[0].message if failures else "the text has no translation")
         (count,) = (each.translation for each in exchange.lanes.values())
         return Reply(captions[-1].text, captions[-1].cut, len(count.prompt), len(count.output))
-
-    def _of(self, caller: Caller) -> _Known:
-        known = self._known.setdefault(caller, _Known())
-        known.touched = self._clock()
-        return known
 
     def sweep(self) -> None:
         """Forget callers that have sent nothing for ``keep_seconds``."""

@@ -156,7 +156,9 @@ def marked(sent: str) -> Wrapped | None:
     """Find the text in a pair of symbols (such as emoji) at the end of ``sent``; None if there is no pair."""
     end = len(sent.rstrip())
     begin = end
-    while begin and _is_symbol(sent[begin - 1]):
+    while (
+        begin and sent[begin - 1] >= "\u2190" and unicodedata.category(sent[begin - 1]) == "So"
+    ):  # not the degree sign
         begin -= 1
     mark = sent[begin:end]
     opening = sent.rfind(mark, 0, begin) if mark else -1
@@ -176,8 +178,3 @@ def instructed(sent: str) -> Wrapped:
         if (match := form.fullmatch(found.text)) and match["text"]:
             return Wrapped.cut(found.text, *match.span("text")).within(found.before, found.after)
     return found
-
-
-def _is_symbol(character: str) -> bool:
-    """Whether a character is a symbol such as an emoji; the degree sign counts as text."""
-    return character >= "\u2190" and unicodedata.category(character) == "So"

@@ -323,15 +323,7 @@ class SharedRooms:
             yield
             return
         with suppress(*TROUBLE):  # without Redis, each replica knows only its own sessions
-            of = owner if self._owned else None
-            owns, holds = await self._take(begin, name, of)
-            if of is not None and owns != of:
-                raise Refused("room", f"room {begin.room!r} may not be used with this API key")
-            if holds != name:
-                raise Refused(
-                    "room",
-                    f"room {begin.room!r} is in use: end its session, or begin this one with take_over to end it",
-                )
+            await self._lease(begin.room, name, owner if self._owned else None, take_over=begin.take_over)
         try:
             yield
         except BaseException:
@@ -339,34 +331,27 @@ class SharedRooms:
                 await self._release(begin.room, name)
             raise
 
-    async def _take(self, begin: protocol.Begin, name: str, owner: str | None) -> tuple[str, str]:
-        """Call `take`, and wait a moment for a session that is just leaving the room."""
-        until = time.monotonic() + _LEAVING
-        while True:
-            found = await self.take(begin.room or "", name, owner, take_over=begin.take_over)
-            if found[1] == name or time.monotonic() > until:
-                return found
-            await asyncio.sleep(_LEAVING / 10)
-
-    async def take(self, room: str, session: str, owner: str | None, *, take_over: bool) -> tuple[str, str]:
-        """Lease a room for a new session.
+    async def _lease(self, room: str, session: str, owner: str | None, *, take_over: bool) -> None:
+        """Lease a room for a new session, waiting a moment for one that is just leaving it; raises `Refused`.
 
         Args:
             owner: name of the API key, which then owns the room if no other one does; None if rooms have no owners.
-
-        Returns:
-            The room's owner and the session that holds it; others than the arguments if the room is taken.
         """
-        key = room_key(room)
+        key, until = room_key(room), time.monotonic() + _LEAVING
         if owner is not None:
             known = await self._redis.set(f"{key}:owner", owner, nx=True, get=True, ex=_OWNED)
             if known not in (None, owner):
-                return str(known), session
-        holder = await self._redis.set(f"{key}:lease", session, nx=True, get=True, ex=_LEASE) or session
-        if take_over and holder != session:
-            await self._redis.set(f"{key}:lease", session, ex=_LEASE)
-            holder = session
-        return owner or "", holder
+                raise Refused("room", f"room {room!r} may not be used with this API key")
+        lease = f"{key}:lease"
+        while await self._redis.set(lease, session, nx=True, get=True, ex=_LEASE) not in (None, session):
+            if take_over:
+                await self._redis.set(lease, session, ex=_LEASE)
+                return
+            if time.monotonic() > until:
+                raise Refused(
+                    "room", f"room {room!r} is in use: end its session, or begin this one with take_over to end it"
+                )
+            await asyncio.sleep(_LEAVING / 10)
 
     async def keep(self, room: str, session: str, *, in_use: bool) -> None:
         """Renew a room's session, and its lease while it is in use."""
