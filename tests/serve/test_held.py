@@ -27,17 +27,17 @@ def begin(server: Running, socket: Socket, **fields: Any) -> str:
     return token
 
 
-def test_end_without_final() -> None:
-    with running() as server, server.socket() as socket:
+def test_end_without_final(server: Running) -> None:
+    with server.socket() as socket:
         begin(server, socket)
         say(socket, "we saw her duck", final=False)
         socket.say("end")
         assert shown(socket.until("done"))[-1] == expected("we saw her duck")
 
 
-def test_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pause(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LONGEST", 0.2)
-    with running() as server, server.socket() as socket:
+    with server.socket() as socket:
         begin(server, socket)
         say(socket, "we saw her duck", final=False)
         assert [shown(socket.until("partial"))[-1] for _ in range(2)] == [
@@ -46,20 +46,19 @@ def test_pause(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
 
-def test_pause_after_a_drop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pause_after_a_drop(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "LONGEST", 0.5)
-    with running() as server:
-        with server.socket() as socket:
-            token = begin(server, socket)
-            say(socket, "we saw her duck", final=False)
-            socket.until("partial")
-        with server.socket() as socket:
-            begin(server, socket, token=token)
-            assert expected("we saw her duck") in [shown(socket.until("partial"))[-1] for _ in range(2)]
+    with server.socket() as socket:
+        token = begin(server, socket)
+        say(socket, "we saw her duck", final=False)
+        socket.until("partial")
+    with server.socket() as socket:
+        begin(server, socket, token=token)
+        assert expected("we saw her duck") in [shown(socket.until("partial"))[-1] for _ in range(2)]
 
 
-def test_next_utterance() -> None:
-    with running() as server, server.socket() as socket:
+def test_next_utterance(server: Running) -> None:
+    with server.socket() as socket:
         begin(server, socket)
         say(socket, "we saw her duck", final=False)
         assert shown(socket.until("partial"))[-1] == expected("we saw")
@@ -85,7 +84,7 @@ def test_default_of_the_server() -> None:
         assert shown(socket.until("partial"))[-1] == expected("we saw")
 
 
-def test_wrong_policy() -> None:
-    with running() as server, server.socket() as socket:
+def test_wrong_policy(server: Running) -> None:
+    with server.socket() as socket:
         socket.say("start", targets=["de"], source_policy="hold")
         assert socket.hear()["code"] == "option"

@@ -9,7 +9,7 @@ import pytest
 from redraft.captions.events import Caption, Update
 from redraft.client.wire import message_of
 from redraft.serve import protocol
-from tests.serve.servers import Socket, running
+from tests.serve.servers import Running, Socket
 
 
 def speakers(messages: list[dict[str, Any]]) -> list[str | None]:
@@ -20,8 +20,8 @@ def update(socket: Socket, seq: int, **fields: Any) -> None:
     socket.say("update", utterance="1", seq=seq, text="we saw her duck"[: 6 + 4 * seq], **fields)
 
 
-def test_websocket() -> None:
-    with running() as server, server.socket() as socket:
+def test_websocket(server: Running) -> None:
+    with server.socket() as socket:
         started = socket.start("de", options={"beta": 0})
         with server.socket(f"/v1/watch/{started['session']}") as viewer:
             update(socket, 0, speaker="Anna\tWeiß ", time=0.0)
@@ -33,8 +33,8 @@ def test_websocket() -> None:
             assert "Anna Weiß" in text
 
 
-def test_not_a_name() -> None:
-    with running() as server, server.socket() as socket:
+def test_not_a_name(server: Running) -> None:
+    with server.socket() as socket:
         socket.start("de")
         for speaker in (" ", "a" * 101, 7):
             update(socket, 0, speaker=speaker)
@@ -42,8 +42,8 @@ def test_not_a_name() -> None:
             assert (error["code"], error["message"]) == ("protocol", "speaker must be a string of 1 to 100 characters")
 
 
-def test_restore() -> None:
-    with running() as server, server.socket() as socket:
+def test_restore(server: Running) -> None:
+    with server.socket() as socket:
         started = socket.start("de")
         final = Caption("1", 0, "de", "wir sahen", "", True, 1.0, "we saw", speaker="Anna")
         made = protocol.FROM_SERVER.validate_json(protocol.wire_of(final))
@@ -70,10 +70,9 @@ def test_client() -> None:
         ("&speaker=%D8%B9%E2%80%8C%D9%84", 200, "\u0639\u200c\u0644"),
     ],
 )
-def test_post(query: str, status: int, speaker: str | None) -> None:
-    with running() as server:
-        begun = server.ask("/v1/sessions", {"targets": ["de"]}).json
-        with server.socket(f"/v1/watch/{begun['session']}") as viewer:
-            path = f"/v1/ingest/{begun['token']}?seq=0{query}"
-            assert server.ask(path, b"we saw her duck", headers={"content-type": "text/plain"}).status == status
-            assert speakers(viewer.until("final"))[-1] == speaker
+def test_post(server: Running, query: str, status: int, speaker: str | None) -> None:
+    begun = server.ask("/v1/sessions", {"targets": ["de"]}).json
+    with server.socket(f"/v1/watch/{begun['session']}") as viewer:
+        path = f"/v1/ingest/{begun['token']}?seq=0{query}"
+        assert server.ask(path, b"we saw her duck", headers={"content-type": "text/plain"}).status == status
+        assert speakers(viewer.until("final"))[-1] == speaker
