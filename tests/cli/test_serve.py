@@ -126,7 +126,6 @@ def test_stream_is_shown_in_room(redraft: Run) -> None:
         with server.socket() as socket:
             socket.start(room="hall-1")
             assert "room 'hall-1' is in use" in redraft(*at, stdin=b"we saw").err
-            assert redraft(*at, "--take-over", stdin=b"we saw").status == 0
 
 
 def test_cue_begins_with_its_utterance(redraft: Run) -> None:
