@@ -14,7 +14,7 @@ from redraft_bench.bench.report import heading
 from redraft_bench.bench.tables import LIVE, STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
 from redraft_bench.eval.figures import Row
-from tools.benchmark_streams import overview
+from tools.benchmark_streams import ordered, overview
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
 from tools.reproduce import reproduce
@@ -95,6 +95,7 @@ def page(results: Sequence[Result], notes: Path) -> str:
     parts = [f"# {title(results[0])}\n", f"{BACK.rstrip()} · [What the columns mean](README.md#columns)\n"]
     recognised = results[0].bench in TABLES and TABLES[results[0].bench].recognised
     if recognised:
+        results = ordered(results)
         parts += overview(results)
     for group in groups(results):
         parts += (
@@ -193,8 +194,8 @@ def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
 
 def _folded(group: Sequence[Result]) -> str:
     """Return the section of a stream in all languages, folded."""
-    languages = " and ".join(result.language_name for result in group)
-    return folded(f"All methods and sources, to {languages}", "\n".join(_section(group, level=3)))
+    languages = ", ".join(result.language_name for result in group)
+    return folded(f"All methods and sources: {languages}", "\n".join(_section(group, level=3)))
 
 
 def markdown(result: Result) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 from redraft.captions.source import RAW, STABLE
+from redraft_bench.bench.data import RECOGNISED
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import cell
 from tools.build_docs import table
@@ -19,15 +20,27 @@ SHOWN = (("ne_display", ".2f"), ("lag_first", ".2f"), ("lag_good", ".2f"), ("cpu
 HEADINGS = ("stream", "to", "NE shown", "first shown (s)", "for good (s)", "CPU (s)", "over `ar`", "chrF")
 
 
+#: Order of the streams.
+ORDER = ("talk", *RECOGNISED, "recogniser")
+
+
+def ordered(results: Sequence[Result]) -> list[Result]:
+    """Return the results in the order of their streams; those of a stream stay in order."""
+    return sorted(results, key=lambda each: ORDER.index(each.data) if each.data in ORDER else len(ORDER))
+
+
 def overview(results: Sequence[Result]) -> Iterator[str]:
     """Yield the first part of the page: a line for each stream and language, and how many reach the aims."""
     lines = [Change(result) for result in results]
+    cells = [line.cells() for line in lines]
+    for line, before in zip(reversed(cells), [*reversed(cells[:-1]), [""]], strict=True):
+        line[0] *= line[0] != before[0]
     yield (
         f"`{METHOD}` with `--source {RAW}` → `--source {STABLE}`, the default. Lags are medians from "
         "the end of a word in the audio to its caption. *Over `ar`* is the processor time of `ar` relative to that of "
         f"`{METHOD}`, both with `{STABLE}`. *chrF* is the change by `{STABLE}`, with its 95% interval.\n"
     )
-    yield table(HEADINGS, [line.cells() for line in lines])
+    yield table(HEADINGS, cells)
     yield "Aims, and on how many of these lines they are reached:\n"
     yield "".join(f"- {aim}: {_reached(lines, test)}\n" for aim, test in AIMS.items())
 
