@@ -37,7 +37,7 @@ def measure_once(backend: Backend, _threads: int) -> Measured:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(costs, "measure", measure_once)
-    return costs.cache_file()
+    return tmp_path / "redraft" / costs.FILE
 
 
 def test_model_is_measured_once(cache: Path) -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from redraft.backends.machine import cache_folder, library_hash, processor
+from redraft.backends.machine import cached, keep_cached, library_hash, processor
 from redraft.backends.stopwatch import Measured, best_of, measure, thread_counts
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 
+#: Name of the file with the curves in the cache.
+FILE = "costs.json"
 LOGGER = logging.getLogger("redraft.costs")
 
 
@@ -80,7 +79,7 @@ def keep(backend: Backend, measured: Measured) -> Measured:
     if isinstance(backend, Identified) and not measured.problem:
         curve = {"sizes": measured.curve.sizes, "seconds": measured.curve.seconds}
         fields = {**_here(), "curve": curve, "spread": measured.spread, "threads": measured.threads}
-        _write({**_read(), _key(backend, measured.threads): fields})
+        keep_cached(FILE, _key(backend, measured.threads), fields)
     return measured
 
 
@@ -93,37 +92,13 @@ def _here() -> dict[str, str]:
     return {"processor": processor().label, "library": library_hash()}
 
 
-def cache_file() -> Path:
-    """Return the path of the file with the curves."""
-    return cache_folder() / "costs.json"
-
-
 def _kept() -> dict[str, Measured]:
     """Return the curves measured here."""
     here, found = _here(), {}
-    for name, fields in _read().items():
+    for name, fields in cached(FILE).items():
         # Unreadable entries are measured again.
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             if {fact: fields[fact] for fact in here} == here:
                 curve = CostCurve(tuple(fields["curve"]["sizes"]), tuple(fields["curve"]["seconds"]))
                 found[name] = Measured(curve, tuple(fields["spread"]), int(fields["threads"]))
     return found
-
-
-def _read() -> dict[str, dict[str, Any]]:
-    try:
-        kept = json.loads(cache_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return kept if isinstance(kept, dict) else {}
-
-
-def _write(known: Mapping[str, Mapping[str, Any]]) -> None:
-    path = cache_file()
-    # If it cannot be stored, it is measured again next time.
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Another process may read the file meanwhile.
-        part = path.with_name(f"{path.name}.{os.getpid()}")
-        part.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-        part.replace(path)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import sys
-from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
 from redraft.backends import selftest
 from redraft.backends.engine import lib
-from redraft.backends.machine import Processor, cache_folder, library_hash, processor
+from redraft.backends.machine import Processor, cached, keep_cached, library_hash, processor
 from redraft.backends.selftest import SelfTestResult
 from redraft.errors import ModelError
 from redraft.models import shipped_path
 
+#: Name of the file with results of self-tests in the cache.
+FILE = "kernels.json"
 log = logging.getLogger(__name__)
 
 #: Builds llama.cpp with working AMX kernels on any compiler: GCC before 13.3 needs the flags, which cost later versions
@@ -104,33 +104,16 @@ def test(here: Processor) -> SelfTestResult:
     verdict = selftest.examine(shipped_path("demo-tiny"))
     # A test that failed before its first kernel may succeed next time.
     if verdict.plain_run and verdict.kernels != "untested":
-        with suppress(OSError, RuntimeError):  # if it cannot be stored, the test is repeated
-            _write(here, verdict)
+        keep_cached(FILE, _key(here), asdict(verdict))
     return verdict
 
 
 def remembered(here: Processor) -> SelfTestResult | None:
     """Return the self-test's stored result for this build and processor; None if there is none."""
     try:
-        return SelfTestResult(**json.loads(_file().read_text(encoding="utf-8"))[_key(here)])
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError):  # RuntimeError: no home directory
+        return SelfTestResult(**cached(FILE)[_key(here)])
+    except (KeyError, TypeError):
         return None
-
-
-def _write(here: Processor, verdict: SelfTestResult) -> None:
-    path = _file()
-    try:
-        known = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        known = {}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}")
-    part.write_text(json.dumps({**known, _key(here): asdict(verdict)}, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
-
-
-def _file() -> Path:
-    return cache_folder() / "kernels.json"
 
 
 def _key(here: Processor) -> str:

@@ -7,6 +7,7 @@ installed.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import re
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 CPUINFO = Path("/proc/cpuinfo")
 #: Trademarks, clock rates, and the separators of signatures.
@@ -92,6 +94,26 @@ def _first_entry(cpuinfo: Path) -> Iterator[tuple[str, str]]:
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder for data that can be made again: $XDG_CACHE_HOME/redraft, or ~/.cache/redraft."""
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redraft"
+
+
+def cached(name: str) -> dict[str, Any]:
+    """Return the entries of a JSON file in the cache folder; empty if it cannot be read."""
+    try:
+        found = json.loads((cache_folder() / name).read_text(encoding="utf-8"))
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: no home directory
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def keep_cached(name: str, key: str, value: object) -> None:
+    """Store an entry of a JSON file in the cache folder, if that can be written."""
+    with suppress(OSError, RuntimeError):
+        path = cache_folder() / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Another process may read the file meanwhile.
+        part = path.with_name(f"{name}.{os.getpid()}")
+        part.write_text(json.dumps({**cached(name), key: value}, indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
 
 
 @cache
