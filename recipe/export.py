@@ -47,7 +47,6 @@ def write_gguf(model: Decoder, tokenizer: Tokenizer, path: Path, name: str, fact
         name: name of the model in the file.
         facts: further metadata, such as ``general.license``.
     """
-    shape = model.shape
     writer = gguf.GGUFWriter(str(path), "qwen3")
     writer.add_name(name)
     for key, value in facts.items():
@@ -56,14 +55,7 @@ def write_gguf(model: Decoder, tokenizer: Tokenizer, path: Path, name: str, fact
     writer.add_string(SOURCE_LANGUAGES_KEY, "en")
     writer.add_string(TARGET_LANGUAGES_KEY, ",".join(LANGUAGES))
     writer.add_string(OWN_SCRIPT_KEY, "true")
-    writer.add_context_length(4 * MAX_LENGTH)
-    writer.add_embedding_length(shape.hidden)
-    writer.add_block_count(shape.layers)
-    writer.add_feed_forward_length(shape.feed_forward)
-    writer.add_head_count(shape.heads)
-    writer.add_head_count_kv(shape.heads)
-    writer.add_key_length(shape.head)
-    writer.add_value_length(shape.head)
+    model.shape.published(4 * MAX_LENGTH).describe(writer)
     writer.add_rope_freq_base(ROPE_BASE)
     writer.add_layer_norm_rms_eps(EPSILON)
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)

@@ -62,19 +62,10 @@ def write_hf(model: Decoder, tokenizer: Tokenizer, folder: Path, facts: Mapping[
         context: maximum number of ids of prompt and output.
     """
     vocabulary = tokenizer.get_vocab()
-    shape = model.shape
     config = Qwen3Config(
-        vocab_size=shape.vocabulary,
-        hidden_size=shape.hidden,
-        intermediate_size=shape.feed_forward,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.heads,
-        head_dim=shape.head,
-        max_position_embeddings=context,
+        **model.shape.published(context).hf_settings(),
         rms_norm_eps=EPSILON,
         rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE},
-        tie_word_embeddings=True,
         bos_token_id=vocabulary[BOS],
         eos_token_id=vocabulary[EOS],
         pad_token_id=vocabulary[PAD],

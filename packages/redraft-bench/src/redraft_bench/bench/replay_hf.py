@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from tokenizers import Tokenizer, models
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
@@ -11,7 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFa
 from redraft.backends.hf.model import backend_of, device_of
 from redraft.backends.hf.options import HfOptions
 from redraft.decoding.backend import Backend
-from redraft_bench.models.shape import SHAPES, Shape
+from redraft_bench.models.shape import SHAPES
 
 
 def open_shape(name: str, options: HfOptions, seed: int = 0) -> tuple[Backend, dict[str, object]]:
@@ -28,7 +26,8 @@ def open_shape(name: str, options: HfOptions, seed: int = 0) -> tuple[Backend, d
     shape, device = SHAPES[name], device_of(options.device)
     torch.manual_seed(seed)
     with device:
-        model = AutoModelForCausalLM.from_config(_config(shape), dtype=getattr(torch, options.dtype))
+        config = AutoConfig.for_model(shape.architecture, **shape.hf_settings())
+        model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, options.dtype))
     # No text is processed, so a vocabulary of one letter is enough.
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))
     return backend_of(model, tokenizer, name, options), {
@@ -40,20 +39,3 @@ def open_shape(name: str, options: HfOptions, seed: int = 0) -> tuple[Backend, d
         "device": torch.cuda.get_device_name(device).replace(" ", "-") if device.type == "cuda" else device.type,
         "threads": torch.get_num_threads(),
     }
-
-
-def _config(shape: Shape) -> Any:
-    window = {"sliding_window": shape.window} if shape.window else {}
-    return AutoConfig.for_model(
-        shape.architecture,
-        num_hidden_layers=shape.layers,
-        hidden_size=shape.hidden,
-        num_attention_heads=shape.heads,
-        num_key_value_heads=shape.kv_heads,
-        head_dim=shape.head,
-        intermediate_size=shape.feed_forward,
-        vocab_size=shape.vocabulary,
-        max_position_embeddings=shape.context,
-        tie_word_embeddings=shape.tied,
-        **window,
-    )

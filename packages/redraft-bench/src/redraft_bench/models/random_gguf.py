@@ -95,7 +95,13 @@ def _write_drawn(shape: Shape, path: Path, format: str, name: str, seed: int, te
         raise MissingExtra(f"writing GGUF files needs the gguf extra: {install('gguf')}") from error
     writer = gguf.GGUFWriter(str(path), shape.architecture)
     writer.add_name(name)
-    _add_sizes(writer, shape)
+    shape.describe(writer)
+    writer.add_layer_norm_rms_eps(EPSILON)
+    if shape.window:
+        writer.add_sliding_window(shape.window)
+    if shape.architecture == "gemma2":
+        writer.add_attn_logit_softcapping(ATTENTION_SOFTCAP)
+        writer.add_final_logit_softcapping(LOGIT_SOFTCAP)
     _add_tokenizer(writer, shape.vocabulary)
     writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{format}"])
     kinds = {1: gguf.GGMLQuantizationType.F32, 2: gguf.GGMLQuantizationType[format]}
@@ -124,23 +130,6 @@ def _matrix(random: np.random.Generator, size: tuple[int, ...], format: str) -> 
         drawn *= SCALE
         weights[start : start + len(drawn)] = drawn if format == "F16" else drawn.view(np.uint32) >> 16
     return weights.reshape(size)
-
-
-def _add_sizes(writer: GGUFWriter, shape: Shape) -> None:
-    writer.add_context_length(shape.context)
-    writer.add_embedding_length(shape.hidden)
-    writer.add_block_count(shape.layers)
-    writer.add_feed_forward_length(shape.feed_forward)
-    writer.add_head_count(shape.heads)
-    writer.add_head_count_kv(shape.kv_heads)
-    writer.add_key_length(shape.head)
-    writer.add_value_length(shape.head)
-    writer.add_layer_norm_rms_eps(EPSILON)
-    if shape.window:
-        writer.add_sliding_window(shape.window)
-    if shape.architecture == "gemma2":
-        writer.add_attn_logit_softcapping(ATTENTION_SOFTCAP)
-        writer.add_final_logit_softcapping(LOGIT_SOFTCAP)
 
 
 def _add_tokenizer(writer: GGUFWriter, size: int) -> None:

@@ -8,6 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gguf import GGUFWriter
 
 #: Weight format -> maximum bits per weight, with scales and with the larger format of embeddings.
 FORMATS = {"F32": 32.0, "F16": 16.0, "BF16": 16.0, "Q8_0": 8.5, "Q4_0": 5.5, "Q4_K_M": 5.5}
@@ -42,6 +46,33 @@ class Shape:
     context: int
     tied: bool = True
     window: int = 0
+
+    def describe(self, writer: GGUFWriter) -> None:
+        """Add the sizes to a GGUF."""
+        writer.add_context_length(self.context)
+        writer.add_embedding_length(self.hidden)
+        writer.add_block_count(self.layers)
+        writer.add_feed_forward_length(self.feed_forward)
+        writer.add_head_count(self.heads)
+        writer.add_head_count_kv(self.kv_heads)
+        writer.add_key_length(self.head)
+        writer.add_value_length(self.head)
+
+    def hf_settings(self) -> dict[str, int | bool]:
+        """Return the sizes as settings of a transformers configuration."""
+        window = {"sliding_window": self.window} if self.window else {}
+        return {
+            "num_hidden_layers": self.layers,
+            "hidden_size": self.hidden,
+            "num_attention_heads": self.heads,
+            "num_key_value_heads": self.kv_heads,
+            "head_dim": self.head,
+            "intermediate_size": self.feed_forward,
+            "vocab_size": self.vocabulary,
+            "max_position_embeddings": self.context,
+            "tie_word_embeddings": self.tied,
+            **window,
+        }
 
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield GGUF name and shape of each tensor, (outputs, inputs) or (size,)."""
