@@ -121,7 +121,7 @@ def test_ctrl_c_prints_table_so_far(redraft: Command, monkeypatch: pytest.Monkey
 
 def test_ctrl_c_leaves_every_method_with_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
-    translate = Player.translate
+    translate = Player.take
 
     def interrupted(player: Player, update: Update) -> None:
         nonlocal calls
@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_every_method_with_same_sentences(redraft: Command, monkey
         if calls == 5:  # of three methods: two have finished the second sentence, one has not
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Player, "translate", interrupted)
+    monkeypatch.setattr(Player, "take", interrupted)
     methods = ("--method", "ar", "--method", "ssbd", "--method", "cd")
     done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1", "--json", *methods)
     assert done.status == 130 and [row["segments"] for row in done.rows] == [1, 1, 1]

@@ -102,14 +102,14 @@ class TestRunsThatWereCutOff:
 
         monkeypatch.setattr(adapting, "best_outputs", counted)
         how = settings(tmp_path / "new")
-        first = [*adapting.translate(teacher("llama"), SOURCES, "de", prepared(how))]
+        first = [*adapting.translated_sources(teacher("llama"), SOURCES, "de", prepared(how))]
         assert sum(asked) == len(SOURCES)
         file = how.training / "outputs.de.jsonl"
         lines = file.read_text().splitlines(keepends=True)
         file.write_text("".join(lines[:11]))
-        assert [*adapting.translate(teacher("llama"), SOURCES, "de", how)] == first
+        assert [*adapting.translated_sources(teacher("llama"), SOURCES, "de", how)] == first
         assert sum(asked) == 2 * len(SOURCES) - 10
-        [*adapting.translate(teacher("llama"), SOURCES, "de", replace(how, seed=1))]
+        [*adapting.translated_sources(teacher("llama"), SOURCES, "de", replace(how, seed=1))]
         assert sum(asked) == 3 * len(SOURCES) - 10
 
     def test_training_goes_on_where_it_was(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

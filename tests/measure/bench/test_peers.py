@@ -184,7 +184,7 @@ def test_local_agreement_only_ever_adds(language: str, open_: Opened) -> None:
     ]
     run = Run(Contender("local-agreement", language), open_("local-agreement", language=language))
     for update in updates:
-        run.translate(update, 0)
+        run.record(update, 0)
     (record,) = run.records
     texts = [step.text for step in record.steps]
     assert all(after.startswith(before) for before, after in pairwise(texts))

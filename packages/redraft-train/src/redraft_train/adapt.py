@@ -88,7 +88,7 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], se
     """
     teacher = HfTeacher(backend, settings.languages, settings.style)
     settings.training.mkdir(parents=True, exist_ok=True)
-    translated = {tag: list(translate(teacher, sources, tag, settings)) for tag in settings.languages}
+    translated = {tag: list(translated_sources(teacher, sources, tag, settings)) for tag in settings.languages}
     if not any(translated.values()):
         raise ModelError(f"model {backend.name!r} has finished none of its outputs")
     taught = [each for of_language in translated.values() for each in of_language]
@@ -105,7 +105,7 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], se
     return Adapted(backend_of(merged, backend.tokenizer.base, settings.out.name, backend.options), unfinished)
 
 
-def translate(
+def translated_sources(
     teacher: HfTeacher, sources: Sequence[Sentence], language: str, settings: FineTuning
 ) -> Iterator[TranslatedSource[Prompt]]:
     """Yield the sources with the model's outputs, without unfinished and empty ones."""

@@ -131,7 +131,7 @@ class Player:
         total.include(self.current)
         return total
 
-    def translate(self, update: Update) -> None:
+    def take(self, update: Update) -> None:
         """Translate an update and count."""
         translator, now = self.translator, self.current
         tally, seconds = translator.translation(self.contender.language).tally, translator.seconds
@@ -160,7 +160,7 @@ def take_turns(
     """Give each update to every player, in an order that is reversed each time, so that none is always first."""
     for number, update in enumerate(updates):
         for player in players if number % 2 == 0 else reversed(players):
-            player.translate(update)
+            player.take(update)
         if show:
             show(update, players)
 

@@ -159,7 +159,7 @@ class Run:
         done = (step for record in self.records for step in record.steps)
         return sum(len(step.passes) for step in (*done, *self._steps))
 
-    def translate(self, update: Update, segment: int) -> None:
+    def record(self, update: Update, segment: int) -> None:
         """Translate an update and record the result; a final update completes the segment's record."""
         step, failures = self.system.translate(update)
         self._failures += [failure.message for failure in failures]
@@ -192,7 +192,7 @@ def compare(
     """
     for number, update in enumerate(updates, segment):
         for run in runs if number % 2 == 0 else reversed(runs):
-            run.translate(update, segment)
+            run.record(update, segment)
         segment += update.final
         if show:
             show(update, runs)
