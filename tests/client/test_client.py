@@ -292,9 +292,7 @@ def test_iteration_ends(server: Running) -> None:
         run(work())
 
 
-def test_lost_with_unread_events(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lost_with_unread_events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.client.session._MOST_EVENTS", 1)
 
     async def work() -> None:

@@ -53,10 +53,7 @@ class Metrics:
         self.updates = Counter("redraft_updates", "Updates received", **made)
         self.captions = Counter("redraft_captions", "Captions: partial, final or failure", ["kind"], **made)
         self.lag = Histogram(
-            "redraft_lag_seconds",
-            "Seconds from speech, or the arrival of text, to its caption",
-            buckets=_LAGS,
-            **made,
+            "redraft_lag_seconds", "Seconds from speech, or the arrival of text, to its caption", buckets=_LAGS, **made
         )
         self.pass_seconds = Histogram("redraft_pass_seconds", "Seconds per pass of the model", buckets=_PASSES, **made)
         self.pass_requests = Histogram("redraft_pass_requests", "Requests per pass", buckets=_COUNTS, **made)

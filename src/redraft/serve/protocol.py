@@ -77,8 +77,7 @@ Token: TypeAlias = Annotated[
 ]
 #: Name of a room; it is part of URLs.
 RoomName: TypeAlias = Annotated[
-    str,
-    Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"]),
+    str, Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"])
 ]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Line: TypeAlias = Annotated[
@@ -412,8 +411,7 @@ class Done(Message):
 #: Messages that control viewers' captions; also used over HTTP.
 Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
 FromClient: TypeAlias = Annotated[
-    Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Pause | Hide | Correct | End,
-    Field(discriminator="type"),
+    Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Pause | Hide | Correct | End, Field(discriminator="type")
 ]
 FromServer: TypeAlias = Annotated[
     Started | Partial | Final | Stats | Listening | Recognised | Paused | Hidden | RoomState | Error | Done,

@@ -14,12 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import Field, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from redraft.captions.source import DEFAULT_SOURCE, check_policy
 from redraft.decoding.beam import BIASED, EXACT
@@ -86,16 +81,12 @@ class ServeSettings(BaseSettings):
     sessions_per_address: int = Field(64, ge=1, le=10_000, description="maximum sessions per address")
     languages: int = Field(256, ge=1, le=10_000, description="maximum target languages of all sessions together")
     busy: float = Field(
-        0.85,
-        gt=0,
-        le=1000,
-        description="engine load above which new sessions are refused; 1000 admits all",
+        0.85, gt=0, le=1000, description="engine load above which new sessions are refused; 1000 admits all"
     )
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
     final: str = Field(BIASED, description="how final captions are decoded: `biased`, as the method does, or `exact`")
     source: str = Field(
-        DEFAULT_SOURCE,
-        description="which part of unfinished sources is translated: `stable`, `raw` or `stable:P`",
+        DEFAULT_SOURCE, description="which part of unfinished sources is translated: `stable`, `raw` or `stable:P`"
     )
     max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
     context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")

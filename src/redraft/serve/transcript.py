@@ -24,12 +24,7 @@ from redraft.errors import OptionError
 from redraft.serve.protocol import Begin
 
 #: Format -> media type.
-FORMS = {
-    "srt": "application/x-subrip",
-    "vtt": "text/vtt",
-    "jsonl": "application/jsonl",
-    "txt": "text/plain",
-}
+FORMS = {"srt": "application/x-subrip", "vtt": "text/vtt", "jsonl": "application/jsonl", "txt": "text/plain"}
 
 
 @dataclass(slots=True)

@@ -75,11 +75,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         _key(callers, request)
         return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
 
-    paths = {
-        "/v2/translate": ("POST", answer),
-        "/v2/languages": ("GET", languages),
-        "/v2/usage": ("GET", usage),
-    }
+    paths = {"/v2/translate": ("POST", answer), "/v2/languages": ("GET", languages), "/v2/usage": ("GET", usage)}
     return routes(paths, refuse)
 
 
