@@ -1,4 +1,4 @@
-"""Admission control: counts refusals, makes lanes for accepted sessions, and translates single texts."""
+"""Admission control: makes lanes for accepted sessions, and translates single texts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from redraft.captions.events import Event, Update
 from redraft.errors import RedraftError
 from redraft.serve.engine import Engine, Engines, Stopped
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.metrics import Metrics
 from redraft.serve.protocol import Wanted
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys
@@ -21,41 +20,36 @@ DRAINING = "the server is being stopped: connect again in a moment"
 
 
 class Admission:
-    """Checks the capacity, and makes lines.
+    """Checks capacity and API keys, and makes lanes.
 
     Args:
         service: the models and the operator's limits; None without engines.
         keys: the API keys; None if the server needs none.
     """
 
-    def __init__(self, service: Service | None, engines: Engines, metrics: Metrics, keys: Keys | None = None) -> None:
+    def __init__(self, service: Service | None, engines: Engines, keys: Keys | None = None) -> None:
         self.keys = keys
-        self._service, self._engines, self._metrics = service, engines, metrics
+        self._service, self._engines = service, engines
         self.draining = False
-
-    def refused(self, code: str, sentence: str) -> Refused:
-        """Count a refusal, and return it to be raised."""
-        self._metrics.refused.labels(code).inc()
-        return Refused(code, sentence)
 
     def check_working(self) -> None:
         """Raise `Refused` if the server serves only viewers, is stopping, or an engine has failed."""
         if not self._engines.all:
-            raise self.refused("missing", VIEWERS_ONLY)
+            raise Refused("missing", VIEWERS_ONLY)
         if self.draining:
-            raise self.refused("draining", DRAINING)
+            raise Refused("draining", DRAINING)
         if not self._engines.alive:
-            raise self.refused("engine", STOPPED)
+            raise Refused("engine", STOPPED)
 
     def owner(self, key: str | None) -> str:
         """Return the owner of an API key; empty if none are needed.  Raises `Refused` if it is missing or unknown."""
         if self.keys is None:
             return ""
         if not key:
-            raise self.refused("key", "an API key is needed: send it as `key`, or as a bearer token")
+            raise Refused("key", "an API key is needed: send it as `key`, or as a bearer token")
         owner = self.keys.owner(key)
         if owner is None:
-            raise self.refused("key", "the API key is not known to this server: check it, or ask the operator for one")
+            raise Refused("key", "the API key is not known to this server: check it, or ask the operator for one")
         return owner
 
     async def lanes(self, wanted: Wanted, answered: Callable[[Answer], object]) -> tuple[Engine, dict[str, Lane]]:
@@ -69,7 +63,7 @@ class Admission:
         """
         service, made = self._service, dict[str, Lane]()
         if service is None:
-            raise self.refused("missing", VIEWERS_ONLY)
+            raise Refused("missing", VIEWERS_ONLY)
         with self._engines.chosen(len(wanted.targets)) as engine:
             tell = engine.answers_to(answered)
 
@@ -84,11 +78,9 @@ class Admission:
                 engine.post(lambda: engine.remove(made.values()))
                 raise
             except Stopped:
-                raise self.refused("engine", STOPPED) from None
+                raise Refused("engine", STOPPED) from None
             except RedraftError as error:
-                raise self.refused("option", str(error)) from None
-            except Refused as refusal:
-                raise self.refused(refusal.code, refusal.sentence) from None
+                raise Refused("option", str(error)) from None
             return engine, made
 
 
@@ -102,8 +94,8 @@ class Exchange:
     engine: Engine
     lanes: dict[str, Lane]
 
-    def __init__(self, admission: Admission, asked: set[asyncio.Future[list[Event]]]) -> None:
-        self._admission, self._asked = admission, asked
+    def __init__(self, asked: set[asyncio.Future[list[Event]]]) -> None:
+        self._asked = asked
         self._update: Update | None = None
         self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
 
@@ -128,7 +120,7 @@ class Exchange:
             async with asyncio.timeout(_SECONDS):
                 return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
         except TimeoutError:
-            raise self._admission.refused("capacity", f"no translation came within {_SECONDS} seconds") from None
+            raise Refused("capacity", f"no translation came within {_SECONDS} seconds") from None
         finally:
             self._asked.difference_update(found.values())
 
@@ -158,7 +150,7 @@ class Exchanges:
 
     async def _open(self, wanted: Wanted, address: str) -> Exchange:
         self._admit(address)
-        exchange = Exchange(self._admission, self._asked)
+        exchange = Exchange(self._asked)
         exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
         return exchange
 
@@ -171,4 +163,4 @@ class Exchanges:
         """Fail all pending answers if an engine has stopped."""
         for asked in () if self._engines.alive else self._asked:
             if not asked.done():
-                asked.set_exception(self._admission.refused("engine", STOPPED))
+                asked.set_exception(Refused("engine", STOPPED))

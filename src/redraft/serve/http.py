@@ -46,6 +46,7 @@ def answering(endpoint: Endpoint) -> Endpoint:
         try:
             return await endpoint(request)
         except Refused as refused:
+            request.app.state.hub.metrics.refused.labels(refused.code).inc()
             return refusal(refused.code, refused.sentence)
         except ClientDisconnect:  # disconnected while sending the body
             return Response(status_code=400)

@@ -20,6 +20,7 @@ from redraft.serve.engine import Engines
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.protocol import new_token, public_name
+from redraft.serve.refusals import Refused
 from redraft.serve.rooms import Room, Rooms, Session, check_rooms
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Offer, Service, offer_of
@@ -54,13 +55,13 @@ class Hub:
         self.name = secrets.token_hex(8)
         self.engines, self._service = engines, service
         keys = Keys(settings.key_file) if settings.key_file else None
-        self.admission = Admission(service, engines, metrics, keys)
+        self.admission = Admission(service, engines, keys)
         if not settings.viewers_only:
             check_rooms(settings.rooms, keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
-        self.rooms = Rooms(settings.rooms, settings.sessions, self.admission.refused)
+        self.rooms = Rooms(settings.rooms, settings.sessions)
         self._archive = Archive(settings.transcripts)
         #: Transcripts of sessions that were forgotten.
         self.past = PastSessions(settings.transcript_seconds)
@@ -69,7 +70,7 @@ class Hub:
         self._addresses: Counter[str] = Counter()
         self._address: dict[LiveSession, str] = {}
         #: Recognisers for audio from sessions.
-        self.recognisers = Recognisers(settings, metrics, self.admission.refused)
+        self.recognisers = Recognisers(settings, metrics)
         #: Translations without a session.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
         self.fanout = self._open_fanout()
@@ -112,7 +113,7 @@ class Hub:
     @property
     def _models(self) -> Service:
         if self._service is None:
-            raise self.admission.refused("missing", VIEWERS_ONLY)
+            raise Refused("missing", VIEWERS_ONLY)
         return self._service
 
     async def open(
@@ -140,10 +141,10 @@ class Hub:
         known = self._sessions.get(token) if token else None
         if known is not None:
             if known.owner != owner:
-                raise self.admission.refused("key", "the session belongs to another API key")
+                raise Refused("key", "the session belongs to another API key")
             await known.opened.wait()
             if self._sessions.get(known.token) is not known:
-                raise self.admission.refused("capacity", "the session was not admitted: try again later")
+                raise Refused("capacity", "the session was not admitted: try again later")
             if last in (None, self.name) and not (self.fanout and await self.fanout.moved(known)):
                 self.metrics.resumed.inc()
                 if self.fanout:
@@ -197,27 +198,27 @@ class Hub:
         settings = self.settings
         self.admission.check_working()
         if wait := self._starts.take(address):
-            raise self.admission.refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
+            raise Refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
         if self._full or self._has(address) >= settings.sessions_per_address:
             self._forget_ended(address)
         if self._full:
-            raise self.admission.refused("capacity", f"all {settings.sessions} sessions are in use: try again later")
+            raise Refused("capacity", f"all {settings.sessions} sessions are in use: try again later")
         if self._has(address) >= settings.sessions_per_address:
             most = settings.sessions_per_address
-            raise self.admission.refused("limit", f"all {most} sessions that one address may have are in use")
+            raise Refused("limit", f"all {most} sessions that one address may have are in use")
 
     def find(self, name: str) -> LiveSession:
         """Return the session with a public name.  Raises `Refused` if the session does not exist."""
         found = self._by_name.get(name)
         if found is None:
-            raise self.admission.refused("missing", "the session does not exist, or was forgotten after its end")
+            raise Refused("missing", "the session does not exist, or was forgotten after its end")
         return found
 
     def owned(self, token: str) -> LiveSession:
         """Return the session of a token.  Raises `Refused` if the session does not exist."""
         found = self._sessions.get(token)
         if found is None:
-            raise self.admission.refused("missing", "no session has this token")
+            raise Refused("missing", "no session has this token")
         return found
 
     # Viewers, of sessions on any replica
@@ -247,7 +248,7 @@ class Hub:
         """Raise `Refused` if a session cannot have another viewer here."""
         most = self.settings.viewers
         if session.delivery.audience >= most:
-            raise self.admission.refused("limit", f"all {most} places for viewers of this session are taken")
+            raise Refused("limit", f"all {most} places for viewers of this session are taken")
 
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
         self._sessions.pop(session.token, None)

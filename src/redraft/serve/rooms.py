@@ -7,7 +7,7 @@ stay for the next one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -102,10 +102,8 @@ class Rooms:
         waited: maximum number of rooms without a session that have viewers.
     """
 
-    def __init__(
-        self, assigned: Mapping[str, tuple[str, ...]], waited: int, refused: Callable[[str, str], Refused] = Refused
-    ) -> None:
-        self._assigned, self._waited, self._refused = assigned, waited, refused
+    def __init__(self, assigned: Mapping[str, tuple[str, ...]], waited: int) -> None:
+        self._assigned, self._waited = assigned, waited
         self._rooms: dict[str, Room] = {}
         self._closing: tuple[int, str] | None = None
 
@@ -115,11 +113,11 @@ class Rooms:
         room = self.find(name)
         keys = self._assigned.get(name, ())
         if (keys and owner not in keys) or (not self._assigned and room.owner not in (None, owner)):
-            raise self._refused("room", f"room {name!r} may not be used with this API key")
+            raise Refused("room", f"room {name!r} may not be used with this API key")
         if room.coming:
-            raise self._refused("room", f"a session is about to begin in room {name!r}: try again in a moment")
+            raise Refused("room", f"a session is about to begin in room {name!r}: try again in a moment")
         if room.session is not None and room.session.in_use and not take_over:
-            raise self._refused(
+            raise Refused(
                 "room", f"room {name!r} is in use: end its session, or begin this one with take_over to end it"
             )
         self._rooms[name], room.coming = room, True
@@ -134,10 +132,10 @@ class Rooms:
         """Admit a viewer to a room, even without a session.  Raises `Refused` if it does not exist or is full."""
         room = self.find(name)
         if len(room.viewers) >= most:
-            raise self._refused("limit", f"all {most} places for viewers of this room are taken")
+            raise Refused("limit", f"all {most} places for viewers of this room are taken")
         waiting = sum(each.session is None and bool(each.viewers) for each in self._rooms.values())
         if room.session is None and not room.viewers and waiting >= self._waited:
-            raise self._refused("capacity", "too many rooms without a session are waited for: try again later")
+            raise Refused("capacity", "too many rooms without a session are waited for: try again later")
         room.viewers.add(viewer)
         viewer.put(room.message().wire())
         if room.session is not None:
@@ -176,9 +174,9 @@ class Rooms:
     def find(self, name: str) -> Room:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
         if not re.fullmatch(ROOM_NAME, name):
-            raise self._refused("room", f"room must be {ROOM_RULE}")
+            raise Refused("room", f"room must be {ROOM_RULE}")
         if self._assigned and name not in self._assigned:
-            raise self._refused("room", f"room must be one of {', '.join(self._assigned)}, not {name!r}")
+            raise Refused("room", f"room must be one of {', '.join(self._assigned)}, not {name!r}")
         return self._rooms.get(name) or Room(name)
 
     def _tidy(self, room: Room) -> None:

@@ -10,7 +10,6 @@ from redraft.errors import OptionError
 from redraft.serve.audio import recognisers
 from redraft.serve.audio.recognisers import Recognisers, check_recognition, command_of, try_recogniser
 from redraft.serve.metrics import Metrics
-from redraft.serve.refusals import Refused
 from redraft.serve.service import offered_recogniser
 from redraft.serve.settings import ServeSettings
 from redraft.speech import registry
@@ -76,7 +75,7 @@ def test_a_recogniser_is_tried(spec: str, languages: tuple[str, ...], sentence: 
 )
 def test_public_error(spec: str, sentence: str, public: str) -> None:
     settings = ServeSettings(recogniser=spec, punctuation="/srv/p")
-    assert Recognisers(settings, Metrics(), Refused).public(sentence) == public
+    assert Recognisers(settings, Metrics()).public(sentence) == public
 
 
 @pytest.mark.parametrize(

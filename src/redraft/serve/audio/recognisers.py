@@ -146,8 +146,8 @@ _TRIAL_SECONDS = 120
 class Recognisers:
     """Opens recognisers for sessions."""
 
-    def __init__(self, settings: ServeSettings, metrics: Metrics, refused: Callable[[str, str], Refused]) -> None:
-        self.settings, self.metrics, self._refused = settings, metrics, refused
+    def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
+        self.settings, self.metrics = settings, metrics
         #: Returns the command of a recogniser's process for a language.
         self.command: Callable[[str], Sequence[str]] = lambda language: command_of(settings, language)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -166,7 +166,7 @@ class Recognisers:
     def open(self, language: str) -> RecogniserProcess:
         """Return a recogniser, to be used in a task of `run`.  Raises `Refused` if all places are taken."""
         if self.taken >= self.settings.listeners:
-            raise self._refused(
+            raise Refused(
                 "capacity",
                 f"all {self.settings.listeners} places for speech recognition on this server are taken: try again "
                 "later, or send text",

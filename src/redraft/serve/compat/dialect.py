@@ -66,6 +66,7 @@ def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused,
                     return response
                 return await endpoint(request)
             except Refused as refused:
+                request.app.state.hub.metrics.refused.labels(refused.code).inc()
                 return refuse(refused, CODES[refused.code].status)
             except ClientDisconnect:  # disconnected while sending the body
                 return Response(status_code=400)
