@@ -9,7 +9,7 @@ from itertools import groupby
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import column, named
 from redraft_bench.eval.figures import Row
-from tools.benchmark_pages import glossary, groups, page_name, title, where
+from tools.benchmark_pages import glossary, groups, page_name, title
 from tools.checks import Check, earlier, span
 
 INTRODUCTION = """# Benchmarks
@@ -72,7 +72,7 @@ def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
     entries = {}
     for name, bench in groupby(results, key=page_name):
         found = list(bench)
-        headlines = [f"{where(group)}: {words}" for group in groups(found) if (words := _headline(name, group))]
+        headlines = [f"{_data(group[0])}: {words}" for group in groups(found) if (words := _headline(name, group))]
         signatures = [each for result in found for each in result.signatures]
         entries[name] = _entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures)
     for check in checks:
@@ -93,6 +93,11 @@ def _entry(title: str, name: str, about: str, headlines: Iterable[str], signatur
     words = f"{about} {'*Measured on earlier weights.*' * bool(earlier(signatures))}".rstrip()
     heading = f"- [{title.partition(' (')[0]}]({name}.md)"
     return "\n".join([f"{heading}: {words}" if words else heading, *(f"    - {line}" for line in headlines)]) + "\n"
+
+
+def _data(result: Result) -> str:
+    """Return the data set, and the model if it is another one, without the language."""
+    return result.name.replace(f", to {result.language_name}", "")
 
 
 def _headline(name: str, group: Sequence[Result]) -> str:
