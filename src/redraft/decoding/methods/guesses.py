@@ -65,7 +65,8 @@ BRANCHES = Option("branches", 6, 2, 16, "maximum branches of the tree", whole=Tr
 METHODS = (
     Method(
         "redraft",
-        "SSBD's output in fewer passes: also drafts from the model's earlier predictions and from the text",
+        "SSBD's output in fewer passes: also drafts from the model's earlier predictions and from the text; faster "
+        "than ssbd where a pass over four tokens costs little more than one over a single token",
         "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
         "previous output, then the likeliest guess, or a tree of guesses where long passes are cheap",
         "biased for the previous output, exact after it",
