@@ -294,7 +294,9 @@ CHECKS = (
         KERNELS,
         ("T(1) ms", "T(2) ms", "T(4) ms"),
         "The demo model on one thread. *prefetching* is the build that `make` compiles (`tools/prefetch.cmake`). "
-        "llama.cpp's kernels for 8-bit and float weights otherwise wait for memory; those for 4 bits do not change.",
+        "llama.cpp's kernels for 8-bit and float weights otherwise wait for memory; those for 4 bits do not change. "
+        "The tables `ssbd`, `redraft`, `cold`, `jacobi`, `bild`, `aasd`, `peers`, `capacity` and `load` were measured "
+        "before, with the kernels as they come.",
     ),
     Check(
         "updates",
