@@ -23,65 +23,35 @@ pytestmark = pytest.mark.slow
 SENTENCE_ENDS = (".", "!", "?", "。", "！", "？")
 SENTENCES = """\
 I have a dog.
-He was born in Berlin.
 My sister lives in a small house near the river.
-We are going to the market tomorrow.
 She has never seen the sea.
-The train leaves at eight o'clock.
 I would like a cup of tea.
-They bought a new car last week.
 It is raining again.
-The children are playing in the garden.
 I forgot my umbrella on the bus.
-Her brother works in a hospital.
 We had dinner at a small restaurant.
-I do not understand this question.
 He speaks three languages.
-The museum is closed on Mondays.
 My father likes to read in the evening.
-You can pay with a card.
 The soup is too hot.
-I will call you when I arrive.
 There are many books on the table.
-She wants to become a doctor.
 We waited for two hours.
-The door was open.
 I am looking for my keys.
-He gave me a book for my birthday.
 The weather is very nice today.
-They do not know the answer.
 I have lived here for ten years.
-Tom is older than Mary.
 The bridge was built a long time ago.
-We need more time.
 I saw him at the station yesterday.
-She is learning how to swim.
 The room is too small for us.
-He left without saying a word.
 My mother makes good bread.
-I have already eaten.
 The dog is sleeping under the table.
-They live on the third floor.
 We met in Paris last summer.
-He lost his job.
 I can hear music.
-The shop opens at nine.
 She wrote a long letter to her friend.
-I am afraid of snakes.
 The boy broke the window.
-We should go home now.
 He plays the piano very well.
-I drink coffee every morning.
 The city is famous for its old church.
-They asked me to help them.
 My bicycle was stolen.
-She looked out of the window.
 I have to work on Sunday.
-The water is cold.
 He is waiting for you outside.
-We sold our house.
-I like this song.
-The meeting was very long.""".splitlines()
+I like this song.""".splitlines()
 
 #: A translation shorter than this part of that of the sentence with its mark was cut short.
 LEAST = 0.6
@@ -120,12 +90,12 @@ def translated(
 
 
 def held_back(data: Path, language: str) -> list[str]:
-    """Sentences of Tatoeba that were kept from training, half as many as there are of ours."""
+    """Sentences of Tatoeba that were kept from training, as many as there are of ours."""
     with gzip.open(data / "train" / f"en-{language}.tsv.gz", "rt", encoding="utf-8") as lines:
         rows = [line.split("\t") for line in lines]
     sources = {source for source, _, origin, _ in rows if origin.startswith("tatoeba") and held_out(source)}
     whole = sorted(source for source in sources if source.endswith(".") and len(source.split()) >= 3)
-    return random.Random(0).sample(whole, len(SENTENCES) // 2)
+    return random.Random(0).sample(whole, len(SENTENCES))
 
 
 def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tuple[str, str]]:
@@ -145,7 +115,7 @@ def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tu
 
 @pytest.mark.parametrize("language", ["de", "zh", "ja"])
 def test_no_final_without_mark_is_cut_short(shipped: LlamaCpp, language: str) -> None:
-    found = shortened(shipped, language, SENTENCES[::2])
+    found = shortened(shipped, language, SENTENCES)
     assert len(found) <= 2  # of 60; which ones depends on how the processor rounds, hence exact kernels here
     assert all(text.endswith(SENTENCE_ENDS) for _, text in found)
 
