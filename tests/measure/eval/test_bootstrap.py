@@ -14,10 +14,7 @@ VALUES = np.column_stack([RANDOM.normal(5.0, 2.0, 400), np.ones(400)])
 
 def test_interval_of_mean_is_that_of_theory() -> None:
     mean, error = VALUES[:, 0].mean(), VALUES[:, 0].std() / np.sqrt(400)
-    assert interval(VALUES, ratio, samples=4000) == pytest.approx((mean - 1.96 * error, mean + 1.96 * error), abs=0.02)
-    assert interval(VALUES, ratio, samples=4000, level=0.5) == pytest.approx(
-        (mean - 0.674 * error, mean + 0.674 * error), abs=0.02
-    )
+    assert interval(VALUES, ratio) == pytest.approx((mean - 1.96 * error, mean + 1.96 * error), abs=0.03)
 
 
 def test_seed_of_intervals() -> None:
@@ -45,10 +42,5 @@ def test_bad_arguments_are_named() -> None:
     for values in ([], [1.0, 2.0], 3.0):
         with pytest.raises(OptionError, match="per_segment must be a table"):
             interval(values, ratio)
-    with pytest.raises(OptionError, match="samples must be a whole number of 1 or more, not 0"):
-        interval(VALUES, ratio, samples=0)
-    for level in (0, 1, 95):
-        with pytest.raises(OptionError, match="level must be a number between 0 and 1"):
-            interval(VALUES, ratio, level=level)
     with pytest.raises(OptionError, match="same shape"):
         difference(VALUES, VALUES[:5], ratio)

@@ -45,7 +45,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 def test_scores_and_what_library_is_given(library: Library) -> None:
-    found = comet(["a dog", "a cat"], ["Hund", "eine"], ["Hund", "eine Katze"], batch_size=4)
+    found = comet(["a dog", "a cat"], ["Hund", "eine"], ["Hund", "eine Katze"])
     assert found == Comet(0.7, (1.0, 0.4), MODEL)
     assert (library.downloaded, library.loaded) == ([MODEL], ["cache/model.ckpt"])
     assert library.arguments == {
@@ -53,7 +53,7 @@ def test_scores_and_what_library_is_given(library: Library) -> None:
             {"src": "a dog", "mt": "Hund", "ref": "Hund"},
             {"src": "a cat", "mt": "eine", "ref": "eine Katze"},
         ],
-        "batch_size": 4,
+        "batch_size": 16,
         "gpus": 0,
         "progress_bar": False,
     }

@@ -19,72 +19,54 @@ Array: TypeAlias = NDArray[np.float64]
 Statistic: TypeAlias = Callable[[Array], float]
 
 
+#: Number of resamples.
+SAMPLES = 1000
+
+
 class Interval(NamedTuple):
-    """Bounds of a confidence interval."""
+    """Bounds of a 95% confidence interval."""
 
     low: float
     high: float
 
 
-def interval(
-    per_segment: ArrayLike, statistic: Statistic, *, seed: int = 0, samples: int = 1000, level: float = 0.95
-) -> Interval:
-    """Return the interval that contains the middle ``level`` of the statistic over resamples.
+def interval(per_segment: ArrayLike, statistic: Statistic, *, seed: int = 0) -> Interval:
+    """Return the interval that contains the middle 95% of the statistic over resamples.
 
     Args:
         per_segment: (n, k) contribution of each of n segments to each of k sums.
         statistic: computes the metric from the sums.
         seed: random seed; calls with the same seed use the same resamples.
-        samples: number of resamples.
-        level: confidence level, between 0 and 1.
 
     Raises:
-        OptionError: there are no segments, or an argument is out of range.
+        OptionError: there are no segments.
     """
     values = _table(per_segment)
-    if samples < 1:
-        raise OptionError(f"samples must be a whole number of 1 or more, not {samples!r}")
-    if not 0 < level < 1:
-        raise OptionError(f"level must be a number between 0 and 1, not {level!r}")
     random = np.random.default_rng(seed)
     number = len(values)
     found = [
-        statistic(np.bincount(random.integers(number, size=number), minlength=number) @ values) for _ in range(samples)
+        statistic(np.bincount(random.integers(number, size=number), minlength=number) @ values) for _ in range(SAMPLES)
     ]
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(low), float(high))
+    return _middle(found)
 
 
-def percentile_interval(
-    per_segment: Sequence[Array], share: float, *, seed: int = 0, samples: int = 1000, level: float = 0.95
-) -> Interval:
+def percentile_interval(per_segment: Sequence[Array], share: float, *, seed: int = 0) -> Interval:
     """Return the interval of a percentile (``share`` in percent) of all values, by bootstrap over segments.
 
     Args:
         per_segment: the values of each segment.
         share: the percentile.
         seed: random seed.
-        samples: number of resamples.
-        level: confidence level, between 0 and 1.
     """
     random, number = np.random.default_rng(seed), len(per_segment)
     found = [
         np.percentile(np.concatenate([per_segment[n] for n in random.integers(number, size=number)]), share)
-        for _ in range(samples)
+        for _ in range(SAMPLES)
     ]
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(low), float(high))
+    return _middle(found)
 
 
-def difference(
-    first: ArrayLike,
-    second: ArrayLike,
-    statistic: Statistic,
-    *,
-    seed: int = 0,
-    samples: int = 1000,
-    level: float = 0.95,
-) -> Interval:
+def difference(first: ArrayLike, second: ArrayLike, statistic: Statistic, *, seed: int = 0) -> Interval:
     """Return the interval of ``statistic(first) - statistic(second)`` by paired bootstrap.
 
     ``first`` and ``second`` have the same shape, and each resample draws the same segments of both.  The other
@@ -98,9 +80,12 @@ def difference(
         np.hstack([one, other]),
         lambda sums: statistic(sums[:width]) - statistic(sums[width:]),
         seed=seed,
-        samples=samples,
-        level=level,
     )
+
+
+def _middle(found: Sequence[float]) -> Interval:
+    low, high = np.quantile(found, [0.025, 0.975])
+    return Interval(float(low), float(high))
 
 
 def _table(per_segment: ArrayLike) -> Array:

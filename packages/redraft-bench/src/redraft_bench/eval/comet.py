@@ -30,8 +30,6 @@ def comet(
     references: Sequence[str],
     *,
     model: str = MODEL,
-    batch_size: int = 16,
-    gpus: int = 0,
 ) -> Comet:
     """Score translations.
 
@@ -41,8 +39,6 @@ def comet(
         references: reference translations, one per segment.
         model: name on the Hugging Face Hub, downloaded if it is not cached, or a checkpoint file with ``hparams.yaml``
             two folders above.
-        batch_size: segments per batch.
-        gpus: number of GPUs; 0 uses the CPU.
 
     Raises:
         MissingExtra: unbabel-comet is not installed.
@@ -65,5 +61,5 @@ def comet(
         {"src": source, "mt": hypothesis, "ref": reference}
         for source, hypothesis, reference in zip(sources, hypotheses, references, strict=True)
     ]
-    found = loaded.predict(data, batch_size=batch_size, gpus=gpus, progress_bar=False)
+    found = loaded.predict(data, batch_size=16, gpus=0, progress_bar=False)
     return Comet(float(found.system_score), tuple(float(score) for score in found.scores), model)
