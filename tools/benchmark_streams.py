@@ -73,7 +73,7 @@ class Change:
     def cells(self) -> list[str]:
         """Return the line of the table."""
         return [
-            self.result.data_name,
+            self.result.data_name[:1].upper() + self.result.data_name[1:],
             self.result.language_name,
             *(f"{self.before(name):{form}} → {self.after(name):{form}}" for name, form in SHOWN),
             f"{self.after('cpu_speedup'):.2f}",

@@ -75,7 +75,6 @@ MADE = {
     "acl-noise": Spoken(ACL, 108, 116, "am_michael", noise=10.0),
     "acl-whisper": Spoken(ACL, 108, 116, "am_michael", recogniser="whisper"),
     "tatoeba": Spoken(TATOEBA, 0, 13, "bf_emma"),
-    "talk-whisper": Spoken(recogniser="whisper", recording=RECORDING),
 }
 
 

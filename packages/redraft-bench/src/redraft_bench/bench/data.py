@@ -26,6 +26,7 @@ RECOGNISED = {
     "acl": "a talk of ACL 60/60, spoken by Kokoro, as Moonshine tiny hears it",
     "acl-second": "another talk of ACL 60/60 in another voice, as Moonshine tiny hears it",
     "acl-noise": "the same, with noise at 10 dB",
+    "acl-whisper": "the same without noise, as Whisper base hears it",
     "tatoeba": "dialogues of Tatoeba, spoken by Kokoro, as Moonshine tiny hears them",
 }
 #: The one on which `--source` was tuned, which no benchmark reports.

@@ -35,7 +35,6 @@ SETS = {
     "acl-second": "ACL 60/60 in a second voice, recognised by Moonshine",
     "acl-whisper": "ACL 60/60 in a second voice, recognised by Whisper",
     "dickens": "a reading of Dickens, recognised by Moonshine",
-    "talk-whisper": "the demo talk, recognised by Whisper",
     "mexpresso": "mExpresso",
     "recogniser": "ACL 60/60, recognised by KIT's recogniser",
     "talk": "the demo talk",
