@@ -63,6 +63,8 @@ PICTURES = {
     "replay": ("speedups", "limit", "cost"),
     "capacity": ("talks",),
 }
+#: Benchmark -> the data set of its pictures, if others have none.
+PICTURED = {"trade": "acl6060.talks"}
 #: Number of rows from which a table is folded.
 FOLDED = 20
 
@@ -221,6 +223,7 @@ def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:
         drawn = [result for result in group if plot in plots_of(result)]
         if isinstance(plot.draw, tuple):  # rows of panels that look alike
             drawn = drawn[:1]
+        drawn = [each for each in drawn if each.data == PICTURED.get(each.bench, each.data)]
         if drawn and plot.name in PICTURES.get(drawn[0].bench, ()):
             parts = page_name(drawn[0]), drawn[0].data, drawn[0].other_model, plot.name
             stem = "-".join(filter(None, parts))
