@@ -138,3 +138,13 @@ def test_chrf_is_compared_caption_by_caption() -> None:
     found = chrf_change(better, raw, "de-AT")
     assert 0 <= found["chrf_change_low"] < found["chrf_change"] < found["chrf_change_high"]  # type: ignore[operator]
     assert chrf_change(raw, better, "de")["chrf_change"] == -found["chrf_change"]  # type: ignore[operator]
+
+
+def test_timed_stream_without_starts_has_no_dal(tmp_path: Path) -> None:
+    first = STREAM.segments[0]
+    timed = replace(first, updates=tuple(replace(each, time=1.0) for each in first.updates))
+    made = bench(tmp_path, replace(TABLE, columns=("dal",)), stream=replace(STREAM, segments=(timed,)))
+    made.run()
+    rows, _ = finish(made, made.lines())
+    assert [row["dal"] for row in rows] == [None, None, None]
+    assert "dal_low" not in rows[0]

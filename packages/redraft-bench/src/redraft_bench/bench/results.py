@@ -115,9 +115,12 @@ def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
 
 
 def _dal(line: TableLine, bench: Bench, seed: int) -> Row:
-    """Return the 95% interval of DAL."""
+    """Return the 95% interval of DAL; nothing if it is undefined, as on a timed stream without starts of segments."""
     found = [each.metrics()["dal"] for each in instances(line.records, bench.stream, bench.language) if each]
-    low, high = interval([[value, 1.0] for value in found if value is not None], ratio, seed=seed)
+    values = [[value, 1.0] for value in found if value is not None]
+    if not values:
+        return {}
+    low, high = interval(values, ratio, seed=seed)
     return {"dal_low": round(low, 4), "dal_high": round(high, 4)}
 
 
