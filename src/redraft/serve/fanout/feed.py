@@ -1,4 +1,4 @@
-"""Publish the captions of a session for viewers on other replicas."""
+"""Sessions for viewers on other replicas: `Publisher` publishes one of ours, `Mirror` follows one of theirs."""
 
 from __future__ import annotations
 
