@@ -43,8 +43,10 @@ def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     )
     assert process.stderr is not None
     try:
-        first = json.loads(process.stderr.readline())
-        yield process, int(first["message"].rpartition(":")[2])
+        # On a busy machine, a line before says that the cost of a pass could not be measured well.
+        messages = (json.loads(line)["message"] for line in process.stderr)
+        address = next(message for message in messages if "http://" in message)
+        yield process, int(address.rpartition(":")[2])
     finally:
         process.kill()
         process.wait(20)

@@ -53,6 +53,7 @@ def main() -> None:
     parser.add_argument("--dies-after", type=float)
     parser.add_argument("--slow", type=Path)
     parser.add_argument("--crashes", action="store_true")
+    parser.add_argument("--fails", action="store_true")
     parser.add_argument("--babbles", action="store_true")
     parser.add_argument("--sentence", default=SENTENCE)
     wanted = parser.parse_args()
@@ -60,6 +61,8 @@ def main() -> None:
         print("loading the model")
 
     def opened() -> Scripted:
+        if wanted.fails:
+            raise RuntimeError("the model is broken. Fetch it again")
         if wanted.slow:
             return Slow(wanted.slow)
         kind = Crashing if wanted.crashes else Scripted
