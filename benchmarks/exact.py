@@ -8,6 +8,7 @@ largest difference of log-probabilities observed between single and batched pass
 including the positions of this run's mismatches.
 
 python -m benchmarks.exact --to de --limit 200 --format F32 --exact
+
 python -m benchmarks.exact --to de --limit 10 --model gemma
 """
 

@@ -106,7 +106,7 @@ method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding
 beta = click.option(
     "--beta",
     type=Real(0, 1),
-    help="Bias towards the previous translation: 0 is none, 0.5 keeps all of it.  [default: 0.2]",
+    help="Bias towards the previous translation: 0 turns it off, 0.5 keeps all of it.  [default: 0.2]",
 )
 option = click.option(
     "--option",
