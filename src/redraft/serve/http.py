@@ -39,15 +39,19 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
 
 
-def answering(endpoint: Endpoint) -> Endpoint:
-    """Wrap an endpoint to convert refusals to responses."""
+def _refuse(refused: Refused, status: int) -> Response:
+    return refusal(refused.code, refused.sentence, status)
+
+
+def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = _refuse) -> Endpoint:
+    """Wrap an endpoint to convert refusals to responses; ``refuse`` makes one, given the status of our own API."""
 
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
         except Refused as refused:
             request.app.state.hub.metrics.refused.labels(refused.code).inc()
-            return refusal(refused.code, refused.sentence)
+            return refuse(refused, CODES[refused.code].status)
         except ClientDisconnect:  # disconnected while sending the body
             return Response(status_code=400)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
@@ -18,8 +18,8 @@ from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.compat.callers import Caller, Callers
-from redraft.serve.http import Endpoint, address_of, read_bytes
-from redraft.serve.refusals import CODES, Refused
+from redraft.serve.http import Endpoint, address_of, answering, read_bytes
+from redraft.serve.refusals import Refused
 
 M = TypeVar("M", bound=BaseModel)
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -57,24 +57,19 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused, int], Response]) -> list[BaseRoute]:
     """Return routes by path; ``refuse`` makes the response to a refusal, given the status of our own API."""
 
-    def answering(method: str, endpoint: Endpoint) -> Endpoint:
+    def only(method: str, endpoint: Endpoint) -> Endpoint:
         async def answer(request: Request) -> Response:
-            try:
-                if request.method not in (method, "HEAD" if method == "GET" else method):
-                    response = refuse(Refused("protocol", f"this method is not allowed here: use {method}"), 405)
-                    response.headers["allow"] = method
-                    return response
-                return await endpoint(request)
-            except Refused as refused:
-                request.app.state.hub.metrics.refused.labels(refused.code).inc()
-                return refuse(refused, CODES[refused.code].status)
-            except ClientDisconnect:  # disconnected while sending the body
-                return Response(status_code=400)
+            if request.method not in (method, "HEAD" if method == "GET" else method):
+                response = refuse(Refused("protocol", f"this method is not allowed here: use {method}"), 405)
+                response.headers["allow"] = method
+                return response
+            return await endpoint(request)
 
         return answer
 
     return [
-        Route(path, answering(method, endpoint), methods=list(_METHODS)) for path, (method, endpoint) in paths.items()
+        Route(path, answering(only(method, endpoint), refuse), methods=list(_METHODS))
+        for path, (method, endpoint) in paths.items()
     ]
 
 
