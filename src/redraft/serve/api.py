@@ -76,16 +76,22 @@ class Operation:
 _WORK = ("key", "capacity", "limit", "draining", "engine")
 _BODY = ("protocol", "size")
 _TEXT = ("text/plain",)
-_TRANSCRIPT = (
-    Query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
-    Query("language", {"type": "array", "items": {"type": "string"}}, "target languages; all if absent"),
-    Query("original", {"type": "boolean", "default": False}, "put the text as spoken first; with txt only"),
-    Query("live", {"type": "boolean", "default": False}, "keep sending until the session ends"),
-)
 _SEQ = Query("seq", {"type": "integer", "minimum": 0}, "counts the captions; must grow", required=True)
 _FINAL = Query("final", {"type": "boolean", "default": True}, "false while the text still grows")
 _SPEAKER = Query("speaker", {"type": "string", "maxLength": 100}, "who is speaking")
 _LINK = Query("link", {"type": "string", "maxLength": MOST_LINK}, "the link", required=True)
+
+
+def _transcript(path: str) -> Operation:
+    query = (
+        Query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
+        Query("language", {"type": "array", "items": {"type": "string"}}, "target languages; all if absent"),
+        Query("original", {"type": "boolean", "default": False}, "put the text as spoken first; with txt only"),
+        Query("live", {"type": "boolean", "default": False}, "keep sending until the session ends"),
+    )
+    codes = ("missing", "option", "limit")
+    return Operation(f"GET {path}", http.transcript, answer=tuple(FORMS.values()), query=query, codes=codes)
+
 
 OPERATIONS = (
     Operation("POST /v1/translate", http.translate_text, (Translate,), Translations, codes=(*_BODY, "option", *_WORK)),
@@ -99,21 +105,9 @@ OPERATIONS = (
         codes=(*_BODY, "option", "room", *_WORK),
     ),
     Operation("GET /v1/sessions/{session}", http.about, codes=("missing",)),
-    Operation(
-        "GET /v1/sessions/{session}/transcript",
-        http.transcript,
-        answer=tuple(FORMS.values()),
-        query=_TRANSCRIPT,
-        codes=("missing", "option", "limit"),
-    ),
+    _transcript("/v1/sessions/{session}/transcript"),
     Operation("GET /v1/rooms/{room}", http.room, answer=protocol.RoomState, codes=("missing",)),
-    Operation(
-        "GET /v1/rooms/{room}/transcript",
-        http.transcript,
-        answer=tuple(FORMS.values()),
-        query=_TRANSCRIPT,
-        codes=("missing", "option", "limit"),
-    ),
+    _transcript("/v1/rooms/{room}/transcript"),
     Operation(
         "POST /v1/control/{token}",
         http.decide,
