@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -140,8 +139,7 @@ class AudioStream:
         last = self.newest.get(self.ended + int(item.utterance))
         if last is not None and _words(last.text) == _words(item.text):
             return monotonic()  # an update without new words, such as a final one after a pause
-        begins = item.seq == 0 and not item.final  # this update has the start time of the utterance
-        end = recognised if begins or item.time is None else round(item.time * RATE)
+        end = recognised if _begins(item) or item.time is None else round(item.time * RATE)
         return next((when for fed, when in self.arrivals if fed >= end), monotonic())
 
     def behind(self, recognised: int) -> float:
@@ -154,8 +152,7 @@ class AudioStream:
 
     def named(self, item: Update) -> Update:
         """Return the recogniser's update with its name and time in the session."""
-        begins = item.seq == 0 and not item.final  # this update has the start time of the utterance
-        when = self.time + self.gaps.position(round((item.time or 0.0) * RATE), end=not begins) / RATE
+        when = self.time + self.gaps.position(round((item.time or 0.0) * RATE), end=not _begins(item)) / RATE
         name = f"{self.name}.{self.ended + int(item.utterance)}"
         return replace(item, utterance=name, time=round(when, 3))
 
@@ -182,6 +179,11 @@ class AudioStream:
         if last is None or last.final:
             return None
         return Update(last.utterance, last.seq, last.text, time=last.time)
+
+
+def _begins(item: Update) -> bool:
+    """Whether the time of a recogniser's update is the start of its utterance, rather than the end of its words."""
+    return item.seq == 0 and not item.final
 
 
 def _words(text: str) -> str:
@@ -252,7 +254,7 @@ class SessionAudio:
         self._finishing = self._closed = False
         #: Whether the next frame is the first after an `audio` message.
         self._first = True
-        self._touched = time.monotonic()
+        self._touched = monotonic()
         self._reported: set[str] = set()
         #: When the stream has ended: the function to call, and the stream to start.
         self._then: Callable[[], object] | None = None
@@ -281,7 +283,7 @@ class SessionAudio:
                 raise
         elif stream.name != wanted.stream:
             raise Refused("audio", f"stream {stream.name!r} must be ended with `audio_end` before another begins")
-        self._touched, self._first = time.monotonic(), True
+        self._touched, self._first = monotonic(), True
         self._reported.clear()
         if (lost := wanted.samples - stream.received) > 0:
             stream.received = wanted.samples
@@ -305,7 +307,7 @@ class SessionAudio:
         elif self._first and (kind := container(frame)):
             raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
         else:
-            self._touched, self._first = time.monotonic(), False
+            self._touched, self._first = monotonic(), False
             self._receive(self._stream, frame)
 
     def _receive(self, stream: AudioStream, frame: bytes) -> None:
@@ -361,7 +363,7 @@ class SessionAudio:
         """End a stream that gets no more audio; report the position of a slow recogniser."""
         if self._stream and self.running and self._stream.behind(self._last.samples) > BEHIND_SECONDS:
             self._send_position()
-        if self.running and not self._finishing and time.monotonic() - self._touched > IDLE_SECONDS:
+        if self.running and not self._finishing and monotonic() - self._touched > IDLE_SECONDS:
             self._tell(_error("audio", IDLE))
             self.finish()
 
