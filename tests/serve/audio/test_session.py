@@ -276,6 +276,18 @@ def test_second_stream(server: Running) -> None:
         assert errors(heard) == []
 
 
+def test_refused_second_stream() -> None:
+    with hearing() as server, server.socket() as socket:
+        socket.start("de")
+        socket.say("audio", stream="1")
+        until_listening(socket, True)
+        server.hub.recognisers.settings = server.hub.settings.model_copy(update={"listeners": 0})
+        socket.say("audio_end")
+        socket.say("audio", stream="2")
+        assert until_error(socket)[-1]["code"] == "capacity"
+        assert 'redraft_refusals_total{code="capacity"} 1.0' in server.ask("/metrics").text
+
+
 def test_limited_places() -> None:
     with hearing(listeners=1) as server, server.socket() as first, server.socket() as second:
         for socket in (first, second):

@@ -467,6 +467,7 @@ class SessionAudio:
             try:
                 self.begin(wanted)
             except Refused as refused:
+                self._recognisers.metrics.refused.labels(refused.code).inc()
                 self._tell(_error(refused.code, refused.sentence))
 
     # To the client
