@@ -16,7 +16,7 @@ import segno
 from pydantic import Field, ValidationError
 from sentencex import segment
 from starlette.datastructures import QueryParams
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from redraft.captions import events
@@ -77,7 +77,7 @@ def bearer(header: str) -> str | None:
     return key.strip() if scheme.lower() == "bearer" else None
 
 
-def address_of(request: Request) -> str:
+def address_of(request: HTTPConnection) -> str:
     """Return a client's address, by which sessions are counted."""
     return request.client.host if request.client else ""
 

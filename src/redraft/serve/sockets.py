@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from redraft.serve import protocol
 from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.delivery import Outbox, close_reason
-from redraft.serve.http import bearer, wanted_languages
+from redraft.serve.http import address_of, bearer, wanted_languages
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
 from redraft.serve.refusals import CODES, Refused
@@ -101,8 +101,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     if start.protocol != protocol.VERSION:
         raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}")
     owner = hub.admission.owner(start.key or bearer(websocket.headers.get("authorization", "")))
-    address = websocket.client.host if websocket.client else ""
-    return await hub.open(start, owner, address, start.token, last=start.server)
+    return await hub.open(start, owner, address_of(websocket), start.token, last=start.server)
 
 
 async def _next_frame(websocket: WebSocket) -> str | bytes:
