@@ -66,11 +66,11 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     from redraft.backends.load import open_model
     from redraft.signature import print_json, signature
 
-    tested = kernels.report()
-    if formats:
-        _compare_formats(model, LlamaOptions(512, threads=threads, gpu_layers=gpu_layers, exact=exact), as_json)
-        return
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    if formats:
+        _compare_formats(model, engine, as_json)
+        return
+    tested = kernels.report()
     with closing(open_model(model, engine)) as backend:
         found = []
         for count in stopwatch.thread_counts(backend):
