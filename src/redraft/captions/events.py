@@ -14,14 +14,14 @@ from typing import Any, TypeGuard
 
 from redraft.errors import InputError
 
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 #: C0 and C1 controls, and Unicode's line and paragraph separators.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def is_text(value: object) -> bool:
     """Whether a value is a string without surrogates, which JSON escapes can produce and UTF-8 cannot encode."""
-    return isinstance(value, str) and not _HALF_A_PAIR.search(value)
+    return isinstance(value, str) and not SURROGATES.search(value)
 
 
 def is_whole(value: object) -> bool:

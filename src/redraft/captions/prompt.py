@@ -27,6 +27,7 @@ from itertools import product
 from typing import TypeAlias
 
 from redraft.captions.chat import ChatTemplate, Render, gemma, qwen3, tower, unusable
+from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.languages import Language, closest, parse_language
 from redraft.captions.own_prompt import OwnPrompt
 from redraft.captions.published import hy_mt2, hy_mt15, translategemma
@@ -52,8 +53,6 @@ _INSTRUCTION = (
 # Private-use characters: no template strips or escapes them, and the user's texts are inserted after splitting.
 _MARK = re.compile("\ue000(end|[0-9]+)\ue001")
 _END_MARK = "\ue000end\ue001"
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def clean(text: str) -> str:
     stripped, so a source that grew only by a space is unchanged.  Surrogates, which no tokenizer accepts, become
     U+FFFD.
     """
-    return " ".join(_SURROGATE.sub("\ufffd", _CONTROL.sub(" ", text)).split())
+    return " ".join(SURROGATES.sub("\ufffd", CONTROLS.sub(" ", text)).split())
 
 
 @dataclass(frozen=True, slots=True)
