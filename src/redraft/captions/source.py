@@ -153,22 +153,22 @@ class Source:
         places = ["" if number in known else _INNER for number in range(len(new.words))]
         if places and places[-1]:
             places[-1] = _CLOSED if _END.search(text) else _OPEN
-        self._last = self._shortened(last, replace(new, places=tuple(places)), same, self._least)
-        return self._changed(_beginning(self._last))
+        self._last = self._shortened(last, replace(new, places=tuple(places)), same)
+        return self._changed(self._last)
 
     def whole(self) -> str:
         """Return all words of the last text, because no other one has come for a while."""
-        return self._changed(_beginning(replace(self._last, count=len(self._last.words))))
+        return self._changed(replace(self._last, count=len(self._last.words)))
 
     def release(self) -> None:
         """Record that all words of the last text were translated."""
         self._last = replace(self._last, count=len(self._last.words))
 
-    def _changed(self, part: str) -> str:
-        """Return a part or, if the last one has the same words, that one."""
-        words = _Text.of(part, None).words
+    def _changed(self, text: _Text) -> str:
+        """Return the beginning of a text or, if the last result has the same words, that one."""
+        words = text.words[: text.count]
         if words != self._part[1]:
-            self._part = part, words
+            self._part = _beginning(text), words
         return self._part[0]
 
     def _count(self, last: _Text, stayed: Container[int]) -> None:
@@ -178,14 +178,14 @@ class Source:
                 self._counts[place][0] += number in stayed
                 self._counts[place][1] += 1
 
-    def _shortened(self, last: _Text, new: _Text, same: Sequence[Match], least: float) -> _Text:
+    def _shortened(self, last: _Text, new: _Text, same: Sequence[Match]) -> _Text:
         """Return the new text with the number of its words that are to be translated."""
         count = max((each.b + each.size for each in same if each.size), default=0)
         chance = 1.0
         for place in new.places[count:]:
             stayed, all_ = self._counts[place]
             chance *= stayed / all_
-            if chance < least:
+            if chance < self._least:
                 break
             count += 1
         moved = not last.words or count > last.count or count == len(new.words)
