@@ -82,17 +82,16 @@ def _worker(folder: str, model: str) -> subprocess.Popen[str]:
 
 def _rows(workers: dict[str, subprocess.Popen[str]]) -> Iterator[Row]:
     for place, load in enumerate(LOADS):
-        spent = {name: [0.0, 0.0] for name in workers}
+        spent, captions = dict.fromkeys(workers, 0.0), 0
         for number in range(-1, load.rounds):  # the first is a warm-up
             for name in workers if number % 2 else reversed(workers):
                 pipe = workers[name]
                 print(place, max(number, 0), file=pipe.stdin, flush=True)
-                seconds, captions = json.loads(pipe.stdout.readline() if pipe.stdout else "")
-                if number >= 0:
-                    spent[name][0] += seconds
-                    spent[name][1] += captions
-        times = {f"{name} ms": round(1e3 * seconds / captions, 2) for name, (seconds, captions) in spent.items()}
-        yield {"load": load.name, "method": load.method, "captions": int(captions), **times}
+                seconds, translated = json.loads(pipe.stdout.readline() if pipe.stdout else "")
+                spent[name] += seconds * (number >= 0)
+            captions += translated * (number >= 0)  # as many with every build
+        times = {f"{name} ms": round(1e3 * seconds / captions, 2) for name, seconds in spent.items()}
+        yield {"load": load.name, "method": load.method, "captions": captions, **times}
 
 
 def _work(model: str) -> None:
