@@ -14,7 +14,7 @@ from redraft_bench.bench.report import heading
 from redraft_bench.bench.tables import LIVE, STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
 from redraft_bench.eval.figures import Row
-from tools.benchmark_streams import ordered, overview
+from tools.benchmark_streams import ordered, overview, stream_title
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
 from tools.reproduce import reproduce
@@ -100,11 +100,7 @@ def page(results: Sequence[Result], notes: Path) -> str:
         results = ordered(results)
         parts += overview(results)
     for group in groups(results):
-        parts += (
-            [f"## {group[0].data_name[:1].upper()}{group[0].data_name[1:]}\n", _folded(group)]
-            if recognised
-            else _section(group)
-        )
+        parts += [f"## {stream_title(group[0])}\n", _folded(group)] if recognised else _section(group)
     note = notes / f"{results[0].bench}.md"
     if note.exists() and not results[0].replayed:
         parts += ["## Notes\n", note.read_text(encoding="utf-8")]

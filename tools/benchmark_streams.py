@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from typing import Any
 
 from redraft.captions.source import RAW, STABLE
-from redraft_bench.bench.data import RECOGNISED
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import cell
 from tools.build_docs import table
+from tools.run_benchmarks import STREAMS
 
 METHOD = "ssbd"
 #: The aims: share of the tokens retracted with ``raw``, further lag in seconds, and speed of `METHOD` over `ar`.
@@ -20,13 +20,15 @@ SHOWN = (("ne_display", ".2f"), ("lag_first", ".2f"), ("lag_good", ".2f"), ("cpu
 HEADINGS = ("stream", "to", "NE shown", "first shown (s)", "for good (s)", "CPU (s)", "over `ar`", "chrF")
 
 
-#: Order of the streams.
-ORDER = ("talk", *RECOGNISED, "recogniser")
-
-
 def ordered(results: Sequence[Result]) -> list[Result]:
-    """Return the results in the order of their streams; those of a stream stay in order."""
-    return sorted(results, key=lambda each: ORDER.index(each.data) if each.data in ORDER else len(ORDER))
+    """Return the results in the order of `STREAMS`; those of a stream stay in order."""
+    order = [*STREAMS]
+    return sorted(results, key=lambda each: order.index(each.data) if each.data in order else len(order))
+
+
+def stream_title(result: Result) -> str:
+    """Return the name of a result's stream, with a capital letter."""
+    return result.data_name[:1].upper() + result.data_name[1:]
 
 
 def overview(results: Sequence[Result]) -> Iterator[str]:
@@ -47,55 +49,50 @@ def overview(results: Sequence[Result]) -> Iterator[str]:
 
 
 class Change:
-    """What `STABLE` changes on one stream into one language."""
+    """What `STABLE` changes on one stream into one language.
+
+    Attributes:
+        result: the result of the stream.
+        ar: the row of `ar` on the whole text.
+        before: that of `METHOD` on the whole text.
+        after: that of `METHOD` with `STABLE`.
+    """
 
     def __init__(self, result: Result) -> None:
         self.result = result
-        rows = {(row["method"], row["source"]): row for row in result.rows}
-        self._ar, self._before, self._after = (rows[key] for key in (("ar", RAW), (METHOD, RAW), (METHOD, STABLE)))
-
-    def ar(self, name: str) -> float:
-        """Return a figure of `ar` on the whole text."""
-        return cast(float, self._ar[name])
-
-    def before(self, name: str) -> float:
-        """Return a figure of `METHOD` on the whole text."""
-        return cast(float, self._before[name])
-
-    def after(self, name: str) -> float:
-        """Return a figure of `METHOD` with `STABLE`."""
-        return cast(float, self._after[name])
+        rows: dict[object, dict[str, Any]] = {(row["method"], row["source"]): row for row in result.rows}
+        self.ar, self.before, self.after = rows["ar", RAW], rows[METHOD, RAW], rows[METHOD, STABLE]
 
     @property
     def scored(self) -> bool:
         """Whether there are references."""
-        return self._after.get("chrf_change") is not None
+        return self.after.get("chrf_change") is not None
 
     def cells(self) -> list[str]:
         """Return the line of the table."""
         return [
-            self.result.data_name[:1].upper() + self.result.data_name[1:],
+            stream_title(self.result),
             self.result.language_name,
-            *(f"{self.before(name):{form}} → {self.after(name):{form}}" for name, form in SHOWN),
-            f"{self.after('cpu_speedup'):.2f}",
-            cell(self._after, "chrf_change", "+.1f") if self.scored else "",
+            *(f"{self.before[name]:{form}} → {self.after[name]:{form}}" for name, form in SHOWN),
+            f"{self.after['cpu_speedup']:.2f}",
+            cell(self.after, "chrf_change", "+.1f") if self.scored else "",
         ]
 
 
 #: Aim -> whether a line reaches it; None if that is unknown.
 AIMS: dict[str, Callable[[Change], bool | None]] = {
     f"NE shown at most a third of that with `{RAW}`": lambda line: (
-        line.after("ne_display") <= SHARE * line.before("ne_display")
+        line.after["ne_display"] <= SHARE * line.before["ne_display"]
     ),
     f"words first shown at most {LATER} s later": lambda line: (
-        line.after("lag_first") <= line.before("lag_first") + LATER
+        line.after["lag_first"] <= line.before["lag_first"] + LATER
     ),
     f"words shown for good at most {LATER} s later": lambda line: (
-        line.after("lag_good") <= line.before("lag_good") + LATER
+        line.after["lag_good"] <= line.before["lag_good"] + LATER
     ),
-    f"`{METHOD}` {SPEED} times as fast as `ar`": lambda line: line.after("cpu_speedup") >= SPEED,
+    f"`{METHOD}` {SPEED} times as fast as `ar`": lambda line: line.after["cpu_speedup"] >= SPEED,
     "chrF not lower by more than its interval": lambda line: (
-        line.after("chrf_change_high") >= 0 if line.scored else None
+        line.after["chrf_change_high"] >= 0 if line.scored else None
     ),
 }
 

@@ -54,9 +54,9 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
 def summary(results: Sequence[Result]) -> str:
     """Return a sentence for the README on the results of the table ``stream``: medians over streams and languages."""
     found = [Change(result) for result in results]
-    faster = median(each.ar("cpu_seconds") / each.after("cpu_seconds") for each in found)
-    retracted = 1 - median(each.after("ne_display") / each.ar("ne_display") for each in found)
-    later = median(each.after("lag_first") - each.ar("lag_first") for each in found)
+    faster = median(each.ar["cpu_seconds"] / each.after["cpu_seconds"] for each in found)
+    retracted = 1 - median(each.after["ne_display"] / each.ar["ne_display"] for each in found)
+    later = median(each.after["lag_first"] - each.ar["lag_first"] for each in found)
     sentence = (
         f"On the text of real recognisers, the defaults are {faster:.1f}× faster than translating every update from "
         f"scratch, with {retracted:.0%} fewer retractions. Part of that comes from holding back words that the "
