@@ -9,9 +9,8 @@ from pathlib import Path
 
 from redraft_bench.bench.plots.kinds import PLOTS, Plot, plots_of
 from redraft_bench.bench.read import Result
-from redraft_bench.bench.report import LIVE as LOAD_TESTS
 from redraft_bench.bench.report import heading
-from redraft_bench.bench.tables import LIVE, STREAMED, TABLES
+from redraft_bench.bench.tables import STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
 from redraft_bench.eval.figures import Row
 from tools.benchmark_streams import ordered, overview, stream_title
@@ -107,22 +106,22 @@ def page(results: Sequence[Result], notes: Path) -> str:
     return "\n".join(parts)
 
 
-def where(group: Sequence[Result]) -> str:
+def _where(group: Sequence[Result]) -> str:
     """Return the data set and all languages of a group."""
     *most, last = [result.language_name for result in group]
     languages = f"{', '.join(most)} and {last}" if most else last
     return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
 
 
-def bench_of(result: Result) -> str:
+def _bench_of(result: Result) -> str:
     """Return the benchmark whose columns a result has."""
     return "replay" if result.replayed else result.bench
 
 
 def _together(group: Sequence[Result], level: int) -> Iterator[str]:
     """Yield heading, table and signatures of a group; a cell has the figures of all languages."""
-    yield f"{'#' * level} {where(group)}{' (replay)' if group[0].replayed else ''}\n"
-    left_out = re.compile(LEFT_OUT.get(bench_of(group[0]), ""))
+    yield f"{'#' * level} {_where(group)}{' (replay)' if group[0].replayed else ''}\n"
+    left_out = re.compile(LEFT_OUT.get(_bench_of(group[0]), ""))
     lines: dict[str, list[Row]] = {}
     for place, result in enumerate(group):
         for number, row in enumerate(result.rows):
@@ -130,13 +129,12 @@ def _together(group: Sequence[Result], level: int) -> Iterator[str]:
                 line = lines.setdefault(str(number) if result.bench == "load" else named(row), [{}] * len(group))
                 line[place] = row
     every = [row for line in lines.values() for row in line if row]
-    fields = filled(every, SHOWN[bench_of(group[0])])
+    fields = filled(every, SHOWN[_bench_of(group[0])])
     columns = [column(field, every) for field in fields]
     cells = [
         [_cells(line, field, each.form) for field, each in zip(fields, columns, strict=True)] for line in lines.values()
     ]
-    shown = table([each.heading for each in columns], cells)
-    yield folded(f"{len(cells)} rows", shown) if len(cells) > FOLDED else shown
+    yield _table([each.heading for each in columns], cells)
     if len(group) > 1:
         yield f"{' · '.join(result.language_name for result in group)}.{_widest(every, fields)}\n"
     yield below([each for result in group for each in result.signatures])
@@ -178,13 +176,12 @@ def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
     if command:
         # Blocks marked ``sh`` are run by the tests, and the recording of a replay is not checked in.
         yield f"```{'text' if group[0].replayed else 'sh'}\n{command}\n```\n"
-    if bench_of(group[0]) in SHOWN:
+    if _bench_of(group[0]) in SHOWN:
         yield from _together(group, level)
     else:
         for result in group:
             yield f"{'#' * level} {result.name}\n"
-            rows = f"{len(result.rows)} rows"
-            yield folded(rows, markdown(result)) if len(result.rows) > FOLDED else markdown(result)
+            yield markdown(result)
             yield below(result.signatures)
     for name, plot, _results in pictures(group):
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
@@ -197,18 +194,24 @@ def _folded(group: Sequence[Result]) -> str:
 
 
 def markdown(result: Result) -> str:
-    """Return the table of a result, with the columns of its benchmark."""
+    """Return the table of a result, with the columns of its benchmark; a long one is folded."""
     fields = _columns(result)
     columns = [column(field, result.rows) for field in fields]
     rows = [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows]
-    return table([each.heading for each in columns], rows)
+    return _table([each.heading for each in columns], rows)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table, which is folded if it is long."""
+    shown = table(headings, rows)
+    return folded(f"{len(rows)} rows", shown) if len(rows) > FOLDED else shown
 
 
 def _columns(result: Result) -> list[str]:
-    if bench_of(result) in SHOWN:
-        return filled(result.rows, SHOWN[bench_of(result)])
-    columns = {**{name: each.columns for name, each in TABLES.items()}, **dict.fromkeys(LOAD_TESTS, LIVE)}
-    wanted = {*columns.get(result.bench, STREAMED), *MORE.get(result.bench, ())}
+    if _bench_of(result) in SHOWN:
+        return filled(result.rows, SHOWN[_bench_of(result)])
+    columns = TABLES[result.bench].columns if result.bench in TABLES else STREAMED
+    wanted = {*columns, *MORE.get(result.bench, ())}
     return filled(result.rows, [name for name in COLUMNS if name in wanted])
 
 
