@@ -15,7 +15,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from redraft.speech.audio import RATE, Samples, file_blocks, library
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser
 from redraft.speech.sentences import Sentences
+from redraft_bench.eval.stream import row_of
 
 #: Sample rate of the voices in Hz.
 SPOKEN_RATE = 24_000
@@ -148,7 +149,7 @@ def main() -> None:
     if chosen.step == "speak":
         speak(chosen.voices)
     else:
-        lines = [json.dumps(asdict(update), ensure_ascii=False) + "\n" for update in hear()]
+        lines = [json.dumps(row_of(update), ensure_ascii=False) + "\n" for update in hear()]
         TRANSCRIPT.write_text("".join(lines), "utf-8", newline="\n")
 
 

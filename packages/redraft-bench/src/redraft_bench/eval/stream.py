@@ -167,7 +167,7 @@ class Stream:
         """
         path = Path(path)
         header, notes = {"name": self.name, "seed": self.seed}, [*_notes(self.segments)]
-        _write(path, map(_known, self.updates))
+        _write(path, map(row_of, self.updates))
         if notes or header != _header(path):
             _write(beside(path), [header, *notes])
         else:
@@ -213,8 +213,8 @@ def _header(path: Path) -> Row:
     return {"name": path.name.removesuffix(".jsonl"), "seed": None}
 
 
-def _known(update: Update) -> Row:
-    """Return the fields of an update that are known; readers take the others to be None."""
+def row_of(update: Update) -> Row:
+    """Return the fields of an update that are known, as files have them; readers take the others to be None."""
     return {name: value for name, value in asdict(update).items() if value is not None}
 
 
