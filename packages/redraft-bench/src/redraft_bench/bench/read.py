@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,14 +127,14 @@ def read_result(path: Path) -> Result:
     signatures: dict[str, None] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            fields = _object(line)
+            fields = json.loads(line)
             keys[fields["bench"], fields["data"], fields["target_language"]] = None
             if "method" in fields:
                 rows.append(_checked(fields))
             else:
-                more = {"curve": _curve(fields), "acceptance": _acceptance(fields), "trials": _trials(fields)}
-        except InputError as error:
-            raise InputError(f"{path}, line {number}: {error}") from None
+                more = _data_of_plots(fields)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}, line {number}: this is not a row of a bench: {error!r}") from None
         if fields.get("signature"):
             signatures[str(fields["signature"])] = None
     if len(keys) != 1:
@@ -143,57 +143,45 @@ def read_result(path: Path) -> Result:
     return Result(*key, tuple(rows), tuple(signatures), **more)
 
 
-def _object(line: str) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"this is not valid JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise InputError("a row must be a JSON object")
-    for name in ("bench", "data", "target_language"):
-        if not isinstance(fields.get(name), str):
-            raise InputError(f"{name} must be a string, not {fields.get(name)!r}")
-    return fields
-
-
 def _checked(fields: dict[str, Any]) -> Row:
-    if not isinstance(fields["method"], str):
-        raise InputError(f"method must be a string, not {fields['method']!r}")
     for name, value in fields.items():
         number = isinstance(value, int | float)
         if not (value is None or number or isinstance(value, str)):
-            raise InputError(f"{name} must be a string, a number or null, not {value!r}")
+            raise ValueError(f"{name} must be a string, a number or null, not {value!r}")
         column = COLUMNS.get(name)
         if column and value is not None and bool(column.form) != number:
-            raise InputError(f"{name} must be a {'number' if column.form else 'string'} or null, not {value!r}")
+            raise ValueError(f"{name} must be a {'number' if column.form else 'string'} or null, not {value!r}")
     return fields
 
 
-def _curve(fields: Mapping[str, Any]) -> CostCurve | None:
-    given = fields.get("curve")
-    if given is None:
-        return None
-    try:
-        return CostCurve(tuple(given["sizes"]), tuple(float(each) for each in given["seconds"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"curve must hold sizes and the seconds of each: {error!r}") from None
-
-
-def _acceptance(fields: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
-    given = fields.get("acceptance_by_position") or {}
-    try:
-        return {title: [(int(kept), int(stood)) for kept, stood in counts] for title, counts in given.items()}
-    except (AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"acceptance_by_position must hold pairs of counts for every title: {error!r}") from None
-
-
-def _trials(fields: Mapping[str, Any]) -> dict[str, list[tuple[float, float]]]:
-    given = fields.get("trials") or {}
-    try:
+def _data_of_plots(fields: Mapping[str, Any]) -> dict[str, Any]:
+    curve = fields.get("curve")
+    acceptance, trials = fields.get("acceptance_by_position") or {}, fields.get("trials") or {}
+    return {
+        "curve": curve and CostCurve(tuple(curve["sizes"]), tuple(map(float, curve["seconds"]))),
+        "acceptance": {title: [(int(a), int(b)) for a, b in counts] for title, counts in acceptance.items()},
         # If nothing was answered, there is no lag.
-        return {
+        "trials": {
             title: [(float(talks), float(lag)) for talks, lag in pairs if lag is not None]
-            for title, pairs in given.items()
-        }
-    except (AttributeError, TypeError, ValueError) as error:
-        raise InputError(f"trials must hold pairs of talks and lag for every title: {error!r}") from None
+            for title, pairs in trials.items()
+        },
+    }
+
+
+def options(row: Row) -> dict[str, str]:
+    """Return the options of a row by name."""
+    return {name: value for name, _, value in (each.partition("=") for each in str(row.get("options") or "").split())}
+
+
+def number(row: Row, name: str) -> float:
+    """Return a numeric option of a row; NaN if it is not set."""
+    return float(options(row).get(name, "nan"))
+
+
+def pick(rows: Iterable[Row], *methods: str, **wanted: str) -> list[Row]:
+    """Return the rows of these methods with these options, without rows that mask output."""
+    return [
+        row
+        for row in rows
+        if row["method"] in methods and not row.get("mask") and wanted.items() <= options(row).items()
+    ]

@@ -10,6 +10,7 @@ from redraft_bench.bench.plots.labels import SIZE
 from redraft_bench.bench.plots.scatter import SPEEDS, measured, value
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import named
+from redraft_bench.eval.figures import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,19 +42,14 @@ def _bar(axes: Axes, top: float, start: float, end: float, text: str, colour: st
 # Speed-ups
 
 
-def has_speedups(result: Result) -> bool:
-    """Whether at least two rows have a speed-up."""
-    return len(measured(result.rows, *SPEEDS)) > 1
-
-
-def height_of_speedups(result: Result) -> float:
-    """Return the height of the axes in inches."""
-    return 3 * LINE * len(measured(result.rows, *SPEEDS))
+def with_speedups(result: Result) -> list[Row]:
+    """Return the rows that have a speed-up."""
+    return measured(result.rows, *SPEEDS)
 
 
 def speedups(axes: Axes, result: Result) -> None:
     """Draw two bars per row."""
-    rows = measured(result.rows, *SPEEDS)
+    rows = with_speedups(result)
     _open(axes, [named(row) for row in rows], 3)
     axes.set_xlim(0, 1.4 * max(value(row, field) for row in rows for field in SPEEDS))
     for place, row in enumerate(rows):
@@ -67,19 +63,14 @@ def speedups(axes: Axes, result: Result) -> None:
 # Distance to the limit
 
 
-def has_limit(result: Result) -> bool:
-    """Whether a row has a distance to the limit."""
-    return bool(measured(result.rows, "limit_distance"))
-
-
-def height_of_limit(result: Result) -> float:
-    """Return the height of the axes in inches."""
-    return 2 * LINE * len(measured(result.rows, "limit_distance"))
+def with_limit(result: Result) -> list[Row]:
+    """Return the rows that have a distance to the limit."""
+    return measured(result.rows, "limit_distance")
 
 
 def limit(axes: Axes, result: Result) -> None:
     """Draw one bar per row, starting at the limit, on a logarithmic scale."""
-    rows = measured(result.rows, "limit_distance")
+    rows = with_limit(result)
     distances = [value(row, "limit_distance") for row in rows]
     _open(axes, [named(row) for row in rows], 2)
     axes.set_xscale("log")
@@ -96,8 +87,11 @@ def limit(axes: Axes, result: Result) -> None:
 
 # Acceptance by position
 
+#: Height of a band in lines.
+ACCEPTANCE = 3.4
 
-def _shares(result: Result) -> dict[str, list[float]]:
+
+def shares_of(result: Result) -> dict[str, list[float]]:
     """Return title -> share of draft tokens accepted, by position; positions reached by few drafts are omitted."""
     found = {}
     for title, counts in (result.acceptance or {}).items():
@@ -108,24 +102,14 @@ def _shares(result: Result) -> dict[str, list[float]]:
     return found
 
 
-def has_acceptance(result: Result) -> bool:
-    """Whether any row has drafts."""
-    return bool(_shares(result))
-
-
-def height_of_acceptance(result: Result) -> float:
-    """Return the height of the axes in inches."""
-    return 3.4 * LINE * len(_shares(result))
-
-
 def acceptance(axes: Axes, result: Result) -> None:
     """Draw a step line per title, each in a band."""
-    shares = _shares(result)
-    _open(axes, [*shares], 3.4)
+    shares = shares_of(result)
+    _open(axes, [*shares], ACCEPTANCE)
     ticks: dict[float, str] = {}
     longest = max(map(len, shares.values()))
     for place, row in enumerate(shares.values()):
-        base, height = 3.4 * place + 3.0, 1.9
+        base, height = ACCEPTANCE * place + 3.0, 1.9
         ends = [0.5, *(position + 1.5 for position in range(len(row)))]
         tops = [base - height * share for share in row]
         axes.stairs(tops, ends, baseline=base, fill=True, color=BLUE, alpha=0.35)

@@ -45,7 +45,6 @@ def svg(panels: Sequence[Panel], name: str, columns: int = 0) -> str:
     """Draw panels as an SVG document.
 
     Args:
-        panels: the panels.
         name: prefix of all ids, so that several documents can share a page.
         columns: panels side by side; 0 for all.
     """

@@ -18,22 +18,17 @@ if TYPE_CHECKING:
 LAGS = {"lag_first": (BLUE, "first shown"), "lag_good": (ORANGE, "for good")}
 
 
-def _rows(result: Result) -> list[Row]:
+def rows_of_ssbd(result: Result) -> list[Row]:
     """Return the rows of `ssbd`, from translating everything to translating what two texts agree on."""
     rows = measured((row for row in result.rows if row["method"] == "ssbd"), "ne_display", *LAGS)
     return sorted(rows, key=lambda row: least_chance(str(row["source"])))
-
-
-def has_front(result: Result) -> bool:
-    """Whether lags of at least two parts were measured."""
-    return len(_rows(result)) > 1
 
 
 def front(axes: Axes, result: Result) -> None:
     """Draw NE of the display over both lags."""
     labels, lines = [], []
     for field, (colour, name) in LAGS.items():
-        rows = _rows(result)
+        rows = rows_of_ssbd(result)
         lines.append(points_of(rows, field, "ne_display"))
         draw_line(axes, lines[-1], colour)
         for point, row in zip(lines[-1], rows, strict=True):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from redraft_bench.bench.plots import bands, front, live, scatter, trade
@@ -22,42 +23,49 @@ class Plot:
     Attributes:
         name: used in file names.
         about: what it shows, in a sentence.
-        has: returns whether a result has the figures for it.
+        items: returns what it draws of a result: rows, lines or points.
         draw: draws a result on axes; several draw a row of panels.
         benches: benchmarks to which it applies.
-        inches: height of the axes, if it depends on the result.
+        least: minimum number of items.
+        inches: height of the axes.
+        band: height of the axes for each item, in lines of text; 0 if the height is ``inches``.
         left: left margin in inches.
         right: right margin in inches.
     """
 
     name: str
     about: str
-    has: Callable[[Result], bool]
+    items: Callable[[Result], Sized]
     draw: Callable[[Axes, Result], None] | tuple[Callable[[Axes, Result], None], ...]
     benches: tuple[str, ...]
-    inches: Callable[[Result], float] = lambda _result: HEIGHT - BOTTOM
+    least: int = 1
+    inches: float = HEIGHT - BOTTOM
+    band: float = 0.0
     left: float = LEFT
     right: float = RIGHT
 
 
 _STREAMS = ("ssbd", "peers")
 _ALL = ("ssbd", "cold", "jacobi", "aasd", "peers", "replay")
+_BARS = ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay")
 
 PLOTS = (
     Plot(
         "front",
         "Visible flicker against the lag from the end of a word to its caption, for each part of the text: down and to "
         "the left is better. Numbers are the P of stable:P.",
-        front.has_front,
+        front.rows_of_ssbd,
         front.front,
         ("stream",),
+        least=2,
     ),
     Plot(
         "quality",
         "Quality against flicker: up and to the left is better. Vertical lines are 95% intervals.",
-        scatter.has_quality,
+        scatter.of_quality,
         scatter.quality,
         _STREAMS,
+        least=2,
     ),
     Plot(
         "trade",
@@ -65,59 +73,63 @@ PLOTS = (
         "better to the left. Solid blue: ssbd by β, with a margin of 0. Dashed: by margin, at β 0.2. Dotted: complete "
         "lines, each after at most so many seconds. −k: the last k tokens are held back. LA n: LocalAgreement of n "
         "texts.",
-        trade.has_trade,
+        trade.methods,
         tuple(map(trade.panel, trade.FIGURES)),
         ("trade",),
-        inches=lambda _result: 3.6,
+        least=2,
+        inches=3.6,
     ),
     Plot(
         "tradeoff",
         "Quality against speed: up and to the right is better. Each line is a rollback threshold, each point on it a "
         "fallback threshold; the lowest is labelled with the rollback threshold.",
-        scatter.has_tradeoff,
+        scatter.drafted,
         scatter.tradeoff,
         ("bild",),
+        least=2,
     ),
     Plot(
         "tradeoff-passes",
         "The same, counted in passes of the large model.",
-        scatter.has_tradeoff,
-        scatter.tradeoff_passes,
+        scatter.drafted,
+        partial(scatter.tradeoff, field="pass_speedup"),
         ("bild",),
+        least=2,
     ),
     Plot(
         "speedups",
         "Speed-up over ar, in time and in passes.",
-        bands.has_speedups,
+        bands.with_speedups,
         bands.speedups,
-        ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay"),
-        bands.height_of_speedups,
-        bands.LEFT,
-        bands.RIGHT,
+        _BARS,
+        least=2,
+        band=3,
+        left=bands.LEFT,
+        right=bands.RIGHT,
     ),
     Plot(
         "limit",
         "Distance to the limit: time relative to a drafter that knows the output beforehand. Shorter is better.",
-        bands.has_limit,
+        bands.with_limit,
         bands.limit,
-        ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay"),
-        bands.height_of_limit,
-        bands.LEFT,
-        bands.RIGHT,
+        _BARS,
+        band=2,
+        left=bands.LEFT,
+        right=bands.RIGHT,
     ),
     Plot(
         "acceptance",
         f"Share of the draft tokens accepted at each position. Position {LAST_POSITION} includes all further ones; "
         "positions with less than 1% of the drafts are omitted.",
-        bands.has_acceptance,
+        bands.shares_of,
         bands.acceptance,
         _ALL,
-        bands.height_of_acceptance,
+        band=bands.ACCEPTANCE,
     ),
     Plot(
         "cost",
         "Cost of a pass over n new tokens, T(n), compared with n passes over one token each.",
-        scatter.has_curve,
+        lambda result: result.curve.sizes if result.curve else (),
         scatter.curve,
         (*_ALL, "bild", "quality"),
         right=0.75,
@@ -125,7 +137,7 @@ PLOTS = (
     Plot(
         "talks",
         "Caption lag by the number of simultaneous talks; the dotted line is one second.",
-        live.has_trials,
+        lambda result: [trials for trials in result.trials.values() if len(trials) > 1],
         live.talks,
         ("capacity",),
         right=1.6,
@@ -135,14 +147,13 @@ PLOTS = (
 
 def plots_of(result: Result) -> list[Plot]:
     """Return the plots that a result has the figures for."""
-    return [plot for plot in PLOTS if result.bench in plot.benches and plot.has(result)]
+    return [plot for plot in PLOTS if result.bench in plot.benches and len(plot.items(result)) >= plot.least]
 
 
 def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
     """Draw a plot as SVG, with a panel per result; several panels are titled by language.
 
     Args:
-        plot: the plot.
         results: results of one benchmark on one data set.
         name: prefix of all ids in the document.
     """
@@ -153,5 +164,5 @@ def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
 
 def _panel(plot: Plot, draw: Callable[[Axes, Result], None], result: Result, several: bool) -> Panel:
     words = [result.language_name] * several + ["replay"] * result.replayed
-    height = plot.inches(result) + BOTTOM
-    return Panel(lambda axes: draw(axes, result), ", ".join(words), height, plot.left, plot.right)
+    inches = plot.band * bands.LINE * len(plot.items(result)) if plot.band else plot.inches
+    return Panel(lambda axes: draw(axes, result), ", ".join(words), inches + BOTTOM, plot.left, plot.right)

@@ -66,8 +66,6 @@ def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Sequence[tuple[f
     Set the limits of the axes first.
 
     Args:
-        axes: the axes.
-        labels: the labels.
         lines: points of lines that labels should not cover.
     """
     to_page = axes.transData.transform

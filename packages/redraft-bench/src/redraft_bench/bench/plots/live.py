@@ -18,11 +18,6 @@ BOUND = 1.0
 STYLES = ("-", "--", "-.")
 
 
-def has_trials(result: Result) -> bool:
-    """Whether a row was tried with at least two numbers of talks."""
-    return any(len(trials) > 1 for trials in result.trials.values())
-
-
 def talks(axes: Axes, result: Result) -> None:
     """Draw p95 of the caption lag over the number of talks: a colour per method, a line style per setting."""
     from matplotlib.lines import Line2D

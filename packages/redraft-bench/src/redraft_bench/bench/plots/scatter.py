@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from redraft_bench.bench.pick import number, options, pick
 from redraft_bench.bench.plots.chart import BLUE, COLOURS, GREEN, INK, ORANGE, PURPLE
 from redraft_bench.bench.plots.labels import Label, at_ends, beside
-from redraft_bench.bench.read import Result
+from redraft_bench.bench.read import Result, number, options, pick
 from redraft_bench.eval.figures import Row
 
 if TYPE_CHECKING:
@@ -49,18 +48,14 @@ def leave_room(axes: Axes, share: float = 0.1) -> None:
 # Quality against flicker
 
 
-def has_quality(result: Result) -> bool:
-    """Whether at least two rows have both figures."""
-    return len(measured(_unmasked(result), "chrf", "ne_output")) > 1
-
-
-def _unmasked(result: Result) -> list[Row]:
-    return [row for row in result.rows if not row.get("mask")]
+def of_quality(result: Result) -> list[Row]:
+    """Return the rows without a mask that have both figures."""
+    return measured((row for row in result.rows if not row.get("mask")), "chrf", "ne_output")
 
 
 def quality(axes: Axes, result: Result) -> None:
     """Draw chrF over NE; SSBD rows are connected by ascending beta."""
-    rows = measured(_unmasked(result), "chrf", "ne_output")
+    rows = of_quality(result)
     several = sum(row["method"] == "ssbd" for row in rows) > 1
     lines = [points_of(_by_beta(rows), "ne_output", "chrf")] if several else []
     for line in lines:
@@ -94,7 +89,8 @@ SPEEDS = {"speedup": ("in time", BLUE), "pass_speedup": ("in passes", ORANGE)}
 # BiLD's trade-off
 
 
-def _drafted(result: Result) -> list[Row]:
+def drafted(result: Result) -> list[Row]:
+    """Return the rows of BiLD with both thresholds, in their order."""
     found = measured(pick(result.rows, "bild"), "chrf", *SPEEDS)
     found = [row for row in found if {"fallback", "rollback"} <= options(row).keys()]
     return sorted(found, key=lambda row: (_small(row), number(row, "rollback"), number(row, "fallback")))
@@ -104,14 +100,9 @@ def _small(row: Row) -> str:
     return str(row.get("small_model") or "")
 
 
-def has_tradeoff(result: Result) -> bool:
-    """Whether BiLD was run with at least two settings."""
-    return len(_drafted(result)) > 1
-
-
 def tradeoff(axes: Axes, result: Result, field: str = "speedup") -> None:
     """Draw chrF over speed-up: a colour per rollback threshold, a line style per draft model."""
-    rows = _drafted(result)
+    rows = drafted(result)
     smalls, rollbacks = list(dict.fromkeys(map(_small, rows))), list(dict.fromkeys(map(_rollback, rows)))
     colours = dict(zip(rollbacks, COLOURS * len(rollbacks), strict=False))
     styles = dict(zip(smalls, ("-", "--", ":", "-.") * len(smalls), strict=False))
@@ -137,17 +128,7 @@ def _rollback(row: Row) -> float:
     return number(row, "rollback")
 
 
-def tradeoff_passes(axes: Axes, result: Result) -> None:
-    """Draw chrF over the speed-up in passes."""
-    tradeoff(axes, result, "pass_speedup")
-
-
 # The cost of a pass
-
-
-def has_curve(result: Result) -> bool:
-    """Whether T(n) was measured."""
-    return result.curve is not None
 
 
 def curve(axes: Axes, result: Result) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from redraft.captions.source import RAW
-from redraft_bench.bench.pick import options
 from redraft_bench.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft_bench.bench.plots.labels import Label, beside
 from redraft_bench.bench.plots.scatter import draw_line, leave_room, measured, points_of, value
-from redraft_bench.bench.read import Result
+from redraft_bench.bench.read import Result, options
 from redraft_bench.eval.columns import column
 from redraft_bench.eval.figures import Row
 
@@ -25,7 +24,7 @@ FIGURES = {
     "cpu_ms": "processor time of an update (ms)",
 }
 _MARGIN = "below margin "
-_USUAL = f"{_MARGIN}0"
+_DEFAULT = f"{_MARGIN}0"
 
 
 class _Series(NamedTuple):
@@ -42,12 +41,12 @@ def _series(result: Result) -> Iterator[_Series]:
         if (row.get("source") or RAW) == RAW:
             rows.setdefault(str(row["method"]), []).append((str(row.get("mask") or ""), row))
     ssbd = rows.pop("ssbd", [])
-    biases = [(f"β {options(row)['beta']}", row) for mask, row in ssbd if mask == _USUAL and "beta" in options(row)]
-    margins = [(mask, row) for mask, row in ssbd if mask.startswith(_MARGIN) and "," not in mask and mask != _USUAL]
-    usual = [(mask, row) for mask, row in ssbd if mask == _USUAL and options(row).get("beta") == "0.2"]
+    biases = [(f"β {options(row)['beta']}", row) for mask, row in ssbd if mask == _DEFAULT and "beta" in options(row)]
+    margins = [(mask, row) for mask, row in ssbd if mask.startswith(_MARGIN) and "," not in mask and mask != _DEFAULT]
+    default = [(mask, row) for mask, row in ssbd if mask == _DEFAULT and options(row).get("beta") == "0.2"]
     shown = [("ssbd, no margin", row) for mask, row in ssbd if not mask]
     lines = [(mask.rpartition(", lines, ")[2], row) for mask, row in ssbd if "lines" in mask]
-    yield _Series(BLUE, "--", [*shown, *(("", row) for _, row in usual), *margins])
+    yield _Series(BLUE, "--", [*shown, *(("", row) for _, row in default), *margins])
     yield _Series(BLUE, ":", [(f"lines {seconds}", row) for seconds, row in lines])
     yield _Series(BLUE, "-", biases)
     for method, colour in (("ar", INK), ("redraft", ORANGE), ("cd", GREEN), ("local-agreement", PURPLE)):
@@ -60,10 +59,10 @@ def _name(method: str, mask: str, row: Row) -> str:
     return f"{method} −{mask.partition(' ')[0]}" if mask and method != "redraft" else method
 
 
-def has_trade(result: Result) -> bool:
-    """Whether two methods have all figures, with the lag in seconds."""
+def methods(result: Result) -> set[str]:
+    """Return the methods that have all figures, with the lag in seconds."""
     rows = measured(result.rows, LAG, *FIGURES)
-    return len({row["method"] for row in rows if row.get("latency_unit") == "seconds"}) > 1
+    return {str(row["method"]) for row in rows if row.get("latency_unit") == "seconds"}
 
 
 def panel(field: str) -> Callable[[Axes, Result], None]:
