@@ -22,14 +22,17 @@ from pathlib import Path
 
 from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
+from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, open_model, resolve
+from redraft.captions.events import Caption, Update
 from redraft.captions.style import Style
 from redraft.decoding import cost
 from redraft.decoding.backend import Backend
 from redraft.decoding.methods import get_method
 from redraft.errors import InputError
 from redraft.signature import model_label, signature
-from redraft_bench.bench.peers import PEERS, open_peer, version
+from redraft.translator import Translator
+from redraft_bench.bench.peers import PEERS, Models, open_peer, version
+from redraft_bench.bench.peers.retranslate import Task
 from redraft_bench.bench.tables import Table
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import TableLine
@@ -249,21 +252,22 @@ class Bench:
         return cost.CostCurve(tuple(kept["sizes"]), tuple(kept["seconds"]))
 
     def _peer(self, contender: Contender, backend: Backend) -> System:
-        small = self.engine.smalls[0] if self.engine.smalls else None
-        return open_peer(
-            contender.method,
-            _path(self.engine.model),
-            contender.language,
-            small=None if small is None else _path(small),
-            threads=self.engine.options.threads,
-            context_length=self.engine.options.context_length,
-            max_tokens=contender.max_tokens,
-            backend=backend,
-            gpu_layers=self.engine.options.gpu_layers,
-            options=dict(contender.options),
-        )
+        task = Task(backend, contender.language, contender.max_tokens)
+        small = _path(self.engine.smalls[0]) if self.engine.smalls else None
+        models = Models(_path(self.engine.model), small, self.engine.options)
+        return open_peer(contender.method, task, models, dict(contender.options))
 
 
 def _path(name: str) -> Path:
     """Return the path of a model's file or folder, or the name of a model on the hub."""
     return Path(name.removeprefix(HF_PREFIX)) if on_transformers(name) else resolve(name)
+
+
+def translations(model: str, stream: Stream, to: str, options: LlamaOptions) -> list[str]:
+    """Translate each segment of a stream as a whole, greedily: the drafts for the post-editing table."""
+    with closing(open_model(model, options)) as backend, Translator(backend, [to], method="ar") as translator:
+        found = []
+        for segment in stream.segments:
+            events = translator.translate(Update(segment.utterance, 0, segment.source, final=True))
+            found.append(next((event.text for event in events if isinstance(event, Caption)), ""))
+    return found

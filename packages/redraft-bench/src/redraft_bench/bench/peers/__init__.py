@@ -17,17 +17,13 @@ from pathlib import Path
 from redraft import __version__
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.captions.style import Style
-from redraft.decoding.backend import Backend
 from redraft.decoding.method import Option, Value
-from redraft.errors import CapabilityError, MissingExtra, OptionError, install
+from redraft.errors import CapabilityError, MissingExtra, install
 from redraft_bench.bench.peers.llama_cpp_python import LlamaCppPython
 from redraft_bench.bench.peers.local_agreement import AGREEMENT, LocalAgreement
 from redraft_bench.bench.peers.retranslate import Retranslation, Task
 from redraft_bench.bench.peers.transformers_generate import LOOKUP, Transformers
 from redraft_bench.eval.measure import System
-
-_MAX_TOKENS = Option("max_tokens", 256, 1, 1 << 20, "the most tokens of one translation", whole=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,75 +129,36 @@ PEERS: Mapping[str, Peer] = {
 }
 
 
-def get_peer(name: str) -> Peer:
-    """Return the peer called ``name``.
-
-    Raises:
-        OptionError: no peer has this name.
-    """
-    if name not in PEERS:
-        raise OptionError(f"peer {name!r} is not known; known peers: {', '.join(PEERS)}")
-    return PEERS[name]
-
-
-def open_peer(
-    name: str,
-    model: Path,
-    language: str,
-    *,
-    small: Path | None,
-    threads: int,
-    context_length: int,
-    max_tokens: int,
-    backend: Backend,
-    gpu_layers: int = -1,
-    style: Style = Style(),
-    options: Mapping[str, Value] | None = None,
-) -> System:
+def open_peer(name: str, task: Task, models: Models, options: Mapping[str, Value]) -> System:
     """Load a copy of the model into a peer's library; call `close` to free it.
 
     Args:
-        name: name of the peer.
-        model: GGUF file; for transformers, a model folder also works.
-        language: BCP 47 tag of the target language.
-        small: the draft model; ignored by peers that need none.
-        threads: CPU threads; 0 uses all cores.
-        context_length: maximum number of ids of prompt and output.
-        max_tokens: maximum length of one translation in tokens.
-        backend: the same model on Redraft; its tokenizer makes all prompts, and LocalAgreement decodes in one of its
-            slots.
-        gpu_layers: layers on the GPU; -1 for as many as fit, 0 for none.
-        style: prompt style.
+        name: one of `PEERS`.
+        task: the prompts, made by the same model on Redraft; LocalAgreement decodes in one of its slots.
+        models: the models; the draft model is ignored by peers that need none.
         options: values of the peer's options.
 
     Raises:
-        OptionError: a name, a language or a value is invalid.
+        OptionError: a value is invalid.
         ModelError: a model is missing or broken, or the library does not support it.
         CapabilityError: the peer needs a draft model and none is given, or the backend has no free slot.
         MissingExtra: the library is not installed.
     """
-    peer = get_peer(name)
-    if peer.drafts and small is None:
+    peer = PEERS[name]
+    if peer.drafts and models.small is None:
         raise CapabilityError(f"peer {name!r} drafts with a small model, so one of the same vocabulary is needed")
-    known = {option.name: option for option in peer.options}
-    for given in options or {}:
-        if given not in known:
-            raise OptionError(f"peer {name!r} has no option {given!r}; its options: {', '.join(known) or 'none'}")
-    values = {option.name: option.check((options or {}).get(option.name, option.default)) for option in peer.options}
-    engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers)
-    task = Task(backend, language, style, int(_MAX_TOKENS.check(max_tokens)), context_length)
+    values = {option.name: option.check(options.get(option.name, option.default)) for option in peer.options}
     with _installed(peer):
-        return peer.open(task, Models(model, small, engine), **values)
+        return peer.open(task, models, **values)
 
 
 def version(name: str) -> str:
     """Return a peer's libraries with their versions, such as ``transformers 5.0.0, torch 2.9.0``.
 
     Raises:
-        OptionError: no peer has this name.
         MissingExtra: a library is not installed.
     """
-    peer = get_peer(name)
+    peer = PEERS[name]
     with _installed(peer):
         return ", ".join(f"{each} {metadata.version(each)}" for each in peer.packages) or f"redraft {__version__}"
 

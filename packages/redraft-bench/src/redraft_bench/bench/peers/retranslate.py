@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.events import Failure, Update
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter, Request
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.stabilise import Mask, stabilise
-from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.loops import longest_output
 from redraft.decoding.types import Prompt
-from redraft.errors import OptionError
 from redraft_bench.bench.peers.engine import Generated, Library
 from redraft_bench.eval.record import Step
 
@@ -25,36 +23,26 @@ class Task:
     Args:
         backend: the model on Redraft; only its tokenizer and metadata are used.
         language: BCP 47 tag of the target language.
-        style: prompt style.
         max_tokens: maximum length of one translation in tokens, at least 1.
-        context_length: maximum number of ids of prompt and output; capped at the backend's.
 
     Raises:
-        OptionError: the language is unknown, or the style includes earlier sentences.
         ModelError: the model has no usable prompt template.
     """
 
-    def __init__(self, backend: Backend, language: str, style: Style, max_tokens: int, context_length: int) -> None:
-        if style.context:
-            raise OptionError(f"context must be 0 for a peer, whose prompts hold one sentence, not {style.context}")
-        self.backend, self.language = backend, language
-        self.context_length = min(context_length, backend.context_length)
-        self._max_tokens, self._glossary = max_tokens, style.glossary
-        source = parse_language(style.source, "source language")
-        self._prompter = Prompter.for_model(
-            backend.metadata, source, parse_language(language), style.template, style.prompt
-        )
+    def __init__(self, backend: Backend, language: str, max_tokens: int) -> None:
+        self.backend, self.language, self._max_tokens = backend, language, max_tokens
+        source, target = parse_language("en", "source language"), parse_language(language)
+        self._prompter = Prompter.for_model(backend.metadata, source, target)
         self._mark = final_mark(backend.metadata)
-        self.encode("test")  # fails now if the model's template does not support a glossary
 
     def encode(self, text: str, *, final: bool = False) -> tuple[int, ...]:
         """Return the prompt ids, or none for blank text.  A final text is prompted as a complete sentence."""
-        request = Request(as_sentence(text, self._mark) if final else text, (), self._glossary)
+        request = Request(as_sentence(text, self._mark) if final else text)
         return self._prompter.encode(request, self.backend.encode) if text.strip() else ()
 
     def limit(self, prompt: tuple[int, ...]) -> int:
         """Return the maximum number of output tokens after ``prompt``; below 1 if the prompt is too long."""
-        return min(self._max_tokens, self.context_length - len(prompt), longest_output(Prompt(prompt)))
+        return min(self._max_tokens, self.backend.context_length - len(prompt), longest_output(Prompt(prompt)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +63,6 @@ class Retranslation:
 
     def __init__(self, task: Task, engine: Library) -> None:
         self.task, self.engine = task, engine
-        self.caption: Caption | None = None
         self._utterance: str | None = None
         self._forget()
 
@@ -126,16 +113,6 @@ class Retranslation:
         latest = self._latest
         pieces = [self.task.backend.token_bytes(token) for token in latest.tokens]
         view = stabilise(pieces, Mask(self._unstable()), final=update.final)
-        self.caption = Caption(
-            update.utterance,
-            update.seq,
-            self.task.language,
-            view.shown,
-            view.hidden,
-            update.final,
-            update.time,
-            update.text,
-        )
         if update.final:
             self._utterance = None
         return Step(

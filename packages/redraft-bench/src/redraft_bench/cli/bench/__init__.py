@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import click
 
-from redraft_bench.cli.bench.export import export
 from redraft_bench.cli.bench.load import capacity, load
+from redraft_bench.cli.bench.logs import export, score
 from redraft_bench.cli.bench.replay import replay
 from redraft_bench.cli.bench.report import comet, report
-from redraft_bench.cli.bench.run import run
-from redraft_bench.cli.bench.score import score
+from redraft_bench.cli.bench.run import run, stream
 from redraft_bench.cli.bench.shape import shape
-from redraft_bench.cli.bench.stream import stream
 from redraft_bench.cli.bench.viewers import viewers
 
 EXAMPLES = """\b

@@ -1,4 +1,4 @@
-"""``redraft bench run``: options; `redraft_bench.bench.run` does the work."""
+"""``redraft bench run`` and ``redraft bench stream``: options; `redraft_bench.bench.run` does the work."""
 
 from __future__ import annotations
 
@@ -151,8 +151,7 @@ def _bench(
     from redraft.captions.languages import parse_language
     from redraft.captions.source import RAW, check_policy
     from redraft_bench.bench.data import open_stream, reveals
-    from redraft_bench.bench.drafts import translations
-    from redraft_bench.bench.run import Bench
+    from redraft_bench.bench.run import Bench, translations
 
     tag = parse_language(language).tag
     source = check_policy(given.pop("source_policy"), "--source")
@@ -227,3 +226,22 @@ def _progress(title: str, segments: Sequence[int]) -> Iterable[int]:
     from rich.progress import track
 
     return track(segments, title, console=Console(stderr=True))
+
+
+@click.command(short_help="Write a stream to a file.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@common.all_of([data, *data_options, lag])
+@click.option("--to", "-t", default="de", metavar="LANGUAGE", help="Language of the references.")
+def stream(file: Path, to: str, **given: Any) -> None:
+    """Write a stream to FILE, for `redraft translate --input jsonl` or for --data of a table.
+
+    References and positions in a recording go to a second file beside it.
+    """
+    from redraft.captions.languages import parse_language
+    from redraft_bench.bench.data import open_stream
+
+    written = open_stream(given.pop("data"), parse_language(to).tag, **given)
+    written.save(file)
+    click.echo(
+        f"{file}: {len(written.segments)} segments, {len(written.updates)} updates, {written.name}@{written.hash}"
+    )
