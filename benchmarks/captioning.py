@@ -28,7 +28,7 @@ from redraft.serve.hub import Hub
 from redraft.serve.protocol import Wanted
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
-from redraft_bench.eval.metrics import Erasure
+from redraft_bench.eval.measure import Erasure
 
 POLL = 0.025
 WORD = 0.4

@@ -113,7 +113,7 @@ class TargetCounts:
     Attributes:
         shown: words of final captions.
         erased: words that were shown and retracted; ``erased / shown`` is normalized erasure in words
-            (`redraft_bench.eval.metrics.Erasure` counts tokens).
+            (`redraft_bench.eval.measure.Erasure` counts tokens).
     """
 
     tally: Tally = field(default_factory=Tally)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from redraft.errors import InputError, MissingExtra
+from redraft.errors import InputError, MissingExtra, ModelError
 from redraft_bench.bench.results import finish
 from redraft_bench.bench.run import Bench
 from redraft_bench.bench.score import add_comet
@@ -32,7 +32,12 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
             scores = [len(each["mt"]) / len(each["ref"]) for each in data]
             return types.SimpleNamespace(scores=scores, system_score=sum(scores) / len(scores))
 
-    module.download_model = lambda name: name  # type: ignore[attr-defined]
+    def download(name: str) -> str:
+        if name != "some/model":
+            raise KeyError(f"Model '{name}' not supported by COMET.")
+        return name
+
+    module.download_model = download  # type: ignore[attr-defined]
     module.load_from_checkpoint = lambda path: Loaded()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "comet", module)
 
@@ -48,6 +53,12 @@ def test_every_row_gets_score_of_its_own_translations(folder: Path, monkeypatch:
         assert row["comet"] == round(sum(shares) / len(shares), 4)
         assert row["signature"].endswith("|comet:some/model")
     assert "comet" not in rows[-1]
+
+
+def test_absent_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch)
+    with pytest.raises(ModelError, match="no/model of COMET cannot be had .*huggingface-cli download no/model"):
+        add_comet(folder, "no/model")
 
 
 def test_folder_without_runs_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from redraft.errors import OptionError
 from redraft_bench.eval.bootstrap import difference, interval, ratio, speedup
 
 RANDOM = np.random.default_rng(7)
@@ -36,11 +35,3 @@ def test_ratios_of_sums() -> None:
     assert ratio(np.array([1.0, 4.0])) == 0.25
     assert speedup(np.array([100.0, 2.0, 90.0, 3.6])) == pytest.approx(2.0)
     assert ratio(np.array([1.0, 0.0])) == speedup(np.array([1.0, 0.0, 1.0, 1.0])) == 0.0
-
-
-def test_bad_arguments_are_named() -> None:
-    for values in ([], [1.0, 2.0], 3.0):
-        with pytest.raises(OptionError, match="per_segment must be a table"):
-            interval(values, ratio)
-    with pytest.raises(OptionError, match="same shape"):
-        difference(VALUES, VALUES[:5], ratio)

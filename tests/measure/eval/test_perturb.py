@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.errors import OptionError
 from redraft_bench.eval.perturb import perturb
 from redraft_bench.eval.sets import TestSet, lag_stream
 from redraft_bench.eval.stream import Stream
@@ -25,13 +23,14 @@ CLEAN = stream(*[SENTENCE] * 50)
 
 
 def test_without_mistakes_nothing_changes() -> None:
-    made = perturb(CLEAN, 0, **NONE)
+    made = perturb(CLEAN, 0, NONE)
     assert made.segments == CLEAN.segments and made.hash == CLEAN.hash
     assert (made.name, made.seed) == ("t.perturbed", 0)
 
 
 def test_revisions_occur_and_final_update_is_right() -> None:
     made = perturb(CLEAN, 1)
+    assert made == perturb(CLEAN, 1) != perturb(CLEAN, 2)
     assert [segment.source for segment in made.segments] == [segment.source for segment in CLEAN.segments]
     assert [(update.seq, update.time) for update in made.updates] == [
         (update.seq, update.time) for update in CLEAN.updates
@@ -44,15 +43,10 @@ def test_revisions_occur_and_final_update_is_right() -> None:
     assert 25 <= len(revised) < 50
 
 
-def test_same_seed_same_stream() -> None:
-    assert perturb(CLEAN, 5) == perturb(CLEAN, 5)
-    assert len({perturb(CLEAN, seed).hash for seed in range(4)}) == 4
-
-
 def test_every_mistake_is_made() -> None:
     lag_6 = stream(SENTENCE, lag=6)
     first = {
-        rate: {perturb(lag_6, seed, **(NONE | {rate: 1.0})).updates[0].text for seed in range(9)}
+        rate: {perturb(lag_6, seed, NONE | {rate: 1.0}).updates[0].text for seed in range(9)}
         for rate in ("drop", "split", "casing", "cut")
     }
     clean = "One Two Three Four Five Six"
@@ -64,21 +58,13 @@ def test_every_mistake_is_made() -> None:
 
 
 def test_rates_are_shares() -> None:
-    made = perturb(CLEAN, 0, **(NONE | {"drop": 0.25, "late": 1.0}))
+    made = perturb(CLEAN, 0, NONE | {"drop": 0.25, "late": 1.0})
     heard = sum(len(segment.updates[-2].text.split()) for segment in made.segments)
     assert 0.68 < heard / (50 * 9) < 0.82
-
-
-@pytest.mark.parametrize("rate", NONE)
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), True, "0.5", None])
-def test_rates_out_of_range(rate: str, value: float) -> None:
-    with pytest.raises(OptionError, match=f"{rate} must be a number from 0 to 1, not"):
-        perturb(CLEAN, 0, **{rate: value})
 
 
 @given(st.text(alphabet="aB 今。\u3099", min_size=1, max_size=30), st.integers(0, 99), st.integers(1, 4))
 def test_any_text_can_be_misheard(text: str, seed: int, lag: int) -> None:
     clean = stream(text, lag=lag)
-    rates = dict.fromkeys(NONE, 0.5)
-    made = perturb(clean, seed, **rates)
+    made = perturb(clean, seed, dict.fromkeys(NONE, 0.5))
     assert len(made.updates) == len(clean.updates) and made.updates[-1] == clean.updates[-1]

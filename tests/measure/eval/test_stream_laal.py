@@ -9,7 +9,7 @@ import pytest
 from redraft.errors import InputError, MissingExtra
 from redraft_bench.eval import stream_laal as module
 from redraft_bench.eval.stream import Stream
-from redraft_bench.eval.stream_laal import StreamLaal, stream_laal
+from redraft_bench.eval.stream_laal import stream_laal
 from tests.measure.eval.recorded import GOLDEN, GOLDEN_STREAM, record, segment_of
 
 needs_mweralign = pytest.mark.skipif(find_spec("mweralign") is None, reason="mweralign is not installed")
@@ -20,7 +20,6 @@ def test_golden_case() -> None:
     found = stream_laal([GOLDEN], GOLDEN_STREAM, "de")
     assert found.ideal == 0.875
     assert found.computation_aware == pytest.approx(1.025, abs=1e-15)
-    assert (found.segments, found.empty) == (1, 0)
 
 
 @needs_mweralign
@@ -33,7 +32,7 @@ def test_cuts_are_not_utterances() -> None:
     )
     # The second reference segment gets "drei vier" after 1 s and "fünf sechs" after 2 s of 2 s.
     found = stream_laal([first, second], Stream("any", segments), "de")
-    assert found == StreamLaal((2.0 + (1 + 0.5 + 1) / 3) / 2, (2.0 + (1 + 0.5 + 1) / 3) / 2, 2, 0)
+    assert found == ((2.0 + (1 + 0.5 + 1) / 3) / 2,) * 2
 
 
 @needs_mweralign
@@ -52,7 +51,7 @@ def test_reference_without_caption() -> None:
         segment_of(first, "eins zwei", "de", (0.0, 2.0), "talk"),
         segment_of(second, "drei", "de", (2.0, 4.0), "talk"),
     )
-    assert stream_laal([first, second], Stream("any", segments), "de") == StreamLaal(2.0, 2.0, 1, 1)
+    assert stream_laal([first, second], Stream("any", segments), "de") == (2.0, 2.0)
 
 
 @needs_mweralign

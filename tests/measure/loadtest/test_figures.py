@@ -13,7 +13,7 @@ from redraft_bench.loadtest.crowd import Outcome, Plan
 from redraft_bench.loadtest.figures import beyond, row
 from redraft_bench.loadtest.gauges import Sample
 from redraft_bench.loadtest.hearing import Hearing
-from redraft_bench.loadtest.search import greatest
+from redraft_bench.loadtest.runs import greatest
 
 
 def sample(time: float, megabytes: float, cpu: float = 0.0, passes: float = 0.0) -> Sample:

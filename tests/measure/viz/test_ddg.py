@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.decoding.types import Draft, Provenance
 from redraft_bench.viz.ddg import SOURCE, Graph, graph
-from redraft_bench.viz.trace import Trace
 from tests.fakes import END, RandomModel, greedy
-from tests.measure.viz.traces import decoded, iterations, step
+from tests.measure.viz.traces import decoded, iterations
 
 PAD = 1
 
@@ -38,13 +36,6 @@ def test_token_waits_for_last() -> None:
     assert waited_for(found) == [SOURCE, 0, SOURCE, 1]
     assert found.dependencies(3) == (0, 1, 2)
     assert [token.parallel for token in found.tokens] == [True, False, True, False]
-
-
-def test_branches_are_refused() -> None:
-    trace = Trace(frozenset({END}), [step(0, [5, 6], [5, 6, 7], 2, 7)])
-    object.__setattr__(trace.steps[0], "draft", Draft((5, 6), (-1, -1), (Provenance.PROMPT,) * 2))
-    with pytest.raises(ValueError, match="without branches"):
-        graph(trace)
 
 
 @pytest.mark.parametrize("stopping", ["paper", "fast-forward"])

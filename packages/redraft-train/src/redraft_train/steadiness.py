@@ -27,7 +27,7 @@ class Steadiness:
 
     Attributes:
         sentences: number of sentences.
-        ne: normalized erasure of the output (`redraft_bench.eval.metrics.Erasure`).
+        ne: normalized erasure of the output (`redraft_bench.eval.measure.Erasure`).
         chrf: chrF of the final translations, 0-100; None without references.
         length: length of partial outputs relative to the final one, divided by the share of the source read: 1 keeps
             pace, less holds back.  None if no sentence had a partial update.

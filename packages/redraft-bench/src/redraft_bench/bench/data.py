@@ -52,7 +52,6 @@ def open_stream(
         name: name of a data set, or path of a file.
         to: target language, as a tag or an English name.
         form: format of the file, one of `redraft_bench.eval.stream.FORMS`.
-        limit: maximum number of segments; 0 takes all.
         least_words: minimum number of source words of a segment; test sets only.
         lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser``, ``talk`` and `RECOGNISED`
             have updates of their own, of which 0 keeps only the final ones.
@@ -96,9 +95,7 @@ def recognised(name: str, to: str, limit: int = 0) -> Stream:
     """Load a stream of `RECOGNISED`, with its references if they are in the data folder.
 
     Args:
-        name: its name.
         to: language of the references.
-        limit: maximum number of segments; 0 takes all.
     """
     stream = Stream.load(STREAMS / f"{name}.jsonl")
     segments = stream.segments[: limit or None]

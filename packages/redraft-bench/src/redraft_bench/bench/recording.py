@@ -36,10 +36,6 @@ def read_recording(path: Path, limit: int = 0) -> Recording:
 
     Of a draft model's passes only the number is recorded, so contenders with a draft model are left out.
 
-    Args:
-        path: the records file.
-        limit: maximum number of segments; 0 takes all.
-
     Raises:
         InputError: the file is not a records file, or nothing in it can be replayed.
     """

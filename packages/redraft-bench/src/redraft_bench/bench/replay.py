@@ -17,10 +17,15 @@ from random import Random
 from typing import Any
 
 from redraft import __version__
+from redraft.backends.engine import lib
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import open_model
+from redraft.backends.quantise import FORMATS
 from redraft.decoding import cost
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
-from redraft.signature import file_hash, machine
+from redraft.errors import OptionError
+from redraft.signature import file_hash, machine, model_label
 from redraft_bench.bench.recording import Recording, passes_of
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, TableLine
@@ -105,7 +110,6 @@ def replay(
 
     Args:
         backend: has one free slot of `Recording.context_length`.
-        recording: the records.
         seed: random seed of the ids.
         show: wraps the segment numbers, for a progress bar.
     """
@@ -139,7 +143,6 @@ def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: st
 
     Args:
         played: name of a contender -> its replayed records.
-        curve: the cost curve.
         data: description of the data and model.
     """
     names = [_parts(name) for name in played]
@@ -161,10 +164,6 @@ def write_rows(table: Sequence[Row], curve: cost.CostCurve, line: str, folder: P
     Each file has the rows and an object with the curve.
 
     Args:
-        table: the rows.
-        curve: the cost curve.
-        line: the signature.
-        folder: where to write.
         name: first part of the file names.
     """
     for language in dict.fromkeys(row["target_language"] for row in table):
@@ -188,8 +187,6 @@ def signature(records: Path, recording: Recording, seed: int, **model: object) -
     """Return a one-line signature that starts with ``replay:``.
 
     Args:
-        records: the records file.
-        recording: its contents.
         seed: random seed of the ids.
         model: facts about model and engine.
     """
@@ -202,3 +199,34 @@ def signature(records: Path, recording: Recording, seed: int, **model: object) -
         **machine(),
     }
     return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+
+def open_gguf(name: str, context_length: int, device: str, threads: int) -> tuple[Backend, dict[str, object]]:
+    """Load a model by name or path; return the backend and facts for the signature.
+
+    Args:
+        name: name or path of the model.
+        context_length: ids per slot.
+        device: one of `redraft.backends.hf.options.DEVICES`.
+        threads: CPU threads; 0 tunes the number while running.
+
+    Raises:
+        OptionError: the device does not exist.
+        ModelError: the model does not exist, or its file is invalid.
+    """
+    gpu = lib.llama_supports_gpu_offload()
+    if device == "cuda" and not gpu:
+        raise OptionError("device cuda is not available: use cpu or auto, or build llama-cpp-python with CUDA")
+    layers = 0 if device == "cpu" else -1
+    backend = open_model(name, LlamaOptions(context_length=context_length, threads=threads, gpu_layers=layers))
+    known = backend.metadata
+    architecture, file_type = known["general.architecture"], known.get("general.file_type", "unknown")
+    quants = {str(number): quant for quant, number in FORMATS.items()} | {"32": "BF16"}
+    return backend, {
+        "model": model_label(backend.model.path),
+        "shape": f"{architecture}-{known[f'{architecture}.block_count']}x{known[f'{architecture}.embedding_length']}",
+        "quant": quants.get(file_type, f"type-{file_type}"),
+        "engine": "llama.cpp",
+        "device": "gpu" if gpu and layers else "cpu",
+        "threads": threads or "adaptive",
+    }

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from redraft.errors import InputError
@@ -18,6 +17,7 @@ from redraft_bench.bench.plots.kinds import draw, plots_of
 from redraft_bench.bench.read import ENDING, Result, read_results
 from redraft_bench.bench.tables import TABLES
 from redraft_bench.eval.columns import COLUMNS, Column, cell, column, filled
+from redraft_bench.viz.page import render
 
 NAME = "report.html"
 REPLAY = "what the same drafts are worth on a model of another size."
@@ -76,23 +76,15 @@ def page(results: Sequence[Result], name: str) -> str:
     """Return the page for some results, in order; results of a benchmark must be adjacent.
 
     Args:
-        results: the results.
         name: title of the page.
     """
     sections = [
         _section(list(group), number)
         for number, (_, group) in enumerate(groupby(results, key=lambda each: (each.bench, each.replayed)), 1)
     ]
-    environment = Environment(
-        loader=ChoiceLoader([PackageLoader("redraft_bench.bench"), PackageLoader("redraft_bench.viz")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     used = {field for result in results for field in filled(result.rows)}
-    return environment.get_template("report.html").render(
+    return render(
+        "report.html",
         title=f"Redraft bench: {name}",
         summary=f"{len(results)} {'table' if len(results) == 1 else 'tables'}. The line under each says what was "
         "measured on what. Methods take turns within a run, so speed-ups are ratios within one run.",

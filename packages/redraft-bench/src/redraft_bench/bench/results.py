@@ -20,7 +20,7 @@ from redraft_bench.eval.long_yaal import LongYaal, long_yaal
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.stream_laal import stream_laal
-from redraft_bench.eval.timing import instances, latency_figures
+from redraft_bench.eval.timing import latency_figures
 
 #: Draft positions from this one on are counted together.
 LAST_POSITION = 40
@@ -30,8 +30,6 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
     """Compute the rows of a run and their signature, and write both to its ``.rows.jsonl``.
 
     Args:
-        bench: the run.
-        lines: the contenders with their records.
         seed: random seed of the confidence intervals.
     """
     curve = bench.curve()
@@ -47,10 +45,9 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         line += f"|drafting:{text_hash(bench.file('.drafting.json').read_text('utf-8'))}"
     for row, each in zip(found, lines, strict=True):
         row.update(_intervals(each, baseline(each, lines) or lines[0], seed))
-        row.update(latency_figures(each.records, bench.stream, bench.language))
+        interval_of_dal = seed if "dal" in bench.table.columns else None
+        row.update(latency_figures(each.records, bench.stream, bench.language, interval_of_dal))
         row.update(caption_lag_figures(each.records, bench.stream, bench.language, seed))
-        if "dal" in bench.table.columns:
-            row.update(_dal(each, bench, seed))
         row.update(_stream_laal(each, bench))
         row.update(bench=bench.table.name, data=bench.stream.name)
     if bench.table.recognised:
@@ -112,16 +109,6 @@ def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
         low, high = interval(per_segment, statistic, seed=seed)
         row.update({f"{name}_low": round(low, 4), f"{name}_high": round(high, 4)})
     return row
-
-
-def _dal(line: TableLine, bench: Bench, seed: int) -> Row:
-    """Return the 95% interval of DAL; nothing if it is undefined, as on a timed stream without starts of segments."""
-    found = [each.metrics()["dal"] for each in instances(line.records, bench.stream, bench.language) if each]
-    values = [[value, 1.0] for value in found if value is not None]
-    if not values:
-        return {}
-    low, high = interval(values, ratio, seed=seed)
-    return {"dal_low": round(low, 4), "dal_high": round(high, 4)}
 
 
 def _tokens(record: Record) -> int:

@@ -1,13 +1,17 @@
-"""Add COMET to the rows of finished runs, in an environment that has its library."""
+"""Add COMET (Rei et al. 2022) to the rows of finished runs.
+
+The library, unbabel-comet, is not in an extra: release 2.2 requires transformers below 5 and numpy below 2, so it needs
+an environment without the ``hf`` extra.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from redraft.captions.languages import parse_language
-from redraft.errors import InputError
-from redraft_bench.eval.comet import comet
+from redraft.errors import InputError, MissingExtra, ModelError
 from redraft_bench.eval.record import Record, read_records
 from redraft_bench.eval.stream import Stream
 
@@ -19,7 +23,7 @@ def add_comet(folder: Path, model: str) -> list[Path]:
 
     Args:
         folder: the folder with the runs.
-        model: name or path; see `redraft_bench.eval.comet.comet`.
+        model: name or path; see `comet`.
 
     Raises:
         InputError: the folder has no finished run with references.
@@ -56,7 +60,48 @@ def _score(records: Path, model: str) -> list[Path]:
             [segments[number].references[code] for number in scored],
             model=model,
         )
-        row["comet"] = round(score.score, 4)
+        row["comet"] = round(score, 4)
         row["signature"] = f"{row['signature'].partition('|comet:')[0]}|comet:{model}"
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return [path]
+
+
+def comet(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    model: str,
+) -> float:
+    """Return COMET of translations, about 0 to 1.
+
+    Args:
+        sources: source texts, one per segment.
+        hypotheses: translations, one per segment.
+        references: reference translations, one per segment.
+        model: name on the Hugging Face Hub, downloaded if it is not cached, or a checkpoint file with ``hparams.yaml``
+            two folders above.
+
+    Raises:
+        MissingExtra: unbabel-comet is not installed.
+        ModelError: the model cannot be downloaded or loaded.
+    """
+    try:
+        from comet import download_model, load_from_checkpoint
+    except ImportError as error:
+        raise MissingExtra(
+            "COMET needs unbabel-comet, best in an environment without the hf extra: pip install unbabel-comet"
+        ) from error
+    try:
+        loaded = load_from_checkpoint(model if Path(model).is_file() else download_model(model))
+    except Exception as error:  # the library raises nothing more specific
+        raise ModelError(
+            f"the model {model} of COMET cannot be had ({error}): download it with "
+            f"`huggingface-cli download {model}`, or name a checkpoint file"
+        ) from error
+    data = [
+        {"src": source, "mt": hypothesis, "ref": reference}
+        for source, hypothesis, reference in zip(sources, hypotheses, references, strict=True)
+    ]
+    found = loaded.predict(data, batch_size=16, gpus=0, progress_bar=False)
+    return float(found.system_score)

@@ -217,10 +217,6 @@ def _peers(language: str, _smalls: Sequence[str]) -> list[Contender]:
     ]
 
 
-def _postedit(name: str, summary: str) -> Table:
-    return Table(name, summary, _aasd, 0, COLD, postedit=True)
-
-
 TABLES = {
     table.name: table
     for table in (
@@ -255,7 +251,14 @@ TABLES = {
             0,
             ("small_model", *COLD),
         ),
-        _postedit("aasd", "AASD with a draft translation in the prompt (AASD, Tables 2, 4 and 5)."),
+        Table(
+            "aasd",
+            "AASD with a draft translation in the prompt (AASD, Tables 2, 4 and 5).",
+            _aasd,
+            0,
+            COLD,
+            postedit=True,
+        ),
         Table("quality", "BLEU and chrF of greedy decoding on whole sentences.", _quality, 0, COLD),
         Table("peers", "Redraft and other libraries on the same model and text.", _peers),
     )

@@ -1,6 +1,6 @@
 """Evaluation: streams, records, metrics, tables.
 
-Most modules need only the default install.  `redraft_bench.eval.quality` needs the ``eval`` extra,
-`redraft_bench.eval.stream_laal` the ``stream-laal`` extra, and `redraft_bench.eval.comet` the library
-unbabel-comet, which is not in an extra.
+Throughout, ``records`` are those of one contender in the order of the ``stream``; an `InputError` is raised for records
+of another stream.  ``language`` is the tag of the captions' language, and an `OptionError` is raised if it is unknown.
+`redraft_bench.eval.stream_laal` and `redraft_bench.eval.long_yaal` need extras.
 """

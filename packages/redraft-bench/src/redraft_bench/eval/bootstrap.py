@@ -12,8 +12,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from redraft.errors import OptionError
-
 Array: TypeAlias = NDArray[np.float64]
 #: Computes a metric from the (k,) sums over segments.
 Statistic: TypeAlias = Callable[[Array], float]
@@ -37,11 +35,8 @@ def interval(per_segment: ArrayLike, statistic: Statistic, *, seed: int = 0) -> 
         per_segment: (n, k) contribution of each of n segments to each of k sums.
         statistic: computes the metric from the sums.
         seed: random seed; calls with the same seed use the same resamples.
-
-    Raises:
-        OptionError: there are no segments.
     """
-    values = _table(per_segment)
+    values = np.asarray(per_segment, dtype=np.float64)
     random = np.random.default_rng(seed)
     number = len(values)
     found = [
@@ -56,7 +51,6 @@ def percentile_interval(per_segment: Sequence[Array], share: float, *, seed: int
     Args:
         per_segment: the values of each segment.
         share: the percentile.
-        seed: random seed.
     """
     random, number = np.random.default_rng(seed), len(per_segment)
     found = [
@@ -70,11 +64,9 @@ def difference(first: ArrayLike, second: ArrayLike, statistic: Statistic, *, see
     """Return the interval of ``statistic(first) - statistic(second)`` by paired bootstrap.
 
     ``first`` and ``second`` have the same shape, and each resample draws the same segments of both.  The other
-    arguments and the exceptions are those of `interval`.
+    arguments are those of `interval`.
     """
-    one, other = _table(first), _table(second)
-    if one.shape != other.shape:
-        raise OptionError(f"first and second must have the same shape, not {one.shape} and {other.shape}")
+    one, other = np.asarray(first), np.asarray(second)
     width = one.shape[1]
     return interval(
         np.hstack([one, other]),
@@ -86,13 +78,6 @@ def difference(first: ArrayLike, second: ArrayLike, statistic: Statistic, *, see
 def _middle(found: Sequence[float]) -> Interval:
     low, high = np.quantile(found, [0.025, 0.975])
     return Interval(float(low), float(high))
-
-
-def _table(per_segment: ArrayLike) -> Array:
-    values = np.asarray(per_segment, dtype=np.float64)
-    if values.ndim != 2 or not len(values):
-        raise OptionError(f"per_segment must be a table with a row for each segment, not of shape {values.shape}")
-    return values
 
 
 def ratio(sums: Array) -> float:

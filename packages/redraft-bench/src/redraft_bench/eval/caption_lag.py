@@ -50,11 +50,7 @@ def _sent(segment: Segment) -> list[float]:
 
 
 def caption_lag_figures(records: Sequence[Record], stream: Stream, language: str, seed: int = 0) -> Row:
-    """Return the medians of both lags with 95% intervals, by bootstrap over segments; None without times.
-
-    Raises:
-        InputError: the records are from another stream.
-    """
+    """Return the medians of both lags with 95% intervals, by bootstrap over segments; None without times."""
     lags = [caption_lags(record, segment, language) for record, segment in pairs(records, stream)]
     row: Row = {}
     for which, name in enumerate(("lag_first", "lag_good")):

@@ -168,7 +168,6 @@ def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
     """Return the fields to show: those that a row has and, for text fields, that differ between rows.
 
     Args:
-        rows: the rows.
         names: candidate fields in order; empty for all fields of the rows.
     """
     chosen = tuple(names) or tuple(dict.fromkeys((*COLUMNS, *(name for row in rows for name in row))))
@@ -203,9 +202,6 @@ def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:
     """Format a figure; a dash if it was not measured.
 
     Args:
-        row: the row.
-        name: the field.
-        form: the number format.
         bounds: whether to add the confidence interval.
     """
     if name == "method":

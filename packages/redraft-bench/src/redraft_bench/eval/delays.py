@@ -23,11 +23,7 @@ from redraft_bench.eval.stream import Segment, Stream
 
 @cache
 def unit(language: str) -> str:
-    """Return ``word``, or ``char`` for a language written without spaces.
-
-    Raises:
-        OptionError: the language is unknown.
-    """
+    """Return ``word``, or ``char`` for a language written without spaces."""
     return "word" if parse_language(language).spaced else "char"
 
 
@@ -102,17 +98,7 @@ def pairs(records: Sequence[Record], stream: Stream) -> Iterator[tuple[Record, S
 
 
 def delays(records: Sequence[Record], stream: Stream, language: str) -> list[Delays]:
-    """Compute the delays of each record, in order.
-
-    Args:
-        records: records of one contender, in the order of the stream.
-        stream: the stream.
-        language: tag of the captions' language.
-
-    Raises:
-        InputError: the records are from another stream.
-        OptionError: the language is unknown.
-    """
+    """Compute the delays of each record, in order."""
     ready: dict[str, float] = defaultdict(float)
     found = []
     for record, segment in pairs(records, stream):

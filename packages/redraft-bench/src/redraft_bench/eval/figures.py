@@ -74,7 +74,6 @@ def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row
     tokens per target pass.  Times are in milliseconds.
 
     Args:
-        table: the lines.
         curve: cost curve measured in the same run, for ``limit_distance``.
     """
     records: dict[str, list[Record]] = {}

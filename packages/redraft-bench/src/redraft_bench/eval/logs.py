@@ -27,15 +27,8 @@ def write_simulstream(folder: Path, records: Sequence[Record], stream: Stream, l
     reference. ``computation_time`` is that of the update alone; simulstream does not count the wait for earlier
     updates.
 
-    Args:
-        folder: created if it does not exist.
-        records: records of one contender, in the order of the stream; all updates of a recording are adjacent.
-        stream: the stream.
-        language: tag of the captions' language.
-
     Raises:
         InputError: an update has no time, or the records are from another stream.
-        OptionError: the language is unknown.
     """
     recordings: dict[str, list[dict[str, Any]]] = {}
     places, references = [], []
@@ -92,16 +85,9 @@ def write_simuleval(folder: Path, records: Sequence[Record], stream: Stream, lan
     is computation-aware, otherwise 0.  For characters, run SimulEval with ``--eval-latency-unit char``.  SimulEval
     treats every source in a log as speech, so its ATD of an untimed stream is not the ATD for text.
 
-    Args:
-        folder: created if it does not exist.
-        records: records of one contender, in the order of the stream.
-        stream: the stream.
-        language: tag of the captions' language.
-
     Raises:
         InputError: the records are from another stream, the stream is only partly timed, or it is timed and no segment
             has a start and an end.
-        OptionError: the language is unknown.
     """
     found = [
         (record, instance)
@@ -138,15 +124,8 @@ def write_omnisteval(folder: Path, records: Sequence[Record], stream: Stream, la
     A line of the log is a whole recording with all its captions; delays are milliseconds from its start.  The other two
     files contain the segments that have start, end and reference, as `write_simulstream` writes them.
 
-    Args:
-        folder: created if it does not exist.
-        records: records of one contender, in the order of a timed stream.
-        stream: the stream.
-        language: tag of the captions' language.
-
     Raises:
         InputError: an update has no time, or the records are from another stream.
-        OptionError: the language is unknown.
     """
     write_simulstream(folder, records, stream, language)
     lines: dict[str, dict[str, Any]] = {}

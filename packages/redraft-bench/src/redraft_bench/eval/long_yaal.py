@@ -54,14 +54,11 @@ def long_yaal(records: Sequence[Record], stream: Stream, language: str) -> LongY
     """Compute LongYAAL of one contender's records.
 
     Args:
-        records: records of a timed stream, in its order.
         stream: the stream; segments need a reference in ``language``, a start and an end.
-        language: tag of the captions' language.
 
     Raises:
         MissingExtra: OmniSTEval is not installed.
         InputError: the stream is not timed, or OmniSTEval rejects it.
-        OptionError: the language is unknown.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -76,12 +73,10 @@ def score_log(log: Path, segments: Path, references: Path, language: str) -> Lon
         log: `instances.log` in OmniSTEval's format.
         segments: YAML or JSON file with ``wav``, ``offset`` and ``duration`` of each segment.
         references: text file with one line per segment.
-        language: tag of the captions' language.
 
     Raises:
         MissingExtra: OmniSTEval is not installed.
         InputError: OmniSTEval rejects the files.
-        OptionError: the language is unknown.
     """
     if find_spec("omnisteval") is None:
         raise MissingExtra(f"LongYAAL needs the omnisteval extra: {install('omnisteval')}")

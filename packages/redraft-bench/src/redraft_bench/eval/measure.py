@@ -7,7 +7,7 @@ that is reversed each time, and speed-ups are ratios within one run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -17,17 +17,15 @@ from redraft.captions.reading import Layout, Reading
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import common_prefix
 from redraft.translator import Translator
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.meter import Meter
-from redraft_bench.eval.metrics import Erasure
 from redraft_bench.eval.record import Record, Step
 
 
 class System(Protocol):
     """A system under test: it is given updates one after the other."""
-
-    caption: Caption | None
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:
         """Translate an update; the run computes the erasure."""
@@ -51,7 +49,7 @@ class MethodSystem:
         curve: CostCurve | None = None,
     ) -> None:
         self._language, self._meter = contender.language, Meter()
-        self.caption: Caption | None = None
+        self._caption: Caption | None = None
         self._lines = None if contender.lines is None else _Lines(contender)
         self.translator = Translator(
             backend,
@@ -76,10 +74,9 @@ class MethodSystem:
         cpu = time.process_time() - cpu
         captions = [event for event in events if isinstance(event, Caption)]
         # If an update could not be translated, the display stays as it was.
-        self.caption = captions[-1] if captions else self.caption
-        if captions and self._lines:
-            self.caption = self._lines.of(captions[-1], update)
-        shown = self.caption if self.caption and self.caption.utterance == update.utterance else None
+        if captions:
+            self._caption = self._lines.of(captions[-1], update) if self._lines else captions[-1]
+        shown = self._caption if self._caption and self._caption.utterance == update.utterance else None
         passes, model_seconds = self._meter.take(len(state.prompt), len(state.output), state.finished)
         step = Step(
             update.seq,
@@ -130,6 +127,30 @@ class _Lines:
 
 
 @dataclass(slots=True)
+class Erasure:
+    """Normalized erasure, pooled over a set (Arivazhagan et al. 2020; SSBD v2, section 4.1).
+
+    For one utterance with outputs o_1 .. o_n:  NE = sum_i (|o_{i-1}| - |LCP(o_{i-1}, o_i)|) / |o_n|, with lengths in
+    tokens.  Pooled means that erased tokens and final lengths are summed over utterances before dividing, so longer
+    ones have more weight.
+    """
+
+    erased: int = 0
+    final: int = 0
+
+    def step(self, before: Sequence[int], after: Sequence[int]) -> int:
+        """Count one change of an output; return the number of erased tokens."""
+        erased = len(before) - common_prefix(before, after)
+        self.erased += erased
+        return erased
+
+    @property
+    def value(self) -> float:
+        """NE; 0 when nothing was shown."""
+        return self.erased / self.final if self.final else 0.0
+
+
+@dataclass(slots=True)
 class Run:
     """The progress of one contender.
 
@@ -147,11 +168,6 @@ class Run:
     _steps: list[Step] = field(default_factory=list)
     _failures: list[str] = field(default_factory=list)
     _texts: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
-
-    @property
-    def caption(self) -> Caption | None:
-        """The latest caption."""
-        return self.system.caption
 
     @property
     def passes(self) -> int:
@@ -178,24 +194,18 @@ class Run:
 def compare(
     runs: Sequence[Run],
     updates: Iterable[Update],
-    show: Callable[[Update, Sequence[Run]], None] | None = None,
     *,
     segment: int = 0,
 ) -> None:
     """Give each update to every run.
 
     Args:
-        runs: the runs.
-        updates: the updates of one segment.
-        show: called after each update with the update and the runs.
         segment: number of the first segment; the order of turns depends on it.
     """
     for number, update in enumerate(updates, segment):
         for run in runs if number % 2 == 0 else reversed(runs):
             run.record(update, segment)
         segment += update.final
-        if show:
-            show(update, runs)
 
 
 def open_runs(

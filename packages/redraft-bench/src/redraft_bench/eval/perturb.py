@@ -9,22 +9,13 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from redraft.captions.formats.read import whole
 from redraft.captions.words import WORD
-from redraft.decoding.method import Option
 from redraft_bench.eval.stream import Segment, Stream
 
-#: Error rates, each from 0 to 1.
-RATES = {
-    option.name: option
-    for option in (
-        Option("late", 0.3, 0, 1, "of the mistakes that an update could correct, those that it does not"),
-        Option("drop", 0.05, 0, 1, "of the words, those that are not recognised at first"),
-        Option("split", 0.05, 0, 1, "of the words, those that are cut in two or run into the word before"),
-        Option("casing", 0.1, 0, 1, "of the words, those that are in lower case at first"),
-        Option("cut", 0.2, 0, 1, "of the updates, those whose last word is recognised in part only"),
-    )
-}
+#: Error rates: the share of errors that each later update leaves uncorrected; the shares of words that are missing at
+#: first, split in two or (equally often) joined to the previous word, or in lower case at first; and the share of
+#: updates whose last word, if it is new, is incomplete.
+RATES = {"late": 0.3, "drop": 0.05, "split": 0.05, "casing": 0.1, "cut": 0.2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +31,17 @@ class _Word:
         return self.space + self.word
 
 
-def perturb(
-    stream: Stream,
-    seed: int,
-    *,
-    late: float = RATES["late"].default,
-    drop: float = RATES["drop"].default,
-    split: float = RATES["split"].default,
-    casing: float = RATES["casing"].default,
-    cut: float = RATES["cut"].default,
-) -> Stream:
+def perturb(stream: Stream, seed: int, rates: Mapping[str, float] = RATES) -> Stream:
     """Return the stream with recognition errors: the newest words may be wrong and are corrected later.
 
-    A word may be misheard in the first update that contains it.  Each later update corrects it, except for a share
-    ``late``; the final update is correct.  Names, times and the number of updates do not change.  The errors of an
-    utterance depend on its name, its updates and the seed, but not on earlier utterances.
+    A word may be misheard in the first update that contains it; the final update is correct.  Names, times and the
+    number of updates do not change.  The errors of an utterance depend on its name, its updates and the seed, but not
+    on earlier utterances.
 
     Args:
         stream: a stream without errors, such as one of `redraft_bench.eval.sets.lag_stream`.
-        seed: random seed, at least 0.
-        late: share of errors that each later update leaves uncorrected.
-        drop: share of words that are missing at first.
-        split: share of words that are split in two or, equally often, joined to the previous word.
-        casing: share of words that are in lower case at first.
-        cut: share of updates whose last word, if it is new, is incomplete.
-
-    Raises:
-        OptionError: a share is not a number from 0 to 1, or ``seed`` is not a whole number of at least 0.
+        rates: the error rates, as in `RATES`.
     """
-    given = {"late": late, "drop": drop, "split": split, "casing": casing, "cut": cut}
-    rates = {name: float(RATES[name].check(value)) for name, value in given.items()}
-    whole("seed", seed, 0)
     segments = (_misheard(each, random.Random(f"{seed} {each.utterance}"), rates) for each in stream.segments)
     return Stream(f"{stream.name}.perturbed", tuple(segments), seed)
 

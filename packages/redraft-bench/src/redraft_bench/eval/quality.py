@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from redraft.errors import ModelError, OptionError
 from redraft_bench.eval.bootstrap import Array, Statistic
 
 if TYPE_CHECKING:
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
 #: sacrebleu's BLEU tokenizer by target language; the default is 13a.
 TOKENIZERS = {"zh": "zh", "ja": "char"}
-#: Tokenizers to choose from; sacrebleu downloads a model for those of Flores.
-CHOICES = ("13a", "char", "flores101", "flores200", "intl", "ja-mecab", "zh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +26,7 @@ class Quality:
     signature: str
 
 
-def quality(
-    hypotheses: Sequence[str], references: Sequence[str], language: str, tokenizer: str | None = None
-) -> Quality:
+def quality(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Quality:
     """Compute corpus scores of translations.
 
     Args:
@@ -39,25 +34,20 @@ def quality(
         references: references, one per segment.
         language: primary subtag of the target language; chooses the BLEU tokenizer (`TOKENIZERS`).  Japanese is split
             into characters, which needs no dictionary.
-        tokenizer: a tokenizer of `CHOICES` to use instead.
-
-    Raises:
-        ModelError: the tokenizer's model cannot be downloaded.
-        OptionError: the tokenizer is unknown.
     """
-    bleu, chrf = _metrics(language, tokenizer)
+    bleu, chrf = _metrics(language)
     scores = [metric.corpus_score(list(hypotheses), [list(references)]) for metric in (bleu, chrf)]
     return Quality(scores[0].score, scores[1].score, f"bleu[{bleu.get_signature()}] chrf[{chrf.get_signature()}]")
 
 
 def statistics(
-    hypotheses: Sequence[str], references: Sequence[str], language: str, tokenizer: str | None = None
+    hypotheses: Sequence[str], references: Sequence[str], language: str
 ) -> dict[str, tuple[Array, Statistic]]:
     """For ``bleu`` and ``chrf``, return the arguments of `bootstrap.interval`: segment statistics and a function.
 
-    Arguments and exceptions are those of `quality`.
+    Arguments are those of `quality`.
     """
-    bleu, chrf = _metrics(language, tokenizer)
+    bleu, chrf = _metrics(language)
     return {name: _statistics(each, hypotheses, references) for name, each in (("bleu", bleu), ("chrf", chrf))}
 
 
@@ -67,16 +57,7 @@ def _statistics(metric: Any, hypotheses: Sequence[str], references: Sequence[str
     return np.array(found, dtype=np.float64), lambda sums: float(metric._compute_score_from_stats(sums.tolist()).score)
 
 
-def _metrics(language: str, tokenizer: str | None) -> tuple[BLEU, CHRF]:
+def _metrics(language: str) -> tuple[BLEU, CHRF]:
     from sacrebleu.metrics import BLEU, CHRF
 
-    name = tokenizer or TOKENIZERS.get(language, "13a")
-    if name not in CHOICES:
-        raise OptionError(f"tokenizer must be one of {', '.join(CHOICES)}, not {name!r}")
-    try:
-        return BLEU(tokenize=name), CHRF()
-    except OSError as error:
-        raise ModelError(
-            f"the model of the tokenizer {name} is not in the folder models of $SACREBLEU (~/.sacrebleu) and cannot be "
-            f"downloaded: {error}"
-        ) from error
+    return BLEU(tokenize=TOKENIZERS.get(language, "13a")), CHRF()

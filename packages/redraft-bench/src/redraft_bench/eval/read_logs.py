@@ -27,12 +27,10 @@ def read_log(path: Path, language: str, references: Sequence[str] | None = None)
 
     Args:
         path: a log of either kind.
-        language: tag of the translations' language.
         references: a reference for each segment, in order; None uses the log's references, if any.
 
     Raises:
         InputError: a line is invalid, or the numbers of references and segments differ.
-        OptionError: the language is unknown.
     """
     code = parse_language(language).code
     rows = [*_rows(path)]

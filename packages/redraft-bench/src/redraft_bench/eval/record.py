@@ -54,7 +54,7 @@ class Step:
         model_seconds: part of ``seconds`` spent in passes.
         passes: target passes; empty if the source was unchanged.
         draft_passes: number of passes of the draft model.
-        erased: retracted tokens of the whole output, and of the shown text (`redraft_bench.eval.metrics`).
+        erased: retracted tokens of the whole output, and of the shown text (`redraft_bench.eval.measure`).
         length: tokens of the whole output and of the shown text, tokenized by the model.
         cpu_seconds: processor time of the update, in all threads; 0 if not measured.
     """

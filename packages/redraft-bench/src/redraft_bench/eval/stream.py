@@ -182,7 +182,6 @@ class Stream:
         start.
 
         Args:
-            path: the file with the updates.
             form: ``jsonl``, or ``simulstreaming`` for output of SimulStreaming.
 
         Raises:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from statistics import fmean
+from typing import NamedTuple
 
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError, MissingExtra
@@ -34,21 +35,16 @@ json.dump(found, sys.stdout)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StreamLaal:
-    """StreamLAAL in seconds, averaged over reference segments.
+class StreamLaal(NamedTuple):
+    """StreamLAAL in seconds, averaged over the reference segments to which captions were aligned.
 
     Attributes:
         ideal: from the times of the updates.
         computation_aware: from the times of the answers.
-        segments: number of segments in the average.
-        empty: number of segments left out because no captions were aligned to them.
     """
 
     ideal: float
     computation_aware: float
-    segments: int
-    empty: int
 
 
 @dataclass(slots=True)
@@ -71,14 +67,11 @@ def stream_laal(records: Sequence[Record], stream: Stream, language: str) -> Str
     """Compute StreamLAAL of one contender's records.
 
     Args:
-        records: records of a timed stream, in its order.
         stream: the stream; segments need a reference in ``language``, a start and an end.
-        language: tag of the captions' language.
 
     Raises:
         MissingExtra: mweralign is not installed.
         InputError: the stream is not timed, or no segment has a reference and times.
-        OptionError: the language is unknown.
     """
     recordings = [each for each in _recordings(records, stream, language) if each.references]
     if not recordings:
@@ -97,7 +90,7 @@ def stream_laal(records: Sequence[Record], stream: Stream, language: str) -> Str
     scored = [each for each in ideal if each is not None]
     if not scored:
         raise InputError(f"StreamLAAL needs captions; those of {stream.name!r} in {language} are empty")
-    return StreamLaal(fmean(scored), fmean(each for each in aware if each is not None), len(scored), ideal.count(None))
+    return StreamLaal(fmean(scored), fmean(each for each in aware if each is not None))
 
 
 def _recordings(records: Sequence[Record], stream: Stream, language: str) -> list[_Recording]:

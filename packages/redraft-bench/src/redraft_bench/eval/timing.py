@@ -8,6 +8,7 @@ from statistics import fmean
 
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError
+from redraft_bench.eval.bootstrap import interval, ratio
 from redraft_bench.eval.delays import Delays, changes, delays, pairs, split, words
 from redraft_bench.eval.figures import Row, percentile_ms
 from redraft_bench.eval.latency import al, ap, atd, dal, laal, mean_lag, yaal
@@ -63,14 +64,8 @@ class Instance:
 def instances(records: Sequence[Record], stream: Stream, language: str) -> list[Instance | None]:
     """Convert each record to an instance; None for a segment of a timed stream without start and end.
 
-    Args:
-        records: records of one contender, in the order of the stream.
-        stream: the stream.
-        language: tag of the captions' language.
-
     Raises:
         InputError: the records are from another stream, or the stream is only partly timed.
-        OptionError: the language is unknown.
     """
     return _instances(records, stream, language, _delays(records, stream, language))
 
@@ -107,17 +102,18 @@ def _span(segment: Segment) -> tuple[float, float] | None:
     return segment.start, segment.end - segment.start
 
 
-def latency_figures(records: Sequence[Record], stream: Stream, language: str) -> Row:
+def latency_figures(
+    records: Sequence[Record], stream: Stream, language: str, interval_of_dal: int | None = None
+) -> Row:
     """Compute the lag of one contender's records: means over the segments for which a metric is defined.
 
     All except ``ap``, which has no unit, are in source words or, for a timed stream, in seconds (``latency_unit``).
     Names with ``_ca`` are computation-aware.  ``lag_p50_ms`` and ``lag_p95_ms`` are times from an update to its answer,
     including the wait for earlier updates.  ``ne_units`` is pooled NE of the display in words or characters.  Undefined
-    metrics are None.
+    metrics are None.  With ``interval_of_dal``, a random seed, the row has the 95% interval of DAL if that is defined.
 
     Raises:
         InputError: the records are from another stream, or the stream is only partly timed.
-        OptionError: the language is unknown.
     """
     captions = _delays(records, stream, language)
     values = [each.metrics() for each in _instances(records, stream, language, captions) if each is not None]
@@ -129,6 +125,10 @@ def latency_figures(records: Sequence[Record], stream: Stream, language: str) ->
     for share in (50, 95):
         row[f"lag_p{share}_ms"] = percentile_ms(lags, share)
     row["ne_units"] = round(unit_erasure(records, language), 4)
+    dals = [[value, 1.0] for each in values if (value := each["dal"]) is not None]
+    if dals and interval_of_dal is not None:
+        low, high = interval(dals, ratio, seed=interval_of_dal)
+        row |= {"dal_low": round(low, 4), "dal_high": round(high, 4)}
     return row
 
 

@@ -58,7 +58,6 @@ class Outcome:
         refused: errors of sessions that were not admitted.
         broken: errors of sessions that ended early.
         late: for each update, seconds between when it was due and when it was sent.
-        samples: samples of the server.
         left: what the server still held for these talks after all had ended and the wait for it was over.
     """
 
@@ -80,8 +79,6 @@ async def hold(
 
     Args:
         server: URL of the server.
-        script: the text of the talks.
-        plan: the talks.
         progress: called about once a second with the seconds elapsed.
         settle: seconds to wait for the server to close the sessions after the last talk.
 

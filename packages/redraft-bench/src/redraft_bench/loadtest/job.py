@@ -29,7 +29,6 @@ class Job:
 
     Attributes:
         bench: ``load`` or ``capacity``.
-        script: the text of the talks.
         languages: target languages.
         options: method options that were set.
         server: URL of a running server; empty to start one.

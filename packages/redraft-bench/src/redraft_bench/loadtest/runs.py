@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeAlias
@@ -12,10 +12,11 @@ from redraft_bench.loadtest.crowd import Outcome, Plan, hold
 from redraft_bench.loadtest.figures import beyond, row
 from redraft_bench.loadtest.job import Job
 from redraft_bench.loadtest.process import ADMIT_ALL
-from redraft_bench.loadtest.search import greatest
 
 #: Shows the progress of a run; the function that it yields is called with the seconds elapsed.
 Progress: TypeAlias = Callable[[Plan], AbstractContextManager[Callable[[float], None]]]
+#: Relative precision of the search; trials with the same number vary by more.
+CLOSE = 1 / 32
 #: Called after each run.
 Tell: TypeAlias = Callable[[Outcome], None]
 
@@ -24,11 +25,7 @@ async def load(job: Job, plan: Plan, *, admission: bool, progress: Progress, tel
     """Hold the talks of a plan, and write the row to the job's file.
 
     Args:
-        job: the load test.
-        plan: the talks.
         admission: whether a server that is started may refuse talks; a running server decides by its own settings.
-        progress: shows the progress.
-        tell: called with the outcome.
 
     Raises:
         ServerError: the server does not start, cannot be reached, or has crashed.
@@ -51,12 +48,10 @@ async def capacity(
     to the job's file.
 
     Args:
-        job: the load test.
         plan: plan of each trial; its number of talks is replaced.
         first: number of talks of the first trial.
         most: maximum number of talks to try.
         max_p95: maximum 95th percentile of the caption lag in seconds.
-        progress: shows the progress.
         tell: called with the outcome of each trial.
 
     Raises:
@@ -83,3 +78,24 @@ async def capacity(
 
 def _admission(job: Job, admission: bool) -> str:
     return "" if job.server else "on" if admission else "off"
+
+
+async def greatest(carried: Callable[[int], Awaitable[bool]], first: int, most: int) -> int:
+    """Return the approximate maximum that is carried, with precision `CLOSE`; 0 if not even 1 is.
+
+    The search assumes that a number is carried if a larger one is; measurements near the maximum may contradict that.
+
+    Args:
+        carried: tries a number of talks; returns whether they were carried.
+        first: number of the first trial.
+        most: maximum number to try.
+    """
+    low, high = 0, min(first, most)
+    while await carried(high):
+        if high == most:
+            return most
+        low, high = high, min(2 * high, most)
+    while high - low > max(1, CLOSE * low):
+        middle = (low + high) // 2
+        low, high = (middle, high) if await carried(middle) else (low, middle)
+    return low

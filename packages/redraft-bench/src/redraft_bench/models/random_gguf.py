@@ -42,10 +42,7 @@ def write_random(
     Its tokenizer has the 256 bytes; all other ids are unused.
 
     Args:
-        shape: the shape.
-        path: the file to write.
         format: weight format, one of `FORMATS`; norms stay in 32 bits.
-        name: name of the model in the file.
         seed: random seed of the weights.
         tell: reports the progress.
 

@@ -85,10 +85,8 @@ def graph(trace: Trace) -> Graph:
     """Build the graph of a decoding that accepts chains exactly, by a method of the Jacobi family or by autoregression.
 
     Raises:
-        ValueError: a draft is a tree, or an output token is not the target's most probable one.
+        ValueError: an output token is not the target's most probable one.
     """
-    if not all(step.draft.is_chain for step in trace.steps):
-        raise ValueError("the dependency graph is defined for drafts without branches")
     ids = [token.id for token in trace.tokens]
     grid = tuple(_row(step, len(ids), trace.end_tokens) for step in trace.steps)
     found = [_resolved(trace, grid, position, token) for position, token in enumerate(ids)]

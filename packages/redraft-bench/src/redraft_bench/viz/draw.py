@@ -39,10 +39,7 @@ def draw_graph(graph: Graph, labels: Mapping[int, str], source: str, translation
     """Draw the dependency graph above the grid of iterations by tokens.
 
     Args:
-        graph: the graph, with n tokens.
         labels: token id -> label.
-        source: the source text.
-        translation: the translated text.
         summary: line with the totals.
     """
     columns = [min(16, max(4, width(labels[token.token]))) + 1.5 for token in graph.tokens]

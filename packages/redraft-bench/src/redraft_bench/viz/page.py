@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from redraft.decoding.types import Provenance
 from redraft_bench.viz.ddg import SOURCE, Graph
@@ -42,7 +42,7 @@ def graph_page(graph: Graph, labels: Mapping[int, str], source: str, translation
         + ("the source" if token.waited_for == SOURCE else labels[graph.tokens[token.waited_for].token])
         for token in graph.tokens
     ]
-    return _render(
+    return render(
         "ddg.html",
         title=f"{source} → {translation}",
         summary=summary,
@@ -68,7 +68,7 @@ def drafts_page(rows: Sequence[DraftRow], heading: str, summary: str) -> str:
     """Return a page with the draft view; see `redraft_bench.viz.draw.draw_drafts` for the arguments."""
     used = {cell.token.origin for row in rows for cell in row.cells}
     legend = [(NAMES[origin], meaning) for origin, meaning in ORIGINS.items() if origin in used]
-    return _render(
+    return render(
         "drafts.html",
         title=heading,
         summary=summary,
@@ -79,9 +79,10 @@ def drafts_page(rows: Sequence[DraftRow], heading: str, summary: str) -> str:
     )
 
 
-def _render(template: str, **values: object) -> str:
+def render(template: str, **values: object) -> str:
+    """Render a template of this folder or of the report's."""
     environment = Environment(
-        loader=PackageLoader("redraft_bench.viz"),
+        loader=ChoiceLoader([PackageLoader("redraft_bench.bench"), PackageLoader("redraft_bench.viz")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -108,7 +108,7 @@ def _opener(
     if model is not None and shape is None:
         if dtype is not None:
             raise OptionError("--dtype is for --shape; that of a GGUF file is in it, so leave it out")
-        from redraft_bench.bench.replay_gguf import open_gguf
+        from redraft_bench.bench.replay import open_gguf
 
         return lambda context_length: open_gguf(model, context_length, device, threads)
     if shape is not None and model is None:
