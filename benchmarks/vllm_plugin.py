@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -103,7 +104,7 @@ def main(data: str, to: str, sessions: Sequence[int], sentences: int, drafts: in
                 rows += measured(server, [way for way in WAYS if way.stock == stock], sessions, texts, to, sentences)
             finally:
                 server.kill()
-    facts = {
+    facts: dict[str, Any] = {
         "lag": 3,
         "sentences": sentences,
         "drafts": drafts,

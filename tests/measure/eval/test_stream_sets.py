@@ -32,6 +32,7 @@ def test_set_is_loaded(data: Path) -> None:
     assert load_set("mexpresso", "de", limit=1).sources == whole.sources[:1]
     assert load_set("mexpresso", "de", limit=1, least_words=4).references == whole.references[:1]
     assert load_set("mexpresso", "de", least_words=5).sources == ()
+    assert len({whole.hash, load_set("mexpresso", "de", 1).hash, load_set("mexpresso", "de", 2).hash}) == 3
 
 
 def test_set_that_cannot_be_loaded(data: Path) -> None:

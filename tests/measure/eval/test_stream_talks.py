@@ -25,11 +25,11 @@ def test_all_talks() -> None:
     assert (stream.name, len(stream.segments)) == ("acl6060.talks", 468)
     assert len({segment.recording for segment in stream.segments}) == 5
     assert all(set(segment.references) == {"de", "zh", "ja"} for segment in stream.segments)
-    assert stream.hash != talk_stream(lag=4).hash
+    assert stream.hash == talk_stream().hash != talk_stream(lag=4).hash
 
 
 def test_words_are_spread_over_their_segment_by_characters() -> None:
-    segment = next(each for each in talk_stream(languages=["German"]).segments if each.recording == RECOGNISED)
+    (segment,) = talk_stream(RECOGNISED, languages=["German"], limit=1).segments
     assert (segment.start, segment.end, segment.recording) == (0.583, 3.533, RECOGNISED)
     assert segment.references == {"de": "Hallo, ich bin Jiawei Zhou von der Harvard University."}
     assert segment.updates[0] == Update("0", 0, "Hello, this is", False, round(0.583 + 2.95 * 14 / 51, 3))
@@ -37,9 +37,28 @@ def test_words_are_spread_over_their_segment_by_characters() -> None:
     assert segment.source == "Hello, this is Jiawei Zhou from Harvard University."
 
 
+def test_gold_times_are_those_of_last_word() -> None:
+    stream = talk_stream(RECOGNISED, words="gold")
+    assert [update.time for update in stream.segments[0].updates] == [1.593, 2.443, 3.423]
+    # "let's" is two words there; the next segments must not be out by one.
+    assert stream.segments[18].updates[0] == Update("18", 0, "First, let's look", False, 126.274)
+    assert [update.time for update in stream.segments[-1].updates] == [700.074, 700.484]
+    spread = talk_stream(RECOGNISED)
+    assert [update.text for update in spread.updates] == [update.text for update in stream.updates]
+    apart = [
+        abs(one.time - other.time)
+        for one, other in zip(stream.updates, spread.updates, strict=True)
+        if one.time is not None and other.time is not None
+    ]
+    assert len(apart) == len(stream.updates) and 0 < sum(apart) / len(apart) < 0.3 and max(apart) < 1.5
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"talk": "110"}, "talk must be one of 2022.acl-long.110, .*, not '110'"),
+        ({"words": "even"}, "words must be spread or gold, not 'even'"),
+        ({"words": "gold"}, "talk must be 2022.acl-long.110 where words is gold, not None"),
         ({"lag": -1}, "lag must be a whole number of 0 or more, not -1"),
         ({"limit": -1}, "limit must be a whole number of 0 or more, not -1"),
         ({"languages": ["xx"]}, "target language 'xx' is not known"),
@@ -87,11 +106,11 @@ def test_nothing_that_was_recognised_is_lost(data_dir: Path) -> None:
 
 
 def _references(stream: Stream) -> list[str]:
-    return [each.references["de"] for each in stream.segments if each.references and each.recording == RECOGNISED]
+    return [segment.references["de"] for segment in stream.segments if segment.references]
 
 
 def test_every_reference_is_given_once_and_in_order() -> None:
-    stream, talk = recogniser_stream(), talk_stream()
+    stream, talk = recogniser_stream(), talk_stream(RECOGNISED)
     assert " ".join(_references(stream)) == " ".join(_references(talk))
     spans = [(each.start, each.end) for each in stream.segments if each.start is not None and each.end is not None]
     assert (spans[0][0], spans[-1][1]) == (0.583, 700.516)
@@ -100,8 +119,7 @@ def test_every_reference_is_given_once_and_in_order() -> None:
 
 def test_references_are_those_of_what_was_said() -> None:
     segments = recogniser_stream().segments
-    talk = [each for each in talk_stream().segments if each.recording == RECOGNISED]
-    assert segments[1].references == talk[1].references
+    assert segments[1].references == talk_stream(RECOGNISED).segments[1].references
     joined = segments[5]  # "Under the hood, ..." is two sentences of the set
     assert joined.references["de"].endswith(
         "übersetzt. Dieses wird dann ausgeführt, damit das System richtig reagieren kann."

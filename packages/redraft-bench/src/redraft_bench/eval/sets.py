@@ -10,6 +10,7 @@ from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes, whole
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError, OptionError
+from redraft.signature import text_hash
 from redraft_bench.eval.stream import Segment, Stream
 
 #: Test set -> path of the file for one language; ``{to}`` is the target language, ``{side}`` the file's language.
@@ -31,6 +32,11 @@ class TestSet:
     name: str
     sources: tuple[str, ...]
     references: tuple[str, ...]
+
+    @property
+    def hash(self) -> str:
+        """Hash of sources and references."""
+        return text_hash("\n".join((*self.sources, *self.references)))
 
 
 def data_folder() -> Path:
@@ -59,6 +65,7 @@ def load_set(name: str, to: str, limit: int = 0, least_words: int = 0) -> TestSe
     Args:
         name: one of `SETS`.
         to: target language, as a tag or an English name; its primary subtag is part of the file name.
+        limit: maximum number of segments; 0 takes all.
         least_words: minimum number of source words; shorter segments are skipped.
 
     Raises:
@@ -85,6 +92,7 @@ def lag_stream(test: TestSet, to: str, lag: int = 3) -> Stream:
     """Reveal each source of a test set ``lag`` words at a time (SSBD v2, section 4.1).
 
     Args:
+        test: the set.
         to: language of its references, as a tag or an English name.
         lag: words added by each update; 0 gives each source as one final update.
 
