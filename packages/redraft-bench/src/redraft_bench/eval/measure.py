@@ -7,7 +7,7 @@ that is reversed each time, and speed-ups are ratios within one run.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -194,18 +194,22 @@ class Run:
 def compare(
     runs: Sequence[Run],
     updates: Iterable[Update],
+    show: Callable[[Update, Sequence[Run]], None] | None = None,
     *,
     segment: int = 0,
 ) -> None:
     """Give each update to every run.
 
     Args:
+        show: called after each update with the update and the runs.
         segment: number of the first segment; the order of turns depends on it.
     """
     for number, update in enumerate(updates, segment):
         for run in runs if number % 2 == 0 else reversed(runs):
             run.record(update, segment)
         segment += update.final
+        if show:
+            show(update, runs)
 
 
 def open_runs(
