@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -19,8 +21,9 @@ from redraft import interrupt
 from redraft.captions.events import Update
 from redraft.captions.talk import RECORDING, load_talk
 from redraft.cli.demo import stage
-from redraft.cli.demo.player import Player
-from redraft.cli.demo.scene import Scene, View, draw, minutes
+from redraft.cli.demo.player import Counts, Player, Sentence
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import Tally
 from redraft.speech import isolated
 from redraft.speech.audio import RATE, Samples, at_speed
 from redraft.speech.recogniser import Hypothesis
@@ -31,54 +34,57 @@ from tests.cli.terminals import Terminal, program
 OWN_SCREEN, BACK = "\x1b[?1049h", "\x1b[?1049l"
 
 
-def scene(languages: Sequence[str] = ("de", "zh", "ja"), methods: Sequence[str] = ("ar", "ssbd")) -> Scene:
-    texts = {
-        "de": "Guten Abend, meine Damen und Herren. ",
-        "zh": "晚上好，女士们先生们。",
-        "ja": "皆さん、こんばんは。",
-    }
-    views = tuple(
-        View(tag, method, method, (texts[tag] * 4,), texts[tag] * 3, "NEWEST", 12345, 67890)
+TEXTS = {"de": "Guten Abend, meine Damen und Herren. ", "zh": "晚上好，女士们先生们。", "ja": "皆さん、こんばんは。"}
+
+
+def drawn(
+    width: int, height: int, languages: Sequence[str] = tuple(TEXTS), methods: Sequence[str] = ("ar", "ssbd")
+) -> str:
+    """A moment of the talk on a terminal of this size."""
+    console = Console(width=width, height=height, file=io.StringIO(), force_terminal=True, record=True)
+    counts = Counts(Tally(passes=67890), erased_shown=12345)
+    players: list[Any] = [
+        SimpleNamespace(
+            language=tag,
+            method=get_method(method),
+            title=method,
+            text=TEXTS[tag] * 3,
+            unstable="NEWEST",
+            finished=[Sentence("1", TEXTS[tag] * 4, counts)],
+            counts=counts,
+        )
         for tag in languages
         for method in methods
-    )
-    return Scene("good evening " * 30 + "LATEST", False, 83.5, 290.0, views)
-
-
-def drawn(shown: Scene, width: int, height: int) -> list[str]:
-    console = Console(width=width, height=height, file=io.StringIO(), force_terminal=True, record=True)
-    console.print(draw(shown, console))
-    return console.export_text().splitlines()
+    ]
+    update = Update("2", 0, "good evening " * 30 + "LATEST", time=83.5)
+    console.print(stage.Stage(players, console, 290.0).draw(update))
+    return console.export_text()
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (100, 32), (200, 60), (60, 20), (40, 24), (30, 16)])
 @pytest.mark.parametrize("languages", [("de",), ("de", "zh", "ja")])
 def test_picture_fits_screen_and_shows_what_is_newest(width: int, height: int, languages: tuple[str, ...]) -> None:
-    lines = drawn(scene(languages), width, height)
+    text = drawn(width, height, languages)
+    lines = text.splitlines()
     assert len(lines) <= height and max(map(cell_len, lines)) <= width
-    text = "\n".join(lines)
     assert text.count("NEWEST") == 2 * len(languages) and text.count("LATEST") == 1
     assert "Redraft demo" in lines[0] and "1:23 of 4:50" in lines[0]
     assert "━" in lines[0] or width < 40
 
 
-def test_legend_explains_what_is_shown_where_there_is_room() -> None:
-    text = "\n".join(drawn(scene(), 100, 40))
+def test_picture_explains_itself_where_there_is_room() -> None:
+    text = drawn(100, 40, ("de",), ("ar",))
     for explained in (
+        "a talk, live into German",
+        "German · ar",
+        "12345 erased · 67890 passes",
         "re-translation from scratch",
         "may still change",
         "removed after they were shown",
         "of the model",
     ):
         assert explained in text
-    assert "runs of the model" not in "\n".join(drawn(scene(), 100, 16))
-
-
-def test_titles_name_language_method_and_cost() -> None:
-    lines = drawn(scene(("de",), ("ar",)), 100, 30)
-    assert "a talk, live into German" in lines[0]
-    text = "\n".join(lines)
-    assert "German · ar" in text and "12345 erased · 67890 passes" in text
+    assert "runs of the model" not in drawn(100, 16)
 
 
 def test_demo_ends_with_whole_talk(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +210,7 @@ def test_live_with_real_recogniser(redraft: Command, monkeypatch: pytest.MonkeyP
 
 def test_demo_in_terminal_is_resized_and_stopped() -> None:
     with Terminal(100, 30, program("demo", "--to", "de", "--threads", "1", "--speed", "20")) as terminal:
-        terminal.wait_for(f" of {minutes(load_talk()[-1].time or 0.0)}")
+        terminal.wait_for(f" of {stage.minutes(load_talk()[-1].time or 0.0)}")
         terminal.wait_for("My name is")  # the second sentence
         before = len(terminal.output)
         terminal.resize(60, 20)

@@ -13,11 +13,8 @@ from redraft import interrupt
 from redraft.cli.shared import options as common
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
     from redraft.captions.events import Update
-    from redraft.cli.demo.stage import Played
 
 EXAMPLES = """\b
 Examples:
@@ -37,12 +34,7 @@ COLUMNS = (
 
 @click.command(epilog=EXAMPLES)
 @click.option(
-    "--to",
-    "-t",
-    multiple=True,
-    default=("de", "zh", "ja"),
-    metavar="LANGUAGE",
-    help="Target language; repeatable.",
+    "--to", "-t", multiple=True, default=("de", "zh", "ja"), metavar="LANGUAGE", help="Target language; repeatable."
 )
 @click.option(
     "--method",
@@ -52,18 +44,10 @@ COLUMNS = (
     help="Method to compare, from `redraft methods`; repeatable.",
 )
 @click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias towards the previous translation.")
-@click.option("--mask-k", type=common.Whole(0), default=0, help="Hide this many tokens at the end of partial captions.")
+@common.mask_k
+@common.mask_margin
 @click.option(
-    "--mask-margin",
-    type=common.Real(-1, 1),
-    default=0.0,
-    help=common.MARGIN,
-)
-@click.option(
-    "--speed",
-    type=common.Real(0),
-    default=4.0,
-    help="Playback speed; 1 is with sound, 0 is as fast as possible.",
+    "--speed", type=common.Real(0), default=4.0, help="Playback speed; 1 is with sound, 0 is as fast as possible."
 )
 @click.option("--live", is_flag=True, help="Recognise the recording now, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
@@ -97,54 +81,76 @@ def demo(
     """
     with interrupt.ends_process():  # slow imports
         from rich.console import Console
+        from rich.progress import track
 
         from redraft.backends.llamacpp import LlamaOptions
         from redraft.backends.load import BRANCHES_OF_A_TREE
+        from redraft.captions.languages import parse_targets
+        from redraft.captions.source import check_policy
         from redraft.captions.stabilise import Mask
         from redraft.captions.talk import load_talk
-        from redraft.cli.demo import stage
-        from redraft.cli.demo.player import contenders as contenders_of
+        from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
         from redraft.errors import CapabilityError, OptionError, RedraftError
         from redraft.models import SMALL_OF
+        from redraft.signature import print_json, signature, text_hash
         from redraft.speech.endpoint import PAUSE
         from redraft.speech.isolated import isolated
         from redraft.speech.registry import AUTO, resolve
 
     if live and common.is_given("speed"):
         raise OptionError("--live plays at real speed, so leave --speed out")
-    contenders = contenders_of(method, to, beta, Mask(mask_k, margin=mask_margin), source_policy)
+    chosen = [get_method(name) for name in dict.fromkeys(method)]
+    languages, mask = parse_targets(to), Mask(mask_k, margin=mask_margin)
+    check_policy(source_policy, "--source")
     talk = list(stage.first(load_talk(), sentences))
-    chosen = [get_method(each.method) for each in contenders]
-    trees = sum("trees" in each.needs for each in chosen)
+    trees = len(languages) * sum("trees" in each.needs for each in chosen)
     drafting = [each.name for each in chosen if each.draft_model == "small"]
     if drafting and model not in SMALL_OF:
         raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
     listening = resolve(AUTO, "en") if live else ""
     recogniser = isolated(listening, "en", PAUSE, None) if live else None
-    engine = LlamaOptions(512, len(contenders), BRANCHES_OF_A_TREE * trees, threads, gpu_layers, exact=exact)
-    small_engine = replace(engine, slots=max(1, len(drafting)), branches=0)
+    slots = len(languages) * len(chosen)
+    engine = LlamaOptions(512, slots, BRANCHES_OF_A_TREE * trees, threads, gpu_layers, exact=exact)
+    small_engine = replace(engine, slots=max(1, len(languages) * len(drafting)), branches=0)
     console = Console()
     with ExitStack() as stack:
         with interrupt.ends_process():
             backend = _open(stack, model, engine)
             small = _open(stack, SMALL_OF[model], small_engine) if drafting else None
-        recognised: list[Update] = []
-        updates = stage.first(stage.recognised(recogniser, recognised), sentences) if recogniser else iter(talk)
+        found: list[Update] = []
+        updates = stage.first(stage.recognised(recogniser, found), sentences) if recogniser else iter(talk)
+        players = [
+            player.Player(backend, each, language, beta, small, mask=mask, source=source_policy)
+            for language in languages
+            for each in chosen
+        ]
         # Play in real time only on a terminal.
         if console.is_terminal and not as_json:
             updates = updates if live else stage.timed(talk, speed)
-            played = stage.play(backend, contenders, updates, talk[-1].time or 0.0, console, small, listening)
+            with stage.Stage(players, console, talk[-1].time or 0.0, listening) as shown:
+                stopped = player.play(players, updates, shown.show)
         else:
-            played = stage.run(backend, contenders, updates, len(talk), small)
-        line = stage.signed(backend, recognised if live else talk, contenders[0], listening)
-    _report(played, line, console, as_json=as_json)
-    if isinstance(played.stopped, RedraftError):
-        click.echo(f"redraft: {played.stopped}", err=True)
+            progress = Console(stderr=True)
+            steps = track(updates, "translating", len(talk), console=progress, disable=not progress.is_terminal)
+            stopped = player.play(players, steps)
+        text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in (found if live else talk))
+        settings = {"hidden": mask.label or "nothing", "source": source_policy}
+        settings |= {"recogniser": listening} if live else {}
+        line = signature(backend.model.path, "talk", text_hash(text), **settings)
+    if finished := len(players[0].finished):
+        rows = player.rows(players)
+        if as_json:
+            print_json(rows, line, sys.stdout)
+        else:
+            console.print(f"\n{COLUMNS}\n", style="dim", highlight=False)
+            player.print_table(rows, line, console)
+    if isinstance(stopped, RedraftError):
+        click.echo(f"redraft: {stopped}", err=True)
         raise click.exceptions.Exit(1)
-    if played.stopped:
-        counted = ", which the table counts" if played.sentences else ""
-        click.echo(f"redraft: stopped after {played.sentences} sentences{counted}", err=True)
+    if stopped:
+        counted = ", which the table counts" if finished else ""
+        click.echo(f"redraft: stopped after {finished} sentences{counted}", err=True)
         raise click.exceptions.Exit(130)
 
 
@@ -153,20 +159,3 @@ def _open(stack: ExitStack, model: str, engine: LlamaOptions) -> LlamaCpp:
     from redraft.backends.load import open_model
 
     return stack.enter_context(closing(open_model(model, engine)))
-
-
-def _report(played: Played, line: str, console: Console, *, as_json: bool) -> None:
-    """Print the table of costs if a sentence was finished."""
-    from redraft.cli.demo import player
-    from redraft.signature import print_json
-
-    if not played.sentences:
-        return
-    table = player.rows(played.players)
-    if as_json:
-        print_json(table, line, sys.stdout)
-    else:
-        console.print(f"\n{COLUMNS}\n", style="dim", highlight=False)
-        player.print_table(table, line, console)
-        if same := player.same_finals(table):
-            console.print(same, style="dim", highlight=False)

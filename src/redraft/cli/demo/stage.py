@@ -1,83 +1,43 @@
-"""The work of ``redraft demo``: play a talk to several methods, with a live view of their captions."""
+"""The stage of ``redraft demo``: the talk as updates, and the live view of the players' captions."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress import track
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
-from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Update
-from redraft.captions.formats.live import SizeWatch
+from redraft.captions.formats.live import SizeWatch, breaks
 from redraft.captions.formats.read import paced
+from redraft.captions.languages import parse_language
 from redraft.captions.talk import RECORDING
-from redraft.cli.demo.player import Contender, Player, take_turns
-from redraft.cli.demo.scene import EARLIER, Scene, View, draw
+from redraft.cli.demo.player import Player
 from redraft.errors import RedraftError
-from redraft.signature import signature, text_hash
 from redraft.speech.audio import at_speed, file_blocks
 from redraft.speech.microphone import playing
 from redraft.speech.newest import newest
 from redraft.speech.recogniser import Recogniser, transcribe
 from redraft.speech.sentences import Sentences
 
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """The results of a talk.
-
-    Attributes:
-        players: one per contender, all with the same sentences.
-        stopped: what stopped the talk before its end, Ctrl-C or an error; None if nothing did.
-    """
-
-    players: list[Player]
-    stopped: KeyboardInterrupt | RedraftError | None
-
-    @property
-    def sentences(self) -> int:
-        """Number of finished sentences."""
-        return len(self.players[0].finished)
-
-
-def play(
-    backend: LlamaCpp,
-    contenders: Sequence[Contender],
-    updates: Iterable[Update],
-    length: float,
-    console: Console,
-    small: LlamaCpp | None = None,
-    listening: str = "",
-) -> Played:
-    """Translate updates as they come, with a live view on a terminal.
-
-    The other arguments are those of `Stage`.
-    """
-    players = [Player(backend, each, small) for each in contenders]
-    with Stage(contenders, console, length, listening) as stage:
-        stopped = _played(players, updates, stage.show)
-    return Played(players, stopped)
-
-
-def _played(
-    players: list[Player], updates: Iterable[Update], show: Callable[[Update, Sequence[Player]], None] | None = None
-) -> KeyboardInterrupt | RedraftError | None:
-    """Translate until the end, Ctrl-C or an error, which is returned.  All players then have the same sentences."""
-    try:
-        take_turns(players, updates, show)
-    except (KeyboardInterrupt, RedraftError) as error:
-        finished = min(len(player.finished) for player in players)
-        for player in players:
-            del player.finished[finished:]
-        return error
-    return None
+#: Maximum number of earlier sentences above a caption.
+EARLIER = 2
+#: Maximum lines of text in a panel, and the minimum below which the legend is dropped.
+MOST_LINES, FEWEST_LINES = 5, 2
+#: Lines of source text shown.
+SOURCE_LINES = 2
+#: Minimum columns for languages in the title.
+_WIDE = 90
+#: Cells taken by a panel's borders and padding.
+_FRAME = 4
 
 
 def first(updates: Iterable[Update], sentences: int) -> Iterator[Update]:
@@ -96,17 +56,12 @@ def timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
         yield from talk
         return
     with playing(str(RECORDING)) if speed == 1 else nullcontext():
-        yield from _paced(talk, speed)
-
-
-def _paced(talk: Sequence[Update], speed: float) -> Iterator[Update]:
-    for item in paced(replace(update, time=(update.time or 0.0) / speed) for update in talk):
-        if isinstance(item, Update):  # a talk contains no failures
-            yield item
+        timed = [replace(update, time=(update.time or 0.0) / speed) for update in talk]
+        yield from (item for item in paced(timed) if isinstance(item, Update))  # a talk contains no failures
 
 
 def recognised(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
-    """Yield what a recogniser hears in the recording of the talk at its original speed, while its sound plays.
+    """Yield what a recogniser makes of the recording of the talk at its original speed, while its sound plays.
 
     Every update is also appended to ``found``.
 
@@ -126,32 +81,6 @@ def recognised(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
             raise RedraftError(problem)
 
 
-def run(
-    backend: LlamaCpp,
-    contenders: Sequence[Contender],
-    updates: Iterable[Update],
-    number: int,
-    small: LlamaCpp | None = None,
-) -> Played:
-    """Translate about this number of updates without a live view; a terminal for errors gets a progress bar."""
-    progress = Console(stderr=True)
-    shown = track(updates, "translating", number, console=progress, disable=not progress.is_terminal)
-    players = [Player(backend, each, small) for each in contenders]
-    return Played(players, _played(players, shown))
-
-
-def talk_hash(talk: Sequence[Update]) -> str:
-    """Return the hash of a talk."""
-    return text_hash("\n".join(f"{update.utterance} {update.seq} {update.text}" for update in talk))
-
-
-def signed(backend: LlamaCpp, talk: Sequence[Update], contender: Contender, listening: str = "") -> str:
-    """Return the signature of a demo run, all of whose contenders have the mask and the source policy of this one."""
-    hidden = contender.mask.label or "nothing"
-    more: dict[str, Any] = {"recogniser": listening} if listening else {}
-    return signature(backend.model.path, "talk", talk_hash(talk), hidden=hidden, source=contender.source, **more)
-
-
 class Stage:
     """The live view of a talk: the source at the top, then a row per language with a panel per method.
 
@@ -159,20 +88,21 @@ class Stage:
     terminal: one sentence, of which any method may be the best, would look like the result of the talk.
 
     Args:
-        contenders: the contenders to show.
+        players: the players to show, by language and then by method.
         console: the terminal.
         length: length of the talk in seconds.
-        listening: name of the recogniser that hears it now; empty if the text was recognised before.
+        listening: name of the recogniser that recognises it now; empty if its text was recognised before.
     """
 
     #: Minimum seconds between two redraws; drawing takes time from the methods under comparison.
     INTERVAL = 0.05
 
-    def __init__(self, contenders: Sequence[Contender], console: Console, length: float, listening: str = "") -> None:
-        self._contenders, self._console, self._length, self._listening = contenders, console, length, listening
+    def __init__(self, players: Sequence[Player], console: Console, length: float, listening: str = "") -> None:
+        self._players, self._console, self._length, self._listening = players, console, length, listening
+        self._languages = list(dict.fromkeys(each.language for each in players))
         self._live = Live(console=console, auto_refresh=False, screen=True)
         self._resizes = SizeWatch(console, self._redraw)
-        self._scene: Scene | None = None
+        self._update: Update | None = None
         self._drawn = -math.inf
 
     def __enter__(self) -> Stage:
@@ -184,36 +114,97 @@ class Stage:
         self._resizes.stop()
         self._live.stop()
 
-    def show(self, update: Update, players: Sequence[Player]) -> None:
+    def show(self, update: Update) -> None:
         """Redraw with the captions of all players, unless the last redraw was too recent."""
-        self._scene = self.scene(update, players)
+        self._update = update
         if time.monotonic() - self._drawn >= self.INTERVAL:
             self._redraw()
 
     def _redraw(self) -> None:
-        if self._scene is not None:
-            self._live.update(draw(self._scene, self._console), refresh=True)
+        if self._update is not None:
+            self._live.update(self.draw(self._update), refresh=True)
             self._drawn = time.monotonic()
 
-    def scene(self, update: Update, players: Sequence[Player]) -> Scene:
-        """Return the scene after an update."""
-        views = {player.contender: _view(player, update) for player in players}
-        shown = tuple(views[each] for each in self._contenders)
-        return Scene(update.text, update.final, update.time or 0.0, self._length, shown, self._listening)
+    def draw(self, update: Update) -> RenderableType:
+        """Draw the moment of an update; it fits the console's height if that allows one line per panel."""
+        top, legend = Group(self._title(update), self._source(update)), self._legend()
+        above, below = (len(self._console.render_lines(part)) for part in (top, legend))
+        room = (self._console.height - above) // len(self._languages) - 2
+        with_legend = (self._console.height - above - below) // len(self._languages) - 2
+        if with_legend >= FEWEST_LINES:
+            return Group(top, self._grid(update, min(with_legend, MOST_LINES)), legend)
+        return Group(top, self._grid(update, min(max(room, 1), MOST_LINES)))
+
+    def _title(self, update: Update) -> RenderableType:
+        names = [parse_language(tag).name for tag in self._languages]
+        listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+        title = Table.grid(expand=True, padding=(0, 1))
+        title.add_column(no_wrap=True)
+        title.add_column(ratio=1)
+        title.add_column(no_wrap=True, justify="right")
+        about = f"  a talk, live into {listed}" if self._console.width >= _WIDE else ""
+        now, total = update.time or 0.0, max(1, self._length)
+        title.add_row(
+            Text.assemble(("Redraft demo", "bold"), about),
+            ProgressBar(total=total, completed=now, complete_style="cyan", finished_style="cyan"),
+            Text(f"{minutes(now)} of {minutes(self._length)}", style="dim"),
+        )
+        return title
+
+    def _source(self, update: Update) -> Panel:
+        words = Text(update.text, style="bold" if update.final else "")
+        return Panel(
+            self._newest([words], self._console.width - _FRAME, SOURCE_LINES),
+            title=f"English, as {self._listening or 'the recogniser'} sends it",
+            title_align="left",
+            border_style="dim",
+            height=SOURCE_LINES + 2,
+        )
+
+    def _grid(self, update: Update, lines: int) -> Table:
+        grid = Table.grid(expand=True, padding=(0, 1))
+        rows = [[player for player in self._players if player.language == tag] for tag in self._languages]
+        for _ in rows[0]:
+            grid.add_column(ratio=1)
+        for row in rows:
+            width = self._console.width // len(row) - _FRAME - 1
+            grid.add_row(*(self._panel(player, update, width, lines) for player in row))
+        return grid
+
+    def _panel(self, player: Player, update: Update, width: int, lines: int) -> Panel:
+        caption = Text(player.text)
+        caption.append(player.unstable, style="dim italic")
+        earlier = [each.text for each in player.finished if each.utterance != update.utterance][-EARLIER:]
+        return Panel(
+            self._newest([*(Text(text, style="dim") for text in earlier), caption], width, lines),
+            title=f"{parse_language(player.language).name} · [bold]{player.title}[/bold]",
+            subtitle=f"{player.counts.erased_shown} erased · {player.counts.tally.passes} passes",
+            title_align="left",
+            subtitle_align="right",
+            height=lines + 2,
+        )
+
+    def _newest(self, texts: Sequence[Text], width: int, lines: int) -> Text:
+        """Return the last lines of several texts; older lines scroll off at the top."""
+        width = max(10, width)
+        pieces = [piece for text in texts for piece in text.divide(breaks(text.plain, width))]
+        return Text("\n").join([line for piece in pieces for line in piece.wrap(self._console, width)][-lines:])
+
+    def _legend(self) -> RenderableType:
+        legend = Table.grid(padding=(0, 1))
+        legend.add_column(no_wrap=True)
+        legend.add_column()
+        for name, summary in {each.method.name: each.method.summary for each in self._players}.items():
+            legend.add_row(Text(name, style="bold"), Text(summary, style="dim"))
+        for name, style, meaning in (
+            ("italics", "dim italic", "may still change: the demo shows it, captions do not"),
+            ("erased", "bold", "tokens removed after they were shown: flicker"),
+            ("passes", "bold", "runs of the model: cost"),
+        ):
+            legend.add_row(Text(name, style=style), Text(meaning, style="dim"))
+        return legend
 
 
-def _view(player: Player, update: Update) -> View:
-    contender, caption = player.contender, player.caption
-    here = caption if caption is not None and caption.utterance == update.utterance else None
-    earlier = [each.text for each in player.finished if each.utterance != update.utterance][-EARLIER:]
-    counts = player.so_far
-    return View(
-        contender.language,
-        contender.method,
-        contender.title,
-        tuple(earlier),
-        here.text if here else "",
-        here.unstable if here else "",
-        counts.erased_shown,
-        counts.passes,
-    )
+def minutes(seconds: float) -> str:
+    """Return a time as minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

@@ -81,13 +81,8 @@ translation = common.all_of(
             help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles.  [default: "
             "live on a terminal, else lines]",
         ),
-        click.option(
-            "--mask-k",
-            type=common.Whole(0),
-            default=0,
-            help="Hide this many tokens at the end of partial captions.",
-        ),
-        click.option("--mask-margin", type=common.Real(-1, 1), default=0.0, help=common.MARGIN),
+        common.mask_k,
+        common.mask_margin,
         click.option(
             "--reading",
             type=common.Whole(16, 80),

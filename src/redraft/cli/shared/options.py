@@ -80,8 +80,6 @@ to = click.option(
 MODELS = "A name from `redraft models`, or a GGUF file."
 HF_MODELS = "Transformers: hf:NAME, hf:FILE.gguf or a folder."
 REMOTE_MODELS = "Server: vllm:URL or sglang:URL."
-#: Help text of ``--mask-margin``.
-MARGIN = "Hide everything from the first token whose lead over the runner-up is below this; -1 hides nothing."
 model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS} {REMOTE_MODELS}")
 gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help=MODELS)
 draft_model = click.option(
@@ -116,6 +114,15 @@ option = click.option(
     help="Option of the method, from `redraft methods NAME`; repeatable.",
 )
 max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="Maximum tokens per translation.")
+mask_k = click.option(
+    "--mask-k", type=Whole(0), default=0, help="Hide this many tokens at the end of partial captions."
+)
+mask_margin = click.option(
+    "--mask-margin",
+    type=Real(-1, 1),
+    default=0.0,
+    help="Hide everything from the first token whose lead over the runner-up is below this; -1 hides nothing.",
+)
 threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 adapts to the load.")
 gpu_layers = click.option(
     "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 for all that fit."
