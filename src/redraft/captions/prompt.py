@@ -31,10 +31,9 @@ from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.languages import Language, closest, parse_language
 from redraft.captions.own_prompt import OwnPrompt
 from redraft.captions.published import hy_mt2, hy_mt15, translategemma
+from redraft.captions.style import TEMPLATES
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
-
-TEMPLATES = ("hy-mt2", "hy-mt1.5", "translategemma", "tower", "qwen3", "chat")
 
 #: Those that show the model earlier sentences without their translations.
 _SOURCES_ONLY = ("hy-mt2", "hy-mt1.5")

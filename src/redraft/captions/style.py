@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Names of the prompt templates (`redraft.captions.prompt`).
+TEMPLATES = ("hy-mt2", "hy-mt1.5", "translategemma", "tower", "qwen3", "chat")
+
 
 @dataclass(frozen=True, slots=True)
 class Style:

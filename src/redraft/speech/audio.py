@@ -27,11 +27,19 @@ Samples: TypeAlias = NDArray[np.float32]
 
 #: First bytes of audio files; raw samples are unlikely to start with them.
 _CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b"\x1aE\xdf\xa3": "WebM"}
-_MP3 = b"\xff\xfb"
+#: First bytes of an MP3 without a tag, which raw samples have now and then.
+_MP3 = (b"\xff\xf2", b"\xff\xf3", b"\xff\xfb")
 
 
-def container(head: bytes) -> str | None:
-    """Return the file format that starts with these bytes; None if they may be raw samples."""
+def container(head: bytes, *, raw: bool = True) -> str | None:
+    """Return the file format that starts with these bytes; None if there is none.
+
+    Args:
+        head: the first bytes.
+        raw: whether they may be raw samples, which can begin like an MP3.
+    """
+    if not raw and head.startswith(_MP3):
+        return "MP3"
     return next((name for beginning, name in _CONTAINERS.items() if head.startswith(beginning)), None)
 
 
@@ -101,7 +109,7 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
     width = 2 * channels
     size = max(1, round(rate * BLOCK_SECONDS)) * width
     while data := pipe.read(size):
-        if not checked and (kind := "MP3" if data.startswith(_MP3) else container(data)):
+        if not checked and (kind := container(data, raw=False)):
             raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file")
         checked = True
         whole = len(data) - len(data) % width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -135,7 +135,7 @@ def demo(
             steps = track(updates, "translating", len(talk), console=progress, disable=not progress.is_terminal)
             stopped = player.play(players, steps)
         text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in (found if live else talk))
-        settings = {"hidden": mask.label or "nothing", "source": source_policy}
+        settings: dict[str, Any] = {"hidden": mask.label or "nothing", "source": source_policy}
         settings |= {"recogniser": listening} if live else {}
         line = signature(backend.model.path, "talk", text_hash(text), **settings)
     if finished := len(players[0].finished):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,6 +12,7 @@ import click
 
 from redraft import interrupt
 from redraft.captions.formats.read import Item
+from redraft.captions.style import TEMPLATES
 from redraft.cli.shared import options as common
 from redraft.errors import OptionError
 
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
     from redraft.captions.formats.write import Writer
-    from redraft.captions.reading import Layout
 
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
-TEMPLATES = ("hy-mt2", "hy-mt1.5", "translategemma", "tower", "qwen3", "chat")
 template = click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]")
 prompt = click.option(
     "--prompt",
@@ -36,22 +34,12 @@ prompt = click.option(
 Opened = Callable[[], AbstractContextManager[Iterable[Item]]]
 #: Called with each event once it is written.
 Watch: TypeAlias = "Callable[[Event], object]"
-#: Opens the caption writer.
-Write: TypeAlias = "Callable[[], AbstractContextManager[Writer]]"
+#: Translates items and writes events; also takes what watches these, and whether the input is live.  Returns whether
+#: everything was translated.
+Run: TypeAlias = "Callable[[Iterable[Item], Writer, Watch | None, bool], bool]"
 
 #: Options of model and engine, which a server sets itself.
-_OF_THE_SERVER = (
-    "final",
-    "model",
-    "draft_model",
-    "template",
-    "prompt",
-    "threads",
-    "context_length",
-    "gpu_layers",
-    "dtype",
-    "exact",
-)
+_OF_THE_SERVER = tuple("final model draft_model template prompt threads context_length gpu_layers dtype exact".split())
 
 
 def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
@@ -163,98 +151,58 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
     languages = parse_targets(chosen["to"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
-    write = partial(stream.writer, output, languages, _layout(chosen["reading"]), pushed)
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
-    style = Style(chosen["source"], chosen["template"], own, glossary, chosen["context"])
     wanted = {
         "mask": Mask(chosen["mask_k"], margin=chosen["mask_margin"]),
-        "style": style,
+        "style": Style(chosen["source"], chosen["template"], own, glossary, chosen["context"]),
         "method": chosen["method"],
         "options": options,
     }
-    run = _here if chosen["server"] is None else _on_a_server
-    if not run(opened, write, languages, wanted, watch=watch, live=live, **chosen):
+    with ExitStack() as stack:
+        items = stack.enter_context(opened())
+        run = _on_a_server(languages, wanted, chosen) if chosen["server"] else _here(stack, languages, wanted, chosen)
+        writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed))
+        whole = run(items, writer, watch, live)
+    if not (whole and stream.is_whole(writer)):
         raise click.exceptions.Exit(1)
 
 
-def _here(
-    opened: Opened,
-    write: Write,
-    languages: Sequence[str],
-    wanted: Mapping[str, Any],
-    *,
-    watch: Watch | None,
-    model: str,
-    draft_model: str | None,
-    max_tokens: int,
-    source_policy: str,
-    final: str,
-    live: bool,
-    threads: int,
-    context_length: int,
-    gpu_layers: int,
-    dtype: str | None,
-    exact: bool,
-    **_: Any,
-) -> bool:
-    """Translate locally; return whether everything was translated."""
-    with interrupt.ends_process():
+def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]) -> Run:
+    """Open a translator in this process."""
+    with interrupt.ends_process():  # slow imports, and a callback of llama.cpp
         from redraft.backends.llamacpp import LlamaOptions
         from redraft.cli.shared import stream
         from redraft.translator import Translator
 
-    engine = LlamaOptions(context_length=context_length, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    more: dict[str, Any] = {"max_tokens": max_tokens, "engine": engine, "draft_model": draft_model, "dtype": dtype}
-    more |= {"source": source_policy, "final": final}
-    with opened() as items:
-        with interrupt.ends_process():
-            made = Translator.open(model, to=languages, **wanted, **more)
-        with made as translator, write() as writer:
-            whole = stream.run(items, translator, writer, watch, live=live)
-    return whole and stream.is_whole(writer)
+        more = {name: chosen[name] for name in ("max_tokens", "draft_model", "dtype", "final")}
+        engine = LlamaOptions(**{name: chosen[name] for name in ("context_length", "threads", "gpu_layers", "exact")})
+        made = Translator.open(
+            chosen["model"], to=languages, source=chosen["source_policy"], engine=engine, **wanted, **more
+        )
+    translator = stack.enter_context(made)
+    return lambda items, writer, watch, live: stream.run(items, translator, writer, watch, live=live)
 
 
-def _on_a_server(
-    opened: Opened,
-    write: Write,
-    languages: Sequence[str],
-    wanted: Mapping[str, Any],
-    *,
-    watch: Watch | None,
-    server: str,
-    key: str | None,
-    room: str | None,
-    max_tokens: int,
-    source_policy: str,
-    **_: Any,
-) -> bool:
-    """Translate on a server; return whether everything was translated.
+def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]) -> Run:
+    """Leave the options that were not given to the server."""
+    from redraft.cli.shared import remote  # needs an extra
 
-    Options that were not given are left to the server.
-    """
-    from redraft.cli.shared import remote, stream  # needs an extra
-
-    given = _given()
-    asked = dict(wanted) if given & {"method", "beta", "option"} else {name: wanted[name] for name in ("mask", "style")}
-    limit: dict[str, Any] = {"max_tokens": max_tokens} if "max_tokens" in given else {}
-    if "source_policy" in given:
-        limit["source"] = source_policy
-    with opened() as items, write() as writer:
-        whole = remote.run(items, writer, languages, watch, server=server, key=key, room=room, **asked, **limit)
-    return whole and stream.is_whole(writer)
-
-
-def _layout(width: int | None) -> Layout | None:
-    from redraft.captions.reading import Layout
-
-    return None if width is None else Layout(width)
+    given = common.given()
+    asked = {name: chosen[name] for name in ("server", "key", "room")}
+    asked |= wanted if given & {"method", "beta", "option"} else {name: wanted[name] for name in ("mask", "style")}
+    asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
+    asked |= {"source": chosen["source_policy"]} if "source_policy" in given else {}
+    return lambda items, writer, watch, _: remote.run(items, writer, languages, watch, **asked)
 
 
 def _check_server(server: str | None) -> None:
-    """Raise `OptionError` for server options without ``--server``."""
+    """Raise `OptionError` for server options without ``--server``, and for options that a server decides itself."""
+    given = common.given()
     for name in ("key", "room"):
-        if server is None and common.is_given(name):
+        if server is None and name in given:
             raise OptionError(f"--{name} needs --server")
+    if server and (wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]):
+        raise OptionError(f"{', '.join(wrong)} cannot be combined with --server, which decides this itself")
 
 
 def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]:
@@ -271,18 +219,6 @@ def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]
     if language not in languages:
         raise OptionError(f"--push must name one of the languages {', '.join(languages)}, as in {languages[0]}={rest}")
     return language, service(rest, language)
-
-
-def _given() -> set[str]:
-    """Return the names of the options given together with ``--server``.
-
-    Raises:
-        OptionError: one of them is set by the server.
-    """
-    given = common.given()
-    if wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]:
-        raise OptionError(f"{', '.join(wrong)} cannot be combined with --server, which decides this itself")
-    return given
 
 
 def _glossary(terms: Sequence[str]) -> dict[str, str]:

@@ -19,18 +19,8 @@ from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter,
 from redraft.captions.reading import Layout
 from redraft.captions.source import LONGEST
 from redraft.errors import InputError
+from redraft.speech.audio import container
 from redraft.translator import Translator
-
-#: First bytes of recordings, and the name of their format.
-RECORDINGS = {
-    b"RIFF": "WAV",
-    b"OggS": "Ogg",
-    b"fLaC": "FLAC",
-    b"ID3": "MP3",
-    b"\xff\xf2": "MP3",
-    b"\xff\xf3": "MP3",
-    b"\xff\xfb": "MP3",
-}
 
 
 @contextmanager
@@ -65,11 +55,8 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
         InputError: they are those of a recording, of another binary file, or of JSON Lines read as text.
     """
     first = source.peek(1)
-    for start, kind in RECORDINGS.items():
-        if first.startswith(start):
-            raise InputError(
-                f"{name} is a recording ({kind}), not a transcript: `redraft listen FILE` translates speech"
-            )
+    if kind := container(first, raw=False):
+        raise InputError(f"{name} is a recording ({kind}), not a transcript: `redraft listen FILE` translates speech")
     if b"\0" in first.partition(b"\n")[0]:
         raise InputError(
             f"{name} is binary, not a transcript in UTF-8 (`redraft listen FILE` translates WAV, FLAC, MP3 and Ogg)"
@@ -98,21 +85,29 @@ def updates(source: io.BufferedReader, form: str, lag: int, rate: float | None) 
 
 @contextmanager
 def writer(
-    form: str, languages: Sequence[str], layout: Layout | None = None, push: Sequence[tuple[str, CaptionService]] = ()
+    form: str, languages: Sequence[str], width: int | None = None, push: Sequence[tuple[str, CaptionService]] = ()
 ) -> Iterator[Writer]:
     """Open a writer to standard output; it is always closed at the end.
 
     Args:
         form: output format.
         languages: target languages.
-        layout: layout of reading mode; None turns it off.
+        width: width of the lines of reading mode in cells; None turns it off.
         push: languages whose captions are also sent to a service.
     """
-    made = _writer(form, languages)
+    made: Writer
+    if form == "live":
+        made = LiveWriter(languages)
+    elif form == "jsonl":
+        made = JsonlWriter(sys.stdout)
+    elif form == "lines":
+        made = LinesWriter(sys.stdout, sys.stderr)
+    else:
+        made = SubtitleWriter(sys.stdout, sys.stderr, form, languages)
     for language, service in push:
         made = PushWriter(made, service, language)
-    if layout is not None:
-        made = RowsWriter(made, layout)
+    if width is not None:
+        made = RowsWriter(made, Layout(width))
     try:
         yield made
     finally:
@@ -126,16 +121,6 @@ def is_whole(writer: Writer) -> bool:
             return False
         writer = writer.writer
     return not (isinstance(writer, SubtitleWriter) and writer.complained)
-
-
-def _writer(form: str, languages: Sequence[str]) -> Writer:
-    if form == "live":
-        return LiveWriter(languages)
-    if form == "jsonl":
-        return JsonlWriter(sys.stdout)
-    if form == "lines":
-        return LinesWriter(sys.stdout, sys.stderr)
-    return SubtitleWriter(sys.stdout, sys.stderr, form, languages)
 
 
 def run(
