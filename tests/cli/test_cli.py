@@ -21,7 +21,6 @@ import pytest
 from redraft.backends import kernels
 from redraft.backends.formats import FormatCost
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.stopwatch import Measured
 from redraft.cli import translate as command
 from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared.options import Grouped
@@ -122,6 +121,10 @@ class TestHelp:
         listed = re.findall(r"^  (\w+) ", redraft("--help").out.partition("Commands:")[2], re.MULTILINE)
         assert listed[:3] == ["demo", "translate", "listen"]
 
+    def test_commands_elsewhere(self) -> None:
+        listed = {name: found.get_short_help_str(80) for (name, *rest), found in commands(cli) if not rest}
+        assert {name: line for name, (line, _) in ELSEWHERE.items()}.items() <= listed.items()
+
     def test_without_command(self, redraft: Run) -> None:
         assert redraft() == redraft("--help")
 
@@ -196,10 +199,9 @@ class TestTables:
 
     def test_doctor_slow_kernels(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("llama_cpp.llama_print_system_info", lambda: b"AVX2 = 1 | LLAMAFILE = 1")
-        waiting = [Measured(CostCurve((1, 2), (1.0, 2.1)), (0.0, 0.0), 1)]
+        waiting, fast = CostCurve((1, 2), (1.0, 2.1)), CostCurve((1, 2), (1.0, 1.3))
         assert "2 tokens takes 2.1 times" in doctor._slow_kernels(waiting, {"general.file_type": "7"})
         assert doctor._slow_kernels(waiting, {"general.file_type": "2"}) == ""
-        fast = [Measured(CostCurve((1, 2), (1.0, 1.3)), (0.0, 0.0), 1)]
         assert doctor._slow_kernels(fast, {"general.file_type": "7"}) == ""
 
     def test_doctor_extras(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,4 +339,4 @@ def test_command_not_installed(redraft: Run, monkeypatch: pytest.MonkeyPatch, na
     monkeypatch.setattr(main, "entry_points", lambda group: ())
     assert name not in redraft("--help").out.partition("Commands:")[2].split()
     done = redraft(name)
-    assert (done.status, done.out) == (2, "") and f"./{ELSEWHERE[name][-1]} in a clone" in done.err
+    assert (done.status, done.out) == (2, "") and f"./{ELSEWHERE[name][1][-1]} in a clone" in done.err

@@ -18,11 +18,13 @@ from redraft.cli.shared import options
 from redraft.errors import ModelError, RedraftError, install
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from redraft.backends.formats import FormatCost
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.stopwatch import Measured
+    from redraft.decoding.cost import CostCurve
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
@@ -45,9 +47,7 @@ Examples:
 @options.gpu_layers
 @options.exact
 @click.option(
-    "--formats",
-    is_flag=True,
-    help="Compare BF16, Q8_0, Q4_K_M and Q4_0 instead; needs disk space for a copy.",
+    "--formats", is_flag=True, help="Compare BF16, Q8_0, Q4_K_M and Q4_0 instead; needs disk space for a copy."
 )
 @options.as_json
 def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool, as_json: bool) -> None:
@@ -59,6 +59,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
 
     On a processor with AMX, this also tests llama.cpp's AMX code, and prints the command that fixes it if necessary.
     """
+    from rich.console import Console
     from rich.progress import track
 
     from redraft.backends import costs, kernels, stopwatch
@@ -67,8 +68,9 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     from redraft.signature import print_json, signature
 
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    console = Console()
     if formats:
-        _compare_formats(model, engine, as_json)
+        _compare_formats(model, engine, None if as_json else console)
         return
     tested = kernels.report()
     with closing(open_model(model, engine)) as backend:
@@ -77,32 +79,50 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
             words = f"measuring, {_threads(count)}" if count else "measuring"
             shown = partial(track, description=words, transient=True, disable=as_json)
             found.append(costs.keep(backend, stopwatch.measure(backend, count, shown)))
-        path, slow = backend.model.path, _slow_kernels(found, backend.metadata)
+        curve, path = stopwatch.best_of(found), backend.model.path
+        slow = _slow_kernels(curve, backend.metadata)
     line = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
     if as_json:
-        print_json(_rows(found), line, sys.stdout)
-    else:
-        _print_report(found, f"{tested}{slow}", line)
+        print_json(_rows(found, curve), line, sys.stdout)
+        return
+    _print_system(f"{tested}{slow}", console)
+    console.print(_table(found, curve))
+    console.print(f"[dim]{line}[/dim]\n", soft_wrap=True, highlight=False)
+    for each in found:
+        if each.problem:
+            name = f"T(n) on {_threads(each.threads)}" if each.threads else "T(n)"
+            console.print(f"[red]{name} is not kept[/red]: {each.problem}", highlight=False, soft_wrap=True)
+    needed = curve.break_even(_DRAFTED)
+    pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
+    console.print(
+        f"Without drafts, this model writes at most {1 / curve(1):.0f} tokens per second.\n"
+        f"A draft of {_DRAFTED} tokens {pays} of them are accepted.",
+        highlight=False,
+    )
 
 
-def _compare_formats(model: str, engine: LlamaOptions, as_json: bool) -> None:
-    """Print the cost of a pass and of an update in each format, and the fastest for `ar` and `ssbd`."""
-    from rich.console import Console
+def _compare_formats(model: str, engine: LlamaOptions, console: Console | None) -> None:
+    """Print the cost of a pass and of an update in each format, and the fastest for `ar` and `ssbd`; or print JSON."""
     from rich.progress import track
+    from rich.table import Table
 
     from redraft.backends.formats import FORMATS, measure_formats
     from redraft.backends.load import resolve
     from redraft.signature import print_json, signature
 
     path = resolve(model)
-    steps = track(measure_formats(path, engine), "measuring", len(FORMATS), transient=True, disable=as_json)
+    steps = track(measure_formats(path, engine), "measuring", len(FORMATS), transient=True, disable=console is None)
     found = list(steps)
     line = signature(path, "synthetic", "none", seed=0, threads=engine.threads or "adaptive", exact=engine.exact)
     rows = [_format_row(each) for each in found]
-    if as_json:
+    if console is None:
         print_json(rows, line, sys.stdout)
         return
-    console, table = Console(), _plain_table(rows)
+    table = Table(box=None)
+    for name in rows[0]:
+        table.add_column(name, justify="left" if name == "format" else "right")
+    for row in rows:
+        table.add_row(*map(str, row.values()))
     console.print(table)
     console.print(f"[dim]{line}[/dim]\n", soft_wrap=True, highlight=False)
     quick = {method: min(found, key=lambda each: getattr(each, method)).format for method in ("ar", "ssbd")}
@@ -119,22 +139,8 @@ def _format_row(cost: FormatCost) -> dict[str, str | int | float]:
     return {"format": cost.format, "MB": round(cost.megabytes), **passes, **updates}
 
 
-def _plain_table(rows: Sequence[Mapping[str, object]]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None)
-    for name in rows[0]:
-        table.add_column(name, justify="left" if name == "format" else "right")
-    for row in rows:
-        table.add_row(*map(str, row.values()))
-    return table
-
-
-def _rows(found: Sequence[Measured]) -> list[dict[str, str | int | float]]:
+def _rows(found: Sequence[Measured], curve: CostCurve) -> list[dict[str, str | int | float]]:
     """Return T(n) on the fastest number of threads for each n."""
-    from redraft.backends.stopwatch import best_of
-
-    curve = best_of(found)
     rows: list[dict[str, str | int | float]] = []
     for index, (size, seconds) in enumerate(zip(curve.sizes, curve.seconds, strict=True)):
         best = min(found, key=lambda each: each.curve.seconds[index])
@@ -144,14 +150,13 @@ def _rows(found: Sequence[Measured]) -> list[dict[str, str | int | float]]:
     return rows
 
 
-def _print_report(found: Sequence[Measured], tested: str, line: str) -> None:
+def _print_system(tested: str, console: Console) -> None:
+    """Print versions, processor and what is installed."""
     import llama_cpp
-    from rich.console import Console
 
     from redraft.backends.llama_model import usable_cores
     from redraft.backends.machine import processor
 
-    console = Console()
     gpu = "yes" if llama_cpp.llama_supports_gpu_offload() else "no"
     console.print(
         f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
@@ -165,22 +170,13 @@ def _print_report(found: Sequence[Measured], tested: str, line: str) -> None:
     for name, text in (("extras", _extras()), ("microphones", _microphones()), ("models", _models())):
         console.print(f"{name}: {text}", highlight=False, markup=False, soft_wrap=True)
     console.print()
-    console.print(_table(found))
-    console.print(f"[dim]{line}[/dim]\n", soft_wrap=True, highlight=False)
-    for each in found:
-        if each.problem:
-            name = f"T(n) on {_threads(each.threads)}" if each.threads else "T(n)"
-            console.print(f"[red]{name} is not kept[/red]: {each.problem}", highlight=False, soft_wrap=True)
-    console.print(_verdict(found), highlight=False)
 
 
-def _slow_kernels(found: Sequence[Measured], metadata: Mapping[str, str]) -> str:
+def _slow_kernels(curve: CostCurve, metadata: Mapping[str, str]) -> str:
     """Return that 8-bit kernels wait for memory, which tools/prefetch.cmake avoids; empty if they do not."""
     import llama_cpp
 
-    from redraft.backends.stopwatch import best_of
-
-    curve, info = best_of(found), llama_cpp.llama_print_system_info().decode()
+    info = llama_cpp.llama_print_system_info().decode()
     if metadata.get("general.file_type") != _Q8_0 or "AVX2 = 1" not in info or curve(2) < _WAITING * curve(1):
         return ""
     return (
@@ -226,30 +222,15 @@ def _models() -> str:
     return f"{', '.join(SHIPPED)} ship; {', '.join(downloaded) or 'none'} downloaded (`redraft models` lists more)"
 
 
-def _verdict(found: Sequence[Measured]) -> str:
-    """Return in words how fast the model is, and when drafts pay off."""
-    from redraft.backends.stopwatch import best_of
-
-    curve = best_of(found)
-    needed = curve.break_even(_DRAFTED)
-    pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
-    return (
-        f"Without drafts, this model writes at most {1 / curve(1):.0f} tokens per second.\n"
-        f"A draft of {_DRAFTED} tokens {pays} of them are accepted."
-    )
-
-
 def _threads(count: int) -> str:
     return f"{count} thread{'s' * (count > 1)}"
 
 
-def _table(found: Sequence[Measured]) -> Table:
+def _table(found: Sequence[Measured], curve: CostCurve) -> Table:
     """Return a table of T(n) for every number of threads, with spread, and the fastest in multiples of T(1)."""
     from rich.table import Table
 
-    from redraft.backends.stopwatch import best_of
-
-    table, curve = Table(box=None), best_of(found)
+    table = Table(box=None)
     table.add_column("n new tokens", justify="right")
     for each in found:
         ending = f", {_threads(each.threads)}" if each.threads else ""

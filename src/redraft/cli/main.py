@@ -46,16 +46,16 @@ COMMANDS = {
 
 #: Other distributions add commands here; each entry point has a command's name and refers to a `click.Command`.
 ENTRY_POINT_GROUP = "redraft.commands"
-#: Commands of this repository's other distributions, and the folders to install for them.
+#: Commands of this repository's other distributions: their line in the list, and the folders to install for them.
 ELSEWHERE = {
-    "bench": ["packages/redraft-bench"],
-    "viz": ["packages/redraft-bench"],
-    "finetune": ["packages/redraft-bench", "packages/redraft-train"],
+    "bench": ("Benchmark methods on your model, text and machine.", ["packages/redraft-bench"]),
+    "viz": ("Draw how a translation was decoded, as SVG, PNG or a single HTML page.", ["packages/redraft-bench"]),
+    "finetune": ("Fine-tune a model so that it flickers less.", ["packages/redraft-bench", "packages/redraft-train"]),
 }
 
 
 class Commands(click.Group):
-    """Imports a built-in command only when it is run or prints its help; the list uses its short help from here."""
+    """Imports a command only when it is run or prints its help; the list uses its short help from here."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names: the built-in commands, then those of other distributions."""
@@ -73,7 +73,7 @@ class Commands(click.Group):
             if point := added().get(cmd_name):
                 return cast(click.Command, point.load())
         if cmd_name in ELSEWHERE:
-            *_, folder = folders = ELSEWHERE[cmd_name]
+            *_, folder = folders = ELSEWHERE[cmd_name][1]
             command = " ".join(["pip install", *(f"./{each}" for each in folders)])
             raise MissingExtra(f"{cmd_name} is a command of {Path(folder).name}: {command} in a clone of Redraft")
         return None
@@ -82,7 +82,9 @@ class Commands(click.Group):
         """Write the list in ``redraft --help``."""
         rows = [*COMMANDS.items()]
         for name in sorted(added()):
-            if (command := self.get_command(ctx, name)) is not None:
+            if name in ELSEWHERE:
+                rows.append((name, ELSEWHERE[name][0]))
+            elif (command := self.get_command(ctx, name)) is not None:
                 rows.append((name, command.get_short_help_str(80)))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
@@ -132,10 +134,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = cli.main(arguments, prog_name="redraft", standalone_mode=False) or 0
         sys.stdout.flush()
         return status
-    except SystemExit:  # click and rich end the program like this if nobody reads standard output, as after `| head`
-        return _unread()
-    except BrokenPipeError:
-        return _unread()
+    except (SystemExit, BrokenPipeError):  # nobody reads standard output, as after `| head`; click and rich then exit
+        _drop_output()
+        return 0
     except click.UsageError as error:
         click.echo(f"redraft: {_sentence(error)}", err=True)
     except OptionError as error:
@@ -146,17 +147,15 @@ def _run(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         place = f"{error.filename!r}: " if error.filename else "'standard output': " if _stdout_fails() else ""
         click.echo(f"redraft: {place}{error.strerror or error}", err=True)
-        # Buffered output cannot be written either: Python would report another error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()
     except click.Abort:
         return 130
     return 2
 
 
-def _unread() -> int:
-    """Drop what is still buffered, which Python would try to write at exit."""
+def _drop_output() -> None:
+    """Drop what is still buffered: Python would try to write it at exit, and report another error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return 0
 
 
 #: Parameters that the library names otherwise than the command line.

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from redraft.cli.shared.options import as_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from redraft.decoding.method import Choice, Method, Option
-
+    from redraft.decoding.method import Choice, Option
 
 EXAMPLES = """\b
 Examples:
@@ -37,13 +34,21 @@ def methods(name: str | None, as_json: bool) -> None:
             click.echo(json.dumps({**row, "summary": method.summary, "source": method.source}))
         return
     from rich.console import Console
+    from rich.table import Table
 
-    console = Console()
-    console.print(_overview(chosen))
-    if name and chosen[0].options:
-        console.print(_options(chosen[0]))
-    elif not name:
+    layout: dict[str, Any] = {"box": None, "padding": (0, 2, 0, 0)}
+    console, overview = Console(), Table("method", "what it does", **layout)
+    for method in chosen:
+        parts = f"draft: {method.drafter}; rule: {method.rule}"
+        overview.add_row(f"[bold]{method.name}[/bold]", f"{method.summary}\n[dim]{parts}\n{method.source}[/dim]")
+    console.print(overview)
+    if not name:
         console.print("List a method's options: [bold]redraft methods NAME[/bold]. Set them: --option NAME=VALUE.")
+    elif chosen[0].options:
+        table = Table("option", "default", "allowed", "what it is", **layout)
+        for each in chosen[0].options:
+            table.add_row(f"[bold]{each.name}[/bold]", str(each.default), each.allowed, each.help)
+        console.print(table)
 
 
 def _limits(option: Option | Choice) -> dict[str, object]:
@@ -51,22 +56,3 @@ def _limits(option: Option | Choice) -> dict[str, object]:
 
     allowed = {"range": [option.low, option.high]} if isinstance(option, Option) else {"words": list(option.words)}
     return {"default": option.default, **allowed}
-
-
-def _overview(chosen: list[Method]) -> Table:
-    from rich.table import Table
-
-    table = Table("method", "what it does", box=None, padding=(0, 2, 0, 0))
-    for method in chosen:
-        parts = f"draft: {method.drafter}; rule: {method.rule}"
-        table.add_row(f"[bold]{method.name}[/bold]", f"{method.summary}\n[dim]{parts}\n{method.source}[/dim]")
-    return table
-
-
-def _options(method: Method) -> Table:
-    from rich.table import Table
-
-    table = Table("option", "default", "allowed", "what it is", box=None, padding=(0, 2, 0, 0))
-    for each in method.options:
-        table.add_row(f"[bold]{each.name}[/bold]", str(each.default), each.allowed, each.help)
-    return table

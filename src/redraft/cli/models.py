@@ -40,13 +40,11 @@ def models(context: click.Context, as_json: bool) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    if not console.is_terminal:  # files and pipes have no width
+    if not console.is_terminal:
         console.width = max(console.width, _WIDEST)
-    table = Table("model", box=None)
-    table.columns[0].no_wrap = True
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("licence", no_wrap=True)
-    table.add_column("state", no_wrap=True)
+    table = Table(box=None)
+    for name in ("model", "size", "licence", "state"):
+        table.add_column(name, justify="right" if name == "size" else "left", no_wrap=True)
     table.add_column("good for", overflow="fold")  # the source goes below it, so that the table fits 80 columns
     for row in rows:
         about = f"{row['note']}\n[dim]{row['source']}[/dim]"
@@ -67,14 +65,7 @@ def _shipped_row(name: str) -> dict[str, str | int]:
     path = shipped_path(name)
     size = path.stat().st_size if path.exists() else 0
     note = "trying things out: en to de, ja, zh" if name == "demo" else "drafting for the demo model"
-    return {
-        "model": name,
-        "megabytes": round(size / 1e6),
-        "licence": FREE,
-        "state": "ships",
-        "note": note,
-        "source": path.name,
-    }
+    return _row(name, size / 1e6, FREE, "ships", note, path.name)
 
 
 def _hub_row(name: str) -> dict[str, str | int]:
@@ -83,14 +74,15 @@ def _hub_row(name: str) -> dict[str, str | int]:
         state = "downloaded" if cached_path(name) or speech_folder(name) else ""
     except ModelError:
         state = "not downloaded"
-    return {
-        "model": name,
-        "megabytes": round(model.size * 1000),
-        "licence": model.licence if isinstance(model, HubModel) else "",
-        "state": state,
-        "note": f"{model.languages} languages; {model.note}" if isinstance(model, HubModel) else model.note,
-        "source": model.repository,
-    }
+    licence, note = "", model.note
+    if isinstance(model, HubModel):
+        licence, note = model.licence, f"{model.languages} languages; {model.note}"
+    return _row(name, model.size * 1000, licence, state, note, model.repository)
+
+
+def _row(name: str, megabytes: float, licence: str, state: str, note: str, source: str) -> dict[str, str | int]:
+    found: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "licence": licence}
+    return {**found, "state": state, "note": note, "source": source}
 
 
 @models.command(short_help="Download a listed model from the Hugging Face hub.")
