@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -15,8 +16,11 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Value
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
+from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane, SlotPool
-from redraft.serve.protocol import Wanted
+from redraft.serve.live import LiveSession
+from redraft.serve.metrics import Metrics
+from redraft.serve.protocol import Begin, Wanted
 from redraft.serve.scheduler import Load, PassReport, Scheduler
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
@@ -76,6 +80,12 @@ class CachedModel(RandomModel):
             self.cache[slot] = score.prefix + score.draft.tokens
         self.new.append(new)
         return super().score(requests)
+
+
+def offline(*targets: str, folder: Path | None = None, engine: Engine | None = None) -> LiveSession:
+    """A session without connections, and without lanes."""
+    begin = Begin(targets=targets or ("de",))
+    return LiveSession("t" * 32, "", begin, folder, Metrics(), engine=engine)
 
 
 class Clock:

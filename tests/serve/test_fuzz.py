@@ -19,12 +19,9 @@ from websockets.exceptions import ConnectionClosed
 from redraft.serve import protocol
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Lane
-from redraft.serve.live import LiveSession
-from redraft.serve.metrics import Metrics
 from redraft.serve.refusals import Refused
 from redraft.serve.sockets import _execute
-from redraft.serve.transcript import Archive
-from tests.serve.fakes import CachedModel
+from tests.serve.fakes import CachedModel, offline
 from tests.serve.servers import FUZZED, Running, running
 
 names = st.text(max_size=5) | st.integers(-1, 5)
@@ -68,7 +65,7 @@ frames = st.one_of(well_made.map(json.dumps), anything.map(json.dumps), st.text(
 @given(st.lists(frames, max_size=40))
 def test_fuzz_session(sent: list[str | bytes]) -> None:
     engine = mock.Mock(Engine)
-    session = LiveSession("t" * 32, "", protocol.Begin(targets=("de",)), Archive(None), Metrics(), engine=engine)
+    session = offline(engine=engine)
     session.lanes = {"de": mock.Mock(Lane, translation=None, coalesced=0, abandoned=0)}
     sentences = []
 

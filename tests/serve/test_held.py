@@ -10,10 +10,7 @@ from redraft.captions.events import Caption, Failure, Update
 from redraft.decoding.types import Tally
 from redraft.serve import live
 from redraft.serve.lanes import Answer
-from redraft.serve.live import LiveSession
-from redraft.serve.metrics import Metrics
-from redraft.serve.protocol import Begin
-from redraft.serve.transcript import Archive
+from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket, running
 from tests.serve.test_sockets import expected, say
 
@@ -72,7 +69,7 @@ def test_failure_after_rest() -> None:
     before, failed = Update("a", 0, "we saw"), Update("b", 0, "her duck", final=True)
     failures = [Failure(f"{each.utterance} failed", None, each.utterance, 0, "de") for each in (before, failed)]
     for rest in (Caption("a", 0, "de", "wir sahen"), failures[0]):
-        session = LiveSession("t" * 32, "", Begin(targets=("de",)), Archive(None), Metrics())
+        session = offline()
         session.answered(Answer("de", failed, [rest, failures[1]], 0.1, Tally()))
         assert ("b", "de") in session.transcript and ("a", "de") not in session.transcript
 

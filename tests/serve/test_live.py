@@ -19,25 +19,9 @@ from redraft.serve.delivery import Outbox
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.live import MOST_PENDING, LiveSession
-from redraft.serve.metrics import Metrics
 from redraft.serve.refusals import FULL, Refused
 from redraft.serve.sockets import _process
-from redraft.serve.transcript import Archive
-
-
-class Kept(Archive):
-    """Keeps captions in a list."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.captions: list[Caption] = []
-
-    def add(self, name: str, caption: Caption) -> None:
-        self.captions.append(caption)
-
-
-def session(archive: Archive | None = None) -> LiveSession:
-    return LiveSession("t" * 32, "", protocol.Begin(targets=("de",)), archive or Archive(None), Metrics())
+from tests.serve.fakes import offline
 
 
 def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
@@ -57,7 +41,7 @@ def waiting(outbox: Outbox) -> list[dict]:
 
 
 def test_same_seq_final() -> None:
-    live = session()
+    live = offline()
     for _ in "12":
         live.accept(Update("1", 3, "we saw"))
     with pytest.raises(Refused, match="must be greater than its last one"):
@@ -66,7 +50,7 @@ def test_same_seq_final() -> None:
 
 
 def test_refused_post_not_counted() -> None:
-    live = session()
+    live = offline()
     for _ in "12":
         live.posted(5, "we saw", final=True)
     live.end()
@@ -76,7 +60,7 @@ def test_refused_post_not_counted() -> None:
 
 
 def test_restored_language() -> None:
-    live, outbox = session(), Outbox(99)
+    live, outbox = offline(), Outbox(99)
     live.attach(outbox)
     final = protocol.Final(utterance="1", seq=4, language="de", text="schon\n\n00:00 --> da", source="there\x00already")
     live.restore([final])
@@ -90,7 +74,7 @@ def test_restored_language() -> None:
 
 def test_partly_restored() -> None:
     engine = mock.Mock(Engine)
-    live = LiveSession("t" * 32, "", protocol.Begin(targets=("de", "ja")), Archive(None), Metrics())
+    live = offline("de", "ja")
     live.engine, live.lanes = engine, {"de": mock.Mock(Lane, translation=None), "ja": mock.Mock(Lane)}
     live.restore([protocol.Final(utterance="1", seq=4, language="de", text="schon da")])
     update = Update("1", 5, "there already", final=True)
@@ -110,7 +94,7 @@ def test_shared_file(tmp_path: Path) -> None:
         live.accept(update)
         answer(live, update, text)
 
-    first, second = session(Archive(tmp_path)), session(Archive(tmp_path))
+    first, second = offline(folder=tmp_path), offline(folder=tmp_path)
     for utterance in ("1", "2", "3", "4"):
         ends(first, utterance, "zuerst")
     # The client has 2 and 3, of which it has hidden one; 1 it had before a reload that lost it, 4 it never got.
@@ -134,7 +118,7 @@ def test_cut_captions(cut: bool) -> None:
 
 
 def test_empty_final() -> None:
-    live, outbox = session(), Outbox(99)
+    live, outbox = offline(), Outbox(99)
     live.attach(outbox)
     update = Update("1", 0, "we saw", final=True)
     live.accept(update)
@@ -146,7 +130,7 @@ def test_empty_final() -> None:
 
 def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.serve.live.MOST_CHARACTERS", 1000)
-    live, outbox = session(), Outbox(99)
+    live, outbox = offline(), Outbox(99)
     live.attach(outbox)
     taken = 0
     for number in range(20):
@@ -165,7 +149,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
     assert process(protocol.Ack(utterance="0", language="de"), live) is None
     assert process(protocol.End(), live) is None
     # What never comes to an end takes room, too.
-    live = session()
+    live = offline()
     for number in range(20):
         process(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
     assert sum(f"{number:0100}" in live.order for number in range(20)) == 5
@@ -174,7 +158,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("end", [lambda live: live.fail("engine", "it has stopped"), lambda live: live.forget()])
 def test_waiting_ends_with_session(end: Callable[[LiveSession], None]) -> None:
     async def wait() -> None:
-        live = session()
+        live = offline()
         for number in range(MOST_PENDING + 1):
             live.accept(Update(str(number), 0, "we saw", final=True))
         waits = asyncio.create_task(live.pending.room())
@@ -187,7 +171,7 @@ def test_waiting_ends_with_session(end: Callable[[LiveSession], None]) -> None:
 
 
 def test_forgotten() -> None:
-    live, viewer = session(), Outbox(9)
+    live, viewer = offline(), Outbox(9)
     live.delivery.watch(viewer)
     live.forget()
     assert viewer.closing is not None and viewer.closing.code == 1000

@@ -15,8 +15,7 @@ from redraft.serve import protocol
 from redraft.serve.delivery import Outbox
 from redraft.serve.lanes import Answer
 from redraft.serve.live import LiveSession
-from redraft.serve.metrics import Metrics
-from redraft.serve.transcript import Archive
+from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket, running
 from tests.serve.test_sockets import expected, finals, say
 
@@ -122,7 +121,7 @@ def test_room_languages(server: Running) -> None:
 
 def session() -> tuple[LiveSession, dict[str, Outbox]]:
     """A session in two languages, and the outboxes of its owner, a feed, and viewers of one language and of all."""
-    live = LiveSession("t" * 32, "", protocol.Begin(targets=("de", "ja")), Archive(None), Metrics())
+    live = offline("de", "ja")
     found = {name: Outbox(99) for name in ("owner", "feed", "all")} | {"ja": Outbox(99, languages=frozenset({"ja"}))}
     live.attach(found["owner"])
     live.delivery.publish(found["feed"])

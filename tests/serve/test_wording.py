@@ -102,10 +102,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**START, "key": "wrong"}, "the API key is not known to this server: check it, or ask the operator for one"),
     (START, "an API key is needed: send it as `key`, or as a bearer token"),
     ({**START, "room": "other"}, "room must be one of hall-1, not 'other'"),
-    (
-        {**START, "room": "hall-1"},
-        "room 'hall-1' is in use: end its session, or begin this one with take_over to end it",
-    ),
+    ({**START, "room": "hall-1"}, "room 'hall-1' is in use: end its session first, or choose another room"),
     (
         {**START, "targets": ["de", "ja"]},
         "the server translates into 1 of at most 2 languages at a time, so 2 more cannot",

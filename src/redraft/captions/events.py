@@ -18,6 +18,9 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 #: C0 and C1 controls, and Unicode's line and paragraph separators.
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
+#: Maximum length of a text sent to a server, in characters.
+LONGEST_TEXT = 20_000
+
 
 def is_text(value: object) -> bool:
     """Whether a value is a string without surrogates, which JSON escapes can produce and UTF-8 cannot encode."""
@@ -96,7 +99,7 @@ class Update:
 
     utterance: str = field(metadata=_UTTERANCE)
     seq: int = field(metadata={**_SEQ, "le": 2**53, "description": "grows within an utterance"})
-    text: str = field(metadata={**_TEXT, "max_length": 20_000})
+    text: str = field(metadata={**_TEXT, "max_length": LONGEST_TEXT})
     final: bool = field(
         default=False, metadata={**_FINAL, "description": "whether this is the last update of the utterance"}
     )

@@ -89,13 +89,16 @@ _SECONDS = 60
 
 
 class Exchange:
-    """Sends updates to lanes, one at a time, and waits for the answers; `Exchanges.sweep` fails those in ``asked``."""
+    """Sends updates of a client at ``address`` to lanes, one at a time, and waits for the answers.
+
+    `Exchanges.sweep` fails those in ``asked``.
+    """
 
     engine: Engine
     lanes: dict[str, Lane]
 
-    def __init__(self, asked: set[asyncio.Future[list[Event]]]) -> None:
-        self._asked = asked
+    def __init__(self, address: str, asked: set[asyncio.Future[list[Event]]]) -> None:
+        self.address, self._asked = address, asked
         self._update: Update | None = None
         self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
 
@@ -131,8 +134,8 @@ class Exchanges:
     def __init__(self, admission: Admission, engines: Engines, admit: Callable[[str], None]) -> None:
         self._admission, self._engines, self._admit = admission, engines, admit
         self._asked: set[asyncio.Future[list[Event]]] = set()
-        #: Exchange -> client address, for exchanges that count as sessions.
-        self.kept: dict[Exchange, str] = {}
+        #: Exchanges that count as sessions.
+        self.kept: set[Exchange] = set()
 
     async def once(self, wanted: Wanted, text: str, address: str) -> dict[str, list[Event]]:
         """Return captions and failures of a text by language.  Raises `Refused` if it is impossible or not allowed."""
@@ -145,19 +148,19 @@ class Exchanges:
     async def keep(self, wanted: Wanted, address: str) -> Exchange:
         """Open an exchange that counts as a session until `close`.  Raises `Refused` if it is not admitted."""
         exchange = await self._open(wanted, address)
-        self.kept[exchange] = address
+        self.kept.add(exchange)
         return exchange
 
     async def _open(self, wanted: Wanted, address: str) -> Exchange:
         self._admit(address)
-        exchange = Exchange(self._asked)
+        exchange = Exchange(address, self._asked)
         exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
         return exchange
 
     def close(self, exchange: Exchange) -> None:
         """Close an exchange opened by `keep`."""
         exchange.close()
-        self.kept.pop(exchange, None)
+        self.kept.discard(exchange)
 
     def sweep(self) -> None:
         """Fail all pending answers if an engine has stopped."""

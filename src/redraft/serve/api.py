@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from redraft import __version__
+from redraft.captions.events import LONGEST_TEXT
 from redraft.serve import http, protocol
 from redraft.serve.http import MOST_LINK, Endpoint, Sentences, Text, Translate, Translations, answering
 from redraft.serve.pages import document
@@ -119,7 +120,7 @@ OPERATIONS = (
     Operation(
         "POST /v1/ingest/{token}",
         http.ingest,
-        20_000,
+        LONGEST_TEXT,
         _TEXT,
         query=(_SEQ, _FINAL, _SPEAKER),
         codes=("missing", *_BODY, "option", "stale", "limit", "draining", "engine"),

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from redraft.captions.events import Update
@@ -33,31 +32,6 @@ class Stopped(RedraftError):
     """The engine's thread has ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """A function to call on the thread, with the future for its result, if a caller waits for it."""
-
-    work: Callable[[], Any]
-    done: Future[Any] | None = None
-
-    def do(self) -> None:
-        """Call the function, unless the future was cancelled."""
-        if self.done is None:
-            self.work()
-            return
-        if not self.done.set_running_or_notify_cancel():
-            return
-        try:
-            self.done.set_result(self.work())
-        except BaseException as error:
-            self.done.set_exception(error)
-
-    def refuse(self) -> None:
-        """Fail the future with `Stopped`."""
-        if self.done is not None and self.done.set_running_or_notify_cancel():
-            self.done.set_exception(Stopped("the engine works no more"))
-
-
 class Engine:
     """Runs a scheduler on a thread.
 
@@ -68,8 +42,8 @@ class Engine:
 
     def __init__(self, scheduler: Scheduler, answered: Callable[[Answer], None] = lambda answer: None) -> None:
         self.scheduler, self._answered = scheduler, answered
-        #: Commands to run between two rounds; None ends the thread.
-        self._inbox: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        #: Functions to call between two rounds, with the futures for their results; None ends the thread.
+        self._inbox: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closing, self._closed = threading.Lock(), False
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
 
@@ -101,7 +75,7 @@ class Engine:
             for lane in lanes:
                 self.scheduler.offer(lane, update, since, rest=rest)
 
-        self._put(_Call(offer))
+        self.post(offer)
 
     def answers_to(self, receive: Callable[[Answer], object]) -> Callable[[Lane, Answer], None]:
         """Return what lanes call with their answers: it passes them to ``receive`` on the running event loop."""
@@ -120,7 +94,11 @@ class Engine:
         call.
         """
         done: Future[T] = Future()
-        self._put(_Call(work, done))
+        with self._closing:
+            if self._closed:
+                done.set_exception(Stopped("the engine has stopped"))
+            else:
+                self._inbox.put((work, done))
         return done
 
     def post(self, work: Callable[[], object]) -> None:
@@ -136,13 +114,6 @@ class Engine:
                 self.scheduler.remove(lane)
 
         self.post(remove)
-
-    def _put(self, command: _Call) -> None:
-        with self._closing:
-            if not self._closed:
-                self._inbox.put(command)
-                return
-        command.refuse()
 
     def _run(self) -> None:
         try:
@@ -163,7 +134,12 @@ class Engine:
                 return True
             if command is None:
                 return False
-            command.do()
+            work, done = command
+            if done.set_running_or_notify_cancel():
+                try:
+                    done.set_result(work())
+                except BaseException as error:
+                    done.set_exception(error)
             block = False
 
     def _close(self) -> None:
@@ -172,8 +148,9 @@ class Engine:
             self._closed = True
         with suppress(queue.Empty):
             while True:
-                if (command := self._inbox.get_nowait()) is not None:
-                    command.refuse()
+                command = self._inbox.get_nowait()
+                if command is not None and command[1].set_running_or_notify_cancel():
+                    command[1].set_exception(Stopped("the engine has stopped"))
 
 
 def _log(done: Future[Any]) -> None:

@@ -190,7 +190,7 @@ MOST_BYTES = 6 * MOST_CHARACTERS
 class Translate(Wanted):
     """A text to translate (HTTP)."""
 
-    text: str = Field(min_length=1, max_length=20_000)
+    text: str = Field(min_length=1, max_length=events.LONGEST_TEXT)
 
 
 class Translations(Message):
@@ -303,13 +303,12 @@ async def ingest(request: Request) -> Response:
     seq = whole(request, "seq")
     final = flag(request, "final", default=True)
     text = text_of(await read_bytes(request), request.headers.get("content-type", ""))
-    if len(text) > 20_000:
-        raise Refused("size", "a caption must have at most 20000 characters")
+    if len(text) > events.LONGEST_TEXT:
+        raise Refused("size", f"a caption must have at most {events.LONGEST_TEXT} characters")
     while wait := hub.posts.take(session.token):
         await asyncio.sleep(wait)
     await session.pending.room()
     hub.admission.check_working()
-    session.check_room()
     session.posted(seq, printable(text).strip(), final=final, speaker=_speaker(request))
     return PlainTextResponse(f"{session.last_post}\n")
 
@@ -339,8 +338,6 @@ async def decide(request: Request) -> Response:
     message = await body_of(request, protocol.FROM_CONTROL.validate_json, *protocol.CONTROL)
     while wait := request.app.state.hub.posts.take(session.token):
         await asyncio.sleep(wait)
-    if isinstance(message, protocol.Correct):
-        session.check_room()
     session.control(message)
     return Response(status_code=204)
 

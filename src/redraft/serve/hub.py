@@ -6,7 +6,6 @@ import asyncio
 import logging
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -25,7 +24,7 @@ from redraft.serve.rooms import Room, Rooms, Session, check_rooms
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Offer, Service, offer_of
 from redraft.serve.settings import ServeSettings
-from redraft.serve.transcript import Archive, PastSessions
+from redraft.serve.transcript import PastSessions
 
 if TYPE_CHECKING:
     from redraft.serve.fanout.fanout import Fanout
@@ -62,13 +61,10 @@ class Hub:
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
         self.rooms = Rooms(settings.rooms, settings.sessions)
-        self._archive = Archive(settings.transcripts)
         #: Transcripts of sessions that were forgotten.
         self.past = PastSessions(settings.transcript_seconds)
         self._sessions: dict[str, LiveSession] = {}
         self._by_name: dict[str, LiveSession] = {}
-        self._addresses: Counter[str] = Counter()
-        self._address: dict[LiveSession, str] = {}
         #: Recognisers for audio from sessions.
         self.recognisers = Recognisers(settings, metrics)
         #: Translations without a session.
@@ -171,11 +167,9 @@ class Hub:
     async def _begin(
         self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
     ) -> LiveSession:
-        session = LiveSession(token, owner, begin, self._archive, self.metrics, by_post)
+        session = LiveSession(token, owner, begin, self.settings.transcripts, self.metrics, by_post, address)
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.token] = self._by_name[session.name] = session
-        self._address[session] = address
-        self._addresses[address] += 1
         try:
             session.engine, session.lanes = await self.admission.lanes(begin, session.answered)
         except BaseException:
@@ -192,7 +186,7 @@ class Hub:
 
     def _has(self, address: str) -> int:
         """Return the number of sessions and exchanges of an address."""
-        return self._addresses[address] + sum(each == address for each in self.exchanges.kept.values())
+        return sum(each.address == address for each in (*self._sessions.values(), *self.exchanges.kept))
 
     def _admit(self, address: str) -> None:
         settings = self.settings
@@ -253,10 +247,6 @@ class Hub:
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
         self._sessions.pop(session.token, None)
         self._by_name.pop(session.name, None)
-        address = self._address.pop(session, None)
-        if address is not None:
-            self._addresses[address] -= 1
-            self._addresses += Counter()  # drop addresses without sessions
         session.forget()
         if self.fanout:
             self.fanout.forget(session)
@@ -277,7 +267,7 @@ class Hub:
         """Make room for a new session by forgetting sessions that have ended."""
         full = self._full
         for session in list(self._sessions.values()):
-            ours = full or self._address[session] == address
+            ours = full or session.address == address
             if ours and session.done and session.delivery.owner is None:
                 self._forget(session)
                 return

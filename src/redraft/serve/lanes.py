@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from redraft.captions.events import Event, Failure, Update
@@ -203,12 +203,9 @@ class SlotPool:
         self._backends, self.size = backends, size
         self._free: list[Slot] = []
         #: By owner, the least recently used slot first.
-        self._owned: OrderedDict[Hashable, Slot] = OrderedDict()
+        self._owned: OrderedDict[Lane, Slot] = OrderedDict()
         for _ in range(size):
-            self._add_free(Slot(self._open()))
-
-    def _open(self) -> dict[str, int]:
-        return {name: backend.open_slot() for name, backend in self._backends.items()}
+            self._add_free(Slot({name: backend.open_slot() for name, backend in backends.items()}))
 
     def _add_free(self, slot: Slot) -> None:
         # Lend the lowest number first: backends are fastest on adjacent sequences.
@@ -219,18 +216,18 @@ class SlotPool:
         """Number of slots in use."""
         return len(self._owned)
 
-    def take(self, owner: Hashable, idle: Callable[[Hashable], bool]) -> Slot | None:
-        """Return the owner's slot, a free one, or that of another owner who is ``idle``; None if all are busy."""
+    def take(self, owner: Lane) -> Slot | None:
+        """Return the lane's slot, a free one, or that of another lane that is not running; None if there is none."""
         if owner not in self._owned:
-            former = None if self._free else next((each for each in self._owned if idle(each)), None)
+            former = None if self._free else next((each for each in self._owned if not each.running), None)
             if not self._free and former is None:
                 return None
             self._owned[owner] = self._owned.pop(former) if former is not None else self._free.pop()
         self._owned.move_to_end(owner)
         return self._owned[owner]
 
-    def give_back(self, owner: Hashable) -> None:
-        """Free the slot of an owner that has ended, and clear its cache, so that no text stays behind."""
+    def give_back(self, owner: Lane) -> None:
+        """Free the slot of a lane that has ended, and clear its cache, so that no text stays behind."""
         slot = self._owned.pop(owner, None)
         if slot is not None:
             self.renew(slot)

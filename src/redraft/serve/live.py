@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from redraft.captions import events
 from redraft.captions.formats.read import printable
@@ -24,7 +25,7 @@ from redraft.serve.lanes import Answer, Lane
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.protocol import public_name
 from redraft.serve.refusals import FULL, Refused
-from redraft.serve.transcript import Archive, SessionFile, Transcript
+from redraft.serve.transcript import SessionFile, Transcript
 
 #: Maximum number of characters that a session keeps.
 MOST_CHARACTERS = 10_000_000
@@ -90,8 +91,9 @@ class LiveSession:
     Attributes:
         token: the owner's secret name of it.
         owner: owner of the API key that started it; empty if no key is needed.
-        archive: stores every final caption that is not hidden.
+        folder: where final captions that are not hidden are stored; None stores none.
         by_post: whether its captions come by POST, so that it never has a connection.
+        address: its client's address, by which sessions are counted.
         engine: runs its lanes, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
@@ -105,9 +107,10 @@ class LiveSession:
     token: str
     owner: str
     begin: protocol.Begin
-    archive: Archive
+    folder: Path | None
     metrics: Metrics
     by_post: bool = False
+    address: str = ""
     engine: Engine | None = None
     lanes: Mapping[str, Lane] = field(default_factory=dict)
     audio: SessionAudio | None = None
@@ -136,7 +139,7 @@ class LiveSession:
         self.delivery = Delivery(self.transcript)
         self._counts = SessionCounts(self.targets)
         room = f"{self.begin.room}-" if self.begin.room else ""
-        self.file = SessionFile(self.archive, room + self.name)
+        self.file = SessionFile(self.folder, room + self.name)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -223,6 +226,7 @@ class LiveSession:
 
     def posted(self, seq: int, text: str, *, final: bool, speaker: str | None = None) -> None:
         """Accept a caption by POST, where a final one ends the utterance.  Raises `Refused` as for `accept`."""
+        self.check_room()
         if seq <= self.last_post:
             return
         self.accept(events.Update(f"post-{self._posted}", seq, text, final, speaker=speaker))
@@ -230,7 +234,8 @@ class LiveSession:
         self._posted += final
 
     def restore(self, finals: Iterable[protocol.Final]) -> None:
-        """Restore captions that the client has from another server, or from before a restart."""
+        """Restore captions that the client has from elsewhere.  Raises `Refused` if the session is full."""
+        self.check_room()
         for final in finals:
             if final.language in self.targets and (final.utterance, final.language) not in self.transcript:
                 caption = protocol.caption_of(final)
@@ -268,6 +273,7 @@ class LiveSession:
         self.file.outdated = True
 
     def _correct(self, message: protocol.Correct) -> None:
+        self.check_room()
         caption = self.transcript.get((message.utterance, message.language))
         if caption is None:
             raise Refused(

@@ -19,45 +19,30 @@ except ModuleNotFoundError:  # Windows has no such limit
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-class JsonLines(logging.Formatter):
-    """Format a record as one JSON object.
+class Lines(logging.Formatter):
+    """Format a record as a JSON object or, with ``plain``, as ``15:04:05 connected session=5c0f resumed=False``.
 
     Args:
         details: whether to include messages and tracebacks of exceptions, which may contain transcript text; otherwise
             only the type of the exception and where it was raised are logged.
     """
 
-    def __init__(self, *, details: bool) -> None:
+    def __init__(self, *, details: bool, plain: bool) -> None:
         super().__init__()
-        self._details = details
+        self._details, self._plain = details, plain
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line for a record."""
-        fields = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            **_more(record),
-        }
-        if self._details and record.exc_info:
-            fields["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False, default=str)
-
-
-class PlainLines(logging.Formatter):
-    """Format a record as plain text: ``15:04:05 connected session=5c0f resumed=False``."""
-
-    def __init__(self, *, details: bool) -> None:
-        super().__init__()
-        self._details = details
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line for a record, with the traceback below it if ``details`` is set."""
-        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
-        more = "".join(f" {name}={value}" for name, value in _more(record).items())
-        line = f"{time.strftime('%H:%M:%S', time.localtime(record.created))} {level}{record.getMessage()}{more}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if self._details and record.exc_info else line
+        """Return the line for a record; in plain text, a traceback is below it."""
+        level, message, more = record.levelname.lower(), record.getMessage(), _more(record)
+        trace = self.formatException(record.exc_info) if self._details and record.exc_info else ""
+        if self._plain:
+            level = "" if record.levelno <= logging.INFO else f"{level}: "
+            clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+            line = " ".join([f"{clock} {level}{message}", *(f"{name}={value}" for name, value in more.items())])
+            return f"{line}\n{trace}" if trace else line
+        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        fields = {"time": when, "level": level, "logger": record.name, "message": message, **more}
+        return json.dumps(fields | ({"traceback": trace} if trace else {}), ensure_ascii=False, default=str)
 
 
 def _more(record: logging.LogRecord) -> dict[str, Any]:
@@ -75,7 +60,7 @@ def _more(record: logging.LogRecord) -> dict[str, Any]:
 def set_up_logs(*, details: bool, plain: bool = False, stream: IO[str] | None = None) -> None:
     """Send logs to a stream."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
-    handler.setFormatter(PlainLines(details=details) if plain else JsonLines(details=details))
+    handler.setFormatter(Lines(details=details, plain=plain))
     # Logs of libraries may contain transcript text too, for example unhandled errors of the event loop.
     for name, level in (("redraft", logging.INFO), ("uvicorn", logging.WARNING), ("", logging.WARNING)):
         logger = logging.getLogger(name)

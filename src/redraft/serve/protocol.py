@@ -258,7 +258,7 @@ class Correct(Message):
     type: Literal["correct"] = "correct"
     utterance: Utterance
     language: Language
-    text: Line = Field(min_length=1, max_length=20_000)
+    text: Line = Field(min_length=1, max_length=events.LONGEST_TEXT)
 
 
 class End(Message):

@@ -67,6 +67,16 @@ class Refused(Exception):
         self.code, self.sentence = code, sentence
 
 
+def busy_room(room: str) -> Refused:
+    """Return the refusal of a session in a room that another one uses."""
+    return Refused("room", f"room {room!r} is in use: end its session first, or choose another room")
+
+
+def foreign_room(room: str) -> Refused:
+    """Return the refusal of a session in a room that belongs to another key."""
+    return Refused("room", f"room {room!r} may not be used with this API key")
+
+
 #: Maximum length in characters of sentences and of names in them.
 _LONGEST, _LONGEST_NAME = 300, 60
 _POSITION = re.compile(r"line (\d+) column (\d+)")

@@ -18,7 +18,7 @@ from redraft.serve import protocol
 from redraft.serve.delivery import Outbox
 from redraft.serve.live import LiveSession
 from redraft.serve.protocol import ROOM_NAME, ROOM_RULE
-from redraft.serve.refusals import Refused
+from redraft.serve.refusals import Refused, busy_room, foreign_room
 from redraft.serve.security import Keys
 
 if TYPE_CHECKING:
@@ -113,13 +113,11 @@ class Rooms:
         room = self.find(name)
         keys = self._assigned.get(name, ())
         if (keys and owner not in keys) or (not self._assigned and room.owner not in (None, owner)):
-            raise Refused("room", f"room {name!r} may not be used with this API key")
+            raise foreign_room(name)
         if room.coming:
             raise Refused("room", f"a session is about to begin in room {name!r}: try again in a moment")
         if room.session is not None and room.session.in_use and not take_over:
-            raise Refused(
-                "room", f"room {name!r} is in use: end its session, or begin this one with take_over to end it"
-            )
+            raise busy_room(name)
         self._rooms[name], room.coming = room, True
         try:
             yield room

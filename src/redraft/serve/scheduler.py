@@ -51,11 +51,6 @@ class Part:
     score: Score
     new: int
 
-    @property
-    def whole(self) -> bool:
-        """Whether this is the lane's complete request."""
-        return self.score is self.lane.score
-
 
 def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
     """Return how many new tokens a pass processes within ``seconds``, from `LEAST_BUDGET` to `MOST_BUDGET`."""
@@ -261,7 +256,7 @@ class Scheduler:
         for lane in busy:
             if not lane.running and room <= 0:
                 continue
-            slot = self.pool.take(lane, lambda other: not (isinstance(other, Lane) and other.running))
+            slot = self.pool.take(lane)
             if slot is None:
                 continue
             if not lane.running:
@@ -312,10 +307,9 @@ class Scheduler:
             self._answered(part, rows)
 
     def _answered(self, part: Part, rows: Rows) -> None:
-        whole = part.whole
         part.slot.hold(part.score)
         part.lane.worked = self.clock()
-        if whole:
+        if part.score is part.lane.score:  # otherwise more of the prompt is left to read
             self._guarded(part.lane, part.lane.advance, rows)
 
     def _fail(self, lane: Lane, error: Exception) -> None:

@@ -215,15 +215,12 @@ def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Re
         if session.audio:
             session.audio.finish()
     elif isinstance(message, protocol.Restore):
-        session.check_room()
         session.restore(message.finals)
     elif isinstance(message, protocol.End):
         session.end()
     elif isinstance(message, protocol.Start):
         raise Refused("protocol", "the session has begun already: `start` comes once")
     else:
-        if isinstance(message, protocol.Correct):
-            session.check_room()
         session.control(message)
 
 

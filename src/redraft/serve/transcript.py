@@ -10,7 +10,7 @@ import io
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,8 +23,16 @@ from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve.protocol import Begin
 
+log = logging.getLogger(__name__)
+
 #: Format -> media type.
 FORMS = {"srt": "application/x-subrip", "vtt": "text/vtt", "jsonl": "application/jsonl", "txt": "text/plain"}
+#: Maximum number of transcripts, and of bytes of all of them, that are kept.
+MOST, MOST_BYTES = 1000, 256_000_000
+#: Bytes of a caption besides its texts, about.
+_CAPTION = 500
+#: Utterance and target language of a caption.
+Key: TypeAlias = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -33,10 +41,6 @@ class Spoken:
 
     begun: float | None = None
     finals: dict[str, Caption | None] = field(default_factory=dict)
-
-
-#: Utterance and target language of a caption.
-Key: TypeAlias = tuple[str, str]
 
 
 class Transcript:
@@ -210,89 +214,69 @@ def _writer(form: str, out: io.StringIO, targets: Sequence[str]) -> Writer:
     return SubtitleWriter(out, io.StringIO(), form, targets)
 
 
-log = logging.getLogger(__name__)
-
-
-class Archive:
-    """Writes final captions to a folder; None writes nothing.  Errors are only logged: clients get captions anyway."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-
-    def add(self, name: str, caption: Caption) -> None:
-        """Append a caption to the file of a session."""
-        if self._folder is not None:
-            try:
-                with (self._folder / f"{name}.jsonl").open("a", encoding="utf-8") as file:
-                    file.write(_lines([caption]))
-            except OSError:
-                log.exception("a caption could not be written to the folder of transcripts")
-
-    def rewrite(self, name: str, captions: Iterable[Caption], hidden: Container[Key]) -> None:
-        """Rewrite the file of a session; captions that only the file has are kept, before the others."""
-        if self._folder is not None:
-            path = self._folder / f"{name}.jsonl"
-            fresh = path.with_suffix(".new")
-            try:
-                ours = {(caption.utterance, caption.language): _lines([caption]) for caption in captions}
-                kept = (line for key, line in self.rows(name).items() if key not in ours and key not in hidden)
-                fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
-                fresh.replace(path)
-            except (OSError, UnicodeDecodeError):
-                log.exception("a corrected transcript could not be written")
-
-    def rows(self, name: str) -> dict[Key, str]:
-        """Return the lines of a session's file; an incomplete one from a killed server is left out."""
-        rows: dict[Key, str] = {}
-        path = self._folder and self._folder / f"{name}.jsonl"
-        if path and path.exists():
-            for line in path.read_text(encoding="utf-8").split("\n"):
-                with suppress(ValueError, KeyError, TypeError):
-                    row = json.loads(line)
-                    rows[row["utterance"], row["language"]] = line + "\n"
-        return rows
-
-
 class SessionFile:
-    """The file of a session, perhaps from an earlier run; ``outdated`` if captions in it have changed."""
+    """The file of a session's final captions in ``folder``, perhaps from an earlier run; without a folder, no file.
 
-    def __init__(self, archive: Archive, name: str) -> None:
+    Errors are only logged: clients get captions anyway.
+
+    Attributes:
+        outdated: whether captions in it have changed.
+    """
+
+    def __init__(self, folder: Path | None, name: str) -> None:
         self.outdated = False
-        self._archive, self._name = archive, name
+        self._path = folder and folder / f"{name}.jsonl"
         self._had: set[Key] | None = None
 
     def add(self, caption: Caption) -> None:
-        """Add a final caption; one from before the session started is replaced by `rewrite`."""
-        if self._had is None:
-            self._had = set()
-            try:
-                self._had.update(self._archive.rows(self._name))
-            except (OSError, UnicodeDecodeError):
-                log.exception("a transcript could not be read")
-        if (caption.utterance, caption.language) in self._had:
-            self.outdated = True
-        else:
-            self._archive.add(self._name, caption)
+        """Append a final caption; one from before the session started is replaced by `rewrite`."""
+        if self._path is None:
+            return
+        try:
+            if self._had is None:
+                self._had = set()
+                self._had.update(self._rows(self._path))
+            if _key(caption) in self._had:
+                self.outdated = True
+                return
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(_line(caption))
+        except (OSError, UnicodeDecodeError):
+            log.exception("a caption could not be written to the folder of transcripts")
 
     def rewrite(self, transcript: Transcript) -> None:
-        """Rewrite the file if it is outdated."""
-        if self.outdated:
-            self.outdated = False
-            self._archive.rewrite(self._name, transcript.kept, transcript.hidden)
+        """Rewrite the file if it is outdated; captions that only the file has are kept, before the others."""
+        if self._path is None or not self.outdated:
+            return
+        self.outdated = False
+        fresh = self._path.with_suffix(".new")
+        try:
+            ours = {_key(caption): _line(caption) for caption in transcript.kept}
+            known = self._rows(self._path).items()
+            kept = (line for key, line in known if key not in ours and key not in transcript.hidden)
+            fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
+            fresh.replace(self._path)
+        except (OSError, UnicodeDecodeError):
+            log.exception("a corrected transcript could not be written")
+
+    def _rows(self, path: Path) -> dict[Key, str]:
+        """Return the lines of the file; an incomplete one from a killed server is left out."""
+        rows: dict[Key, str] = {}
+        for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
+            with suppress(ValueError, KeyError, TypeError):
+                row = json.loads(line)
+                rows[row["utterance"], row["language"]] = line + "\n"
+        return rows
 
 
-def _lines(captions: Iterable[Caption]) -> str:
+def _key(caption: Caption) -> Key:
+    return caption.utterance, caption.language
+
+
+def _line(caption: Caption) -> str:
     out = io.StringIO()
-    writer = JsonlWriter(out)
-    for caption in captions:
-        writer.write(caption)
+    JsonlWriter(out).write(caption)
     return out.getvalue()
-
-
-#: Maximum number of transcripts, and of bytes of all of them, that are kept.
-MOST, MOST_BYTES = 1000, 256_000_000
-#: Bytes of a caption besides its texts, about.
-_CAPTION = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from redraft.captions.events import Failure, Update
+from redraft.captions.events import LONGEST_TEXT, Failure, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.serve import protocol
 from redraft.serve.audio.recognisers import Progress, RecogniserProcess, Recognisers
@@ -203,8 +203,6 @@ FINISH_SECONDS = 30.0
 _BEFORE = 1.0
 #: Maximum bytes of a frame: two seconds.
 _LONGEST_FRAME = 1 << 16
-#: Maximum length of an utterance in characters, as in `protocol.UpdateMessage`.
-_LONGEST = 20_000
 
 NO_RECOGNISER = (
     "this server does not recognise speech: send text in `update` messages, or ask the operator to start the server "
@@ -217,7 +215,7 @@ TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
 IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
 NOT_ENDED = f"the recogniser has not ended within {FINISH_SECONDS:g} seconds and was stopped"
 FAILED = "speech recognition has failed, see the server's log"
-TOO_LONG = f"an utterance may have {_LONGEST} characters, and the recogniser has not ended this one by then"
+TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
 
 
 class SessionAudio:
@@ -425,7 +423,7 @@ class SessionAudio:
     def _accept_update(self, update: Update, stream: AudioStream, since: float) -> None:
         """Pass a recognised update to the session; its words arrived at ``since``."""
         try:
-            if len(update.text) > _LONGEST:
+            if len(update.text) > LONGEST_TEXT:
                 raise Refused("limit", TOO_LONG)
             self._accept(update, since)
         except Refused as refused:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
+from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.languages import parse_language
 from redraft.serve.compat.callers import Callers
 from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, routes, tag, translate_plain
@@ -21,7 +22,7 @@ _STATUS = {"key": 403}
 class LibreTranslateRequest(Body):
     """A translation request; plain text only."""
 
-    q: str | list[str] = Field(max_length=20_000)
+    q: str | list[str] = Field(max_length=LONGEST_TEXT)
     source: str = Field(min_length=1, max_length=100)
     target: str = Field(min_length=1, max_length=100)
     format: Literal["text"] = "text"
@@ -31,7 +32,7 @@ class LibreTranslateRequest(Body):
 class DetectRequest(Body):
     """A language detection request."""
 
-    q: str = Field(max_length=20_000)
+    q: str = Field(max_length=LONGEST_TEXT)
     api_key: str | None = None
 
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from redraft.errors import MissingExtra, OptionError, install
 from redraft.serve import protocol
-from redraft.serve.refusals import Refused
+from redraft.serve.refusals import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
 
 
@@ -341,16 +341,14 @@ class SharedRooms:
         if owner is not None:
             known = await self._redis.set(f"{key}:owner", owner, nx=True, get=True, ex=_OWNED)
             if known not in (None, owner):
-                raise Refused("room", f"room {room!r} may not be used with this API key")
+                raise foreign_room(room)
         lease = f"{key}:lease"
         while await self._redis.set(lease, session, nx=True, get=True, ex=_LEASE) not in (None, session):
             if take_over:
                 await self._redis.set(lease, session, ex=_LEASE)
                 return
             if time.monotonic() > until:
-                raise Refused(
-                    "room", f"room {room!r} is in use: end its session, or begin this one with take_over to end it"
-                )
+                raise busy_room(room)
             await asyncio.sleep(_LEAVING / 10)
 
     async def keep(self, room: str, session: str, *, in_use: bool) -> None:

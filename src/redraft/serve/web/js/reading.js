@@ -14,11 +14,11 @@ const PATIENCE = 1;
 const LONGEST = 4;
 /** Milliseconds between two looks at lines that wait. */
 const TICK = 250;
-/** Cells of the narrowest and the widest line, and what is said of others. */
+/** Cells of the narrowest and the widest line, and the message about others. */
 const WIDTHS = [16, 80];
 const WRONG = `reading must be a whole number from ${WIDTHS.join(" to ")}, the character cells of a line.`;
 
-/** The width of lines that an address asks for, 0 if it does not; `problem` is told what is wrong with it. */
+/** The width of lines that an address asks for, 0 if it does not; `problem` gets the message about an invalid one. */
 export function widthOf(search, problem) {
   const given = new URLSearchParams(search).get("reading");
   if (given === null) return 0;
