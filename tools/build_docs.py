@@ -87,7 +87,7 @@ def settings_table() -> str:
 
 def short(words: str) -> str:
     """Return what is allowed without the words that the default and the range already express."""
-    if words in ("true or false", "a string", "a path", "a list of strings"):
+    if words in ("true or false", "a string", "a list", "an object"):
         return ""
     return re.sub(r"^a (?:whole )?number (?:from )?", "", words).replace(" and at most", ", at most")
 

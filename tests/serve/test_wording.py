@@ -126,7 +126,7 @@ def test_refused_start(tmp_path: Path) -> None:
     [
         ("/v1/translate", {"targets": ["de"]}, "text is missing: it must be a string of 1 to 20000 characters"),
         ("/v1/translate", {"text": "a" * 70_000}, "a request must have at most 65536 bytes"),
-        ("/v1/ingest/TOKEN?seq=x", b"a", "seq must be given, as a whole number of 0 or more with at most 15 digits"),
+        ("/v1/ingest/TOKEN?seq=x", b"a", SEQ),
         ("/v1/ingest/TOKEN?seq=1&final=x", b"a", "final must be true or false"),
         ("/v1/ingest/TOKEN?seq=1", b"\xff", "the body must be UTF-8: send it as text/plain; charset=utf-8"),
         ("/v1/control/TOKEN", {"type": "hide", "utterance": "9"}, "utterance must be the name of one that the session"),

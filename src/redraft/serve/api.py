@@ -20,21 +20,11 @@ from starlette.routing import Route
 from redraft import __version__
 from redraft.captions.events import LONGEST_TEXT
 from redraft.serve import http, protocol
-from redraft.serve.http import MOST_LINK, Endpoint, Sentences, Text, Translate, Translations, answering
+from redraft.serve.http import Endpoint, Sentences, Text, Translate, Translations, answering
 from redraft.serve.pages import document
 from redraft.serve.refusals import CODES, tag_of
 from redraft.serve.service import Offer
 from redraft.serve.transcript import FORMS
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query parameter."""
-
-    name: str
-    schema: Mapping[str, Any]
-    help: str
-    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +44,7 @@ class Operation:
     body: tuple[type[BaseModel], ...] | int = ()
     answer: type[BaseModel] | tuple[str, ...] = ("application/json",)
     status: int = 200
-    query: tuple[Query, ...] = ()
+    query: type[http.Query] | None = None
     codes: tuple[str, ...] = ()
 
     @property
@@ -77,21 +67,16 @@ class Operation:
 _WORK = ("key", "capacity", "limit", "draining", "engine")
 _BODY = ("protocol", "size")
 _TEXT = ("text/plain",)
-_SEQ = Query("seq", {"type": "integer", "minimum": 0}, "counts the captions; must grow", required=True)
-_FINAL = Query("final", {"type": "boolean", "default": True}, "false while the text still grows")
-_SPEAKER = Query("speaker", {"type": "string", "maxLength": 100}, "who is speaking")
-_LINK = Query("link", {"type": "string", "maxLength": MOST_LINK}, "the link", required=True)
 
 
 def _transcript(path: str) -> Operation:
-    query = (
-        Query("format", {"type": "string", "enum": list(FORMS), "default": "txt"}, "form"),
-        Query("language", {"type": "array", "items": {"type": "string"}}, "target languages; all if absent"),
-        Query("original", {"type": "boolean", "default": False}, "put the text as spoken first; with txt only"),
-        Query("live", {"type": "boolean", "default": False}, "keep sending until the session ends"),
+    return Operation(
+        f"GET {path}",
+        http.transcript,
+        answer=tuple(FORMS.values()),
+        query=http.TranscriptQuery,
+        codes=("missing", "option", "limit"),
     )
-    codes = ("missing", "option", "limit")
-    return Operation(f"GET {path}", http.transcript, answer=tuple(FORMS.values()), query=query, codes=codes)
 
 
 OPERATIONS = (
@@ -122,14 +107,14 @@ OPERATIONS = (
         http.ingest,
         LONGEST_TEXT,
         _TEXT,
-        query=(_SEQ, _FINAL, _SPEAKER),
+        query=http.CaptionQuery,
         codes=("missing", *_BODY, "option", "stale", "limit", "draining", "engine"),
     ),
     Operation("GET /v1/ingest/{token}", http.ingested, answer=_TEXT, codes=("missing",)),
     Operation("DELETE /v1/ingest/{token}", http.finish, answer=(), status=204, codes=("missing",)),
     Operation("GET /v1/offer", http.offer, answer=Offer),
     Operation("GET /v1/talk", http.talk),
-    Operation("GET /v1/qr", http.qr, answer=("image/svg+xml",), query=(_LINK,), codes=("option",)),
+    Operation("GET /v1/qr", http.qr, answer=("image/svg+xml",), query=http.Link, codes=("option",)),
     Operation("GET /health", http.health, codes=("engine",)),
     Operation("GET /ready", http.ready, codes=("engine",)),
     Operation("GET /metrics", http.metrics, answer=_TEXT, codes=("key",)),
@@ -172,15 +157,10 @@ def openapi() -> dict[str, Any]:
 def _described(operation: Operation) -> dict[str, Any]:
     names = re.findall(r"{(\w+)}", operation.path)
     in_path = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    query = operation.query.model_json_schema() if operation.query else {}
     in_query = [
-        {
-            "name": each.name,
-            "in": "query",
-            "required": each.required,
-            "description": each.help,
-            "schema": dict(each.schema),
-        }
-        for each in operation.query
+        {"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema}
+        for name, schema in query.get("properties", {}).items()
     ]
     found: dict[str, Any] = {"summary": operation.summary, "responses": _responses(operation)}
     if parameters := in_path + in_query:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from email.message import EmailMessage
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 import segno
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sentencex import segment
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -27,7 +26,7 @@ from redraft.errors import OptionError
 from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
-from redraft.serve.protocol import Language, Message, Wanted
+from redraft.serve.protocol import Language, Line, Message, Wanted
 from redraft.serve.refusals import CODES, Refused, error_body
 from redraft.serve.rooms import Room, Session
 from redraft.serve.transcript import FORMS, Past
@@ -35,8 +34,13 @@ from redraft.serve.transcript import FORMS, Past
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-#: Names of UTF-8 and of its subset ASCII.
-_CHARSETS = {"utf-8", "utf8", "us-ascii", "ascii"}
+#: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
+MOST_CHARACTERS = 500_000
+MOST_BYTES = 6 * MOST_CHARACTERS
+#: Maximum length of a link in characters; making the code for one of this length takes 0.1 seconds.
+MOST_LINK = 500
+#: End of the path of a link to a session or a room.
+_WATCH = re.compile(r"/watch(/[^/]+)?$")
 
 
 def _refuse(refused: Refused, status: int) -> Response:
@@ -101,18 +105,6 @@ async def room_of(request: Request) -> Room:
         raise Refused("missing", refused.sentence) from None
 
 
-def languages(request: Request, known: Sequence[str]) -> list[str]:
-    """Return the target languages in a query; all if it has none.
-
-    Raises:
-        Refused: the session does not have a language.
-    """
-    wanted = list(dict.fromkeys(request.query_params.getlist("language"))) or list(known)
-    if unknown := [target for target in wanted if target not in known]:
-        raise Refused("option", f"language must be one of {', '.join(known)}, not {unknown[0][:100]!r}")
-    return wanted
-
-
 def wanted_languages(query: QueryParams) -> frozenset[str]:
     """Return the languages that a viewer asks for; empty for all.
 
@@ -127,20 +119,20 @@ def wanted_languages(query: QueryParams) -> frozenset[str]:
         raise Refused("option", str(error)) from None
 
 
-def whole(request: Request, name: str) -> int:
-    """Return an integer from the query.  Raises `Refused` if it is missing or invalid."""
-    text = request.query_params.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) <= 15):
-        raise Refused("option", f"{name} must be given, as a whole number of 0 or more with at most 15 digits")
-    return int(text)
+class Query(BaseModel):
+    """A query, whose other parameters are ignored: services that send captions add their own."""
 
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
-def flag(request: Request, name: str, *, default: bool) -> bool:
-    """Return a boolean from the query.  Raises `Refused` if it is invalid."""
-    text = request.query_params.get(name)
-    if text not in (None, "true", "false", "1", "0"):
-        raise Refused("option", f"{name} must be true or false")
-    return default if text is None else text in ("true", "1")
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Parse the query of a request; only ``language`` may be repeated.  Raises `Refused` if it is invalid."""
+        found = request.query_params
+        given: dict[str, Any] = {name: found.getlist(name) if name == "language" else found[name] for name in found}
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise Refused("option", protocol.sentence(error, cls)) from None
 
 
 async def read_bytes(request: Request, most: int | None = None) -> bytes:
@@ -152,19 +144,6 @@ async def read_bytes(request: Request, most: int | None = None) -> bytes:
         if len(body) > most:
             raise Refused("size", f"a request must have at most {most} bytes")
     return bytes(body)
-
-
-def text_of(body: bytes, content_type: str) -> str:
-    """Decode a plain-text body as UTF-8.  Raises `Refused` if it has another encoding."""
-    header = EmailMessage()
-    header["content-type"] = content_type or "text/plain"
-    charset = header.get_content_charset("utf-8")
-    try:
-        if charset not in _CHARSETS:
-            raise UnicodeError
-        return body.decode()
-    except UnicodeError:
-        raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
 
 
 async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, most: int | None = None) -> T:
@@ -180,11 +159,6 @@ async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, mo
 def answer_of(message: protocol.Message, status: int = 200) -> Response:
     """Return a message as a response."""
     return Response(message.wire(), status, media_type="application/json")
-
-
-#: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
-MOST_CHARACTERS = 500_000
-MOST_BYTES = 6 * MOST_CHARACTERS
 
 
 class Translate(Wanted):
@@ -227,12 +201,6 @@ def split(text: Text) -> Sentences:
     return Sentences(sentences=tuple(filter(None, parts)))
 
 
-#: Maximum length of a link in characters; making the code for one of this length takes 0.1 seconds.
-MOST_LINK = 500
-#: End of the path of a link to a session or a room.
-_WATCH = re.compile(r"/watch(/[^/]+)?$")
-
-
 @lru_cache(maxsize=256)
 def qr_code(link: str) -> bytes:
     """Make the QR code of a viewer's link as an SVG: black on white, with the quiet zone that readers need.
@@ -247,11 +215,8 @@ def qr_code(link: str) -> bytes:
         fits = parts.scheme in ("http", "https") and parts.hostname and _WATCH.search(parts.path)
     except ValueError:
         fits = False
-    if not fits or len(link) > MOST_LINK or not link.isascii() or not link.isprintable():
-        raise Refused(
-            "option",
-            f"link must be a viewer's, as https://example.org/watch?session=NAME, of at most {MOST_LINK} characters",
-        )
+    if not fits or not link.isascii() or not link.isprintable():
+        raise Refused("option", "link must be a viewer's, such as https://example.org/watch?session=NAME")
     out = io.BytesIO()
     segno.make(link, error="m", micro=False).save(
         out, kind="svg", xmldecl=False, omitsize=True, border=4, dark="#000", light="#fff"
@@ -291,34 +256,34 @@ async def begin(request: Request) -> Response:
     return answer_of(session.started(hub.name), 201)
 
 
+class CaptionQuery(Query):
+    """The query of a caption by POST."""
+
+    seq: int = Field(ge=0, le=2**53, description="counts the captions; must grow")
+    final: bool = Field(True, description="false while the text still grows")
+    speaker: Line = Field("", max_length=100, description="who is speaking")
+
+
 async def ingest(request: Request) -> Response:
     """Send a caption; the response is the seq of the newest one.
 
-    The body is its text; ``seq`` counts the POSTs.
-
-    A repeated ``seq`` is ignored, so that a client without a response can send it again.
+    The body is its text.  A repeated ``seq`` is ignored, so that a client without a response can send it again.
     """
     hub: Hub = request.app.state.hub
     session = owned(request)
-    seq = whole(request, "seq")
-    final = flag(request, "final", default=True)
-    text = text_of(await read_bytes(request), request.headers.get("content-type", ""))
+    query = CaptionQuery.of(request)
+    try:
+        text = (await read_bytes(request)).decode()
+    except UnicodeDecodeError:
+        raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
     if len(text) > events.LONGEST_TEXT:
         raise Refused("size", f"a caption must have at most {events.LONGEST_TEXT} characters")
     while wait := hub.posts.take(session.token):
         await asyncio.sleep(wait)
     await session.pending.room()
     hub.admission.check_working()
-    session.posted(seq, printable(text).strip(), final=final, speaker=_speaker(request))
+    session.posted(query.seq, printable(text).strip(), final=query.final, speaker=query.speaker or None)
     return PlainTextResponse(f"{session.last_post}\n")
-
-
-def _speaker(request: Request) -> str | None:
-    """Return the name of the speaker in a query.  Raises `Refused` if it is too long."""
-    name = printable(request.query_params.get("speaker", "")).strip()
-    if len(name) > 100:
-        raise Refused("option", "speaker must have at most 100 characters")
-    return name or None
 
 
 async def ingested(request: Request) -> Response:
@@ -354,15 +319,23 @@ async def room(request: Request) -> Response:
     return answer_of((await room_of(request)).message())
 
 
+class TranscriptQuery(Query):
+    """The query of a transcript."""
+
+    format: Literal[tuple(FORMS)] = Field("txt", description="form")  # type: ignore[valid-type]
+    language: tuple[str, ...] = Field((), description="target languages; all if absent")
+    original: bool = Field(False, description="put the text as spoken first; with txt only")
+    live: bool = Field(False, description="keep sending until the session ends")
+
+
 async def transcript(request: Request) -> Response:
     """Get the final captions of a session, or of the latest session of a room, also for a while after its end."""
     session = await _with_transcript(request)
-    found = session.transcript
-    form = request.query_params.get("format", "txt")
-    if form not in FORMS:
-        raise Refused("option", f"format must be one of {', '.join(FORMS)}")
-    targets = languages(request, found.targets)
-    original, live = flag(request, "original", default=False), flag(request, "live", default=False)
+    found, query = session.transcript, TranscriptQuery.of(request)
+    form, original, live = query.format, query.original, query.live
+    targets = list(dict.fromkeys(query.language)) or list(found.targets)
+    if unknown := [target for target in targets if target not in found.targets]:
+        raise Refused("option", f"language must be one of {', '.join(found.targets)}, not {unknown[0][:100]!r}")
     if original and (live or form != "txt"):
         raise Refused("option", "original needs format=txt without live")
     kind = f"{FORMS[form]}; charset=utf-8"
@@ -423,9 +396,15 @@ async def talk(request: Request) -> Response:
     return JSONResponse([asdict(update) for update in load_talk()])
 
 
+class Link(Query):
+    """The query of a QR code."""
+
+    link: str = Field(max_length=MOST_LINK, description="the link")
+
+
 async def qr(request: Request) -> Response:
     """Get the QR code of a viewer's link, as SVG."""
-    return Response(qr_code(request.query_params.get("link", "")), media_type="image/svg+xml")
+    return Response(qr_code(Link.of(request).link), media_type="image/svg+xml")
 
 
 def _state(well: bool, sentence: str) -> Response:

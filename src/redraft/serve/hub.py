@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from redraft.serve import protocol
-from redraft.serve.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission, Exchanges
+from redraft.serve.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission, Exchange, Exchanges
 from redraft.serve.audio.recognisers import Recognisers
 from redraft.serve.delivery import Outbox
 from redraft.serve.engine import Engines
@@ -186,7 +186,8 @@ class Hub:
 
     def _has(self, address: str) -> int:
         """Return the number of sessions and exchanges of an address."""
-        return sum(each.address == address for each in (*self._sessions.values(), *self.exchanges.kept))
+        holders: list[LiveSession | Exchange] = [*self._sessions.values(), *self.exchanges.kept]
+        return sum(each.address == address for each in holders)
 
     def _admit(self, address: str) -> None:
         settings = self.settings

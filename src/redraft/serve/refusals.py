@@ -177,21 +177,23 @@ def allowed(schema: Schema) -> str:
         return str(schema["x-allowed"])
     kind = schema.get("type", "")
     if kind in _NUMBERS:
-        return _NUMBERS[kind] + _range(schema.get("minimum"), schema.get("maximum"))
+        return _NUMBERS[kind] + _range(schema)
     if kind in _SIZED:
         name, least, most, what = _SIZED[kind]
         return name + _count(schema.get(least), schema.get(most), what)
     return "true or false" if kind == "boolean" else "a JSON value"
 
 
-def _range(least: float | None, most: float | None) -> str:
-    low, high = ("" if bound is None else f"{bound:.16g}" for bound in (least, most))
-    if low and high:
-        return f" from {low} to {high}"
-    return f" of {low} or more" if low else f" of at most {high}" if high else ""
+def _range(schema: Schema) -> str:
+    low, high, above = (
+        f"{schema[bound]:.16g}" if bound in schema else "" for bound in ("minimum", "maximum", "exclusiveMinimum")
+    )
+    if high:
+        return f" above {above} and at most {high}" if above else f" from {low} to {high}"
+    return f" of {low} or more" if low else ""
 
 
 def _count(least: int | None, most: int | None, what: str) -> str:
     if least and most:
         return f" of {least} {what}" if least == most else f" of {least} to {most} {what}"
-    return f" of at most {most} {what}" if most else f" of at least {least} {what}" if least else ""
+    return f" of at most {most} {what}" if most else f" of {least} or more {what}" if least else ""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -19,24 +19,11 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from redraft.captions.source import DEFAULT_SOURCE, check_policy
 from redraft.decoding.beam import BIASED, EXACT
 from redraft.errors import OptionError
+from redraft.serve import refusals
 from redraft.serve.scheduler import DEFAULT_LANES, MOST_LANES
 from redraft.speech.endpoint import PAUSE
 
 _PREFIX = "REDRAFT_SERVE_"
-_LIST = "a list of strings"
-_TABLE = "a table of lists of strings"
-#: Types of settings in words; the first match applies.
-_KINDS = (
-    (dict[str, tuple[str, ...]], _TABLE),
-    (bool, "true or false"),
-    (int, "a whole number"),
-    (float, "a number"),
-    (Path, "a path"),
-    (tuple[str, ...], _LIST),
-    (str, "a string"),
-)
-#: pydantic's names of bounds.
-_SIGNS = ("ge", "gt", "le", "min_length")
 
 
 class ServeSettings(BaseSettings):
@@ -171,21 +158,19 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     Raises:
         OptionError: a setting is unknown or out of range, the file cannot be read, or a server for others has no keys.
     """
-    _check_file(file)
+    if file is not None and not file.is_file():
+        raise OptionError(f"settings file {str(file)!r} must be a TOML file, and there is none")
     _check_environment()
 
     class FromFile(ServeSettings):
         model_config = SettingsConfigDict(toml_file=file)
 
-    given = {name: value for name, value in flags.items() if value is not None}
     try:
-        found = FromFile(**given)
+        found = FromFile(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
-        raise OptionError(_refusal(error, file, given.keys())) from None
-    except OSError as error:
-        raise OptionError(f"settings file {str(file)!r} cannot be read: {error.strerror}") from None
-    except ValueError as error:  # invalid TOML
-        raise OptionError(f"settings file {str(file)!r} is not valid TOML: {error}") from None
+        raise OptionError(_refusal(error)) from None
+    except (OSError, ValueError) as error:
+        raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
     check_policy(found.source)
     if found.final not in (BIASED, EXACT):
         raise OptionError(f"final must be biased or exact on a server, not {found.final!r}")
@@ -204,63 +189,32 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
 
 def allowed(name: str) -> str:
     """Describe the allowed values of a setting, such as ``a whole number from 0 to 65535``."""
-    field = ServeSettings.model_fields[name]
-    kind = next(words for type_, words in _KINDS if type_ in (field.annotation, *get_args(field.annotation)))
-    bounds = {sign: getattr(each, sign) for each in field.metadata for sign in _SIGNS if hasattr(each, sign)}
-    if kind == _LIST and (least := bounds.get("min_length")):
-        return f"a list of at least {least} string{'s' if least > 1 else ''}"
-    if "gt" in bounds:
-        return f"{kind} above {bounds['gt']} and at most {bounds['le']}"
-    return f"{kind} from {bounds['ge']} to {bounds['le']}" if bounds else kind
-
-
-def _check_file(file: Path | None) -> None:
-    if file is not None and file.is_dir():
-        raise OptionError(f"settings file {str(file)!r} is a folder: name a TOML file in it")
-    if file is not None and not file.exists():
-        raise OptionError(f"settings file {str(file)!r} cannot be read: there is no such file")
+    return refusals.allowed(ServeSettings.model_json_schema()["properties"][name])
 
 
 def _check_environment() -> None:
-    """Reject unknown variables with our prefix, and lists that are not JSON.
-
-    pydantic ignores the former, so a misspelt limit would have no effect, and has no good message for the latter.
-    """
+    """Reject unknown variables with our prefix, which pydantic ignores, and lists that are not JSON."""
+    known = {f"{_PREFIX}{name.upper()}": name for name in ServeSettings.model_fields}
     for variable, value in os.environ.items():
-        name = variable.lower().removeprefix(_PREFIX.lower())
-        if name == variable.lower():
-            continue
-        if name not in ServeSettings.model_fields:
-            raise OptionError(f"{variable} in the environment is not a setting{_nearest(name, _PREFIX)}")
-        for kind, example in ((_LIST, '["a", "b"]'), (_TABLE, '{"a": ["b"]}')):
-            if allowed(name).startswith(kind):
-                try:
-                    json.loads(value)
-                except ValueError:
-                    raise OptionError(
-                        f"{variable} in the environment must be {kind} in JSON, such as {example}, not {value!r}"
-                    ) from None
+        name = known.get(variable.upper())
+        if name is None and variable.upper().startswith(_PREFIX):
+            raise OptionError(f"{variable} in the environment is not a setting{_nearest(variable.upper(), known)}")
+        if name is not None and allowed(name).startswith(("a list", "an object")):
+            try:
+                json.loads(value)
+            except ValueError:
+                raise OptionError(f'{variable} in the environment must be JSON, such as ["a", "b"]') from None
 
 
-def _nearest(name: str, prefix: str = "") -> str:
-    """Return the end of an error message about an unknown name: the closest name, or all names."""
-    known = list(ServeSettings.model_fields)
-    nearest = get_close_matches(name, known, 1)
-    names = [f"{prefix}{each.upper() if prefix else each}" for each in nearest or known]
-    return f"; the nearest is {names[0]}" if nearest else f": there are {', '.join(names)}"
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error message about an unknown name: the closest one, if any is close."""
+    return "".join(f"; the nearest is {each}" for each in get_close_matches(name, known, 1))
 
 
-def _refusal(error: ValidationError, file: Path | None, flags: Collection[str]) -> str:
-    """Describe the first error: where the value was given, and what is allowed there."""
+def _refusal(error: ValidationError) -> str:
+    """Describe the first error."""
     first = error.errors(include_url=False)[0]
     name, *inside = map(str, first["loc"])
     if name not in ServeSettings.model_fields:
-        place = "" if name in flags else f"settings file {str(file)!r}: "
-        return f"{place}{name!r} is not a setting{_nearest(name)}"
-    if name in flags:
-        place = f"setting {name}"
-    elif any(variable.lower() == f"{_PREFIX}{name}".lower() for variable in os.environ):
-        place = f"{_PREFIX}{name.upper()} in the environment"
-    else:
-        place = f"settings file {str(file)!r}: {name}"
-    return f"{place} must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
+        return f"{name!r} is not a setting{_nearest(name, ServeSettings.model_fields)}"
+    return f"setting {name} must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
