@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 _CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
@@ -37,3 +38,13 @@ def joined(before: str, after: str) -> str:
 def bare(word: str) -> str:
     """Return a word without case and punctuation; empty if it is only punctuation."""
     return "".join(each for each in word.casefold() if unicodedata.category(each)[0] != "P")
+
+
+def distances(words: Sequence[str], text: Sequence[str]) -> list[int]:
+    """Return the Levenshtein distance of words to each beginning of a text: first the empty one, last the whole."""
+    row = list(range(len(text) + 1))
+    for word in words:
+        last, row[0] = row[0], row[0] + 1
+        for place, each in enumerate(text, 1):
+            last, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, last + (word != each))
+    return row

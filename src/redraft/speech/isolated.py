@@ -12,7 +12,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -22,7 +21,7 @@ from redraft.captions.events import Failure, Update
 from redraft.errors import InputError, ModelError, RedraftError
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.dialect import pcm
-from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser
+from redraft.speech.recogniser import Hypothesis, Kept, Recognised, Recogniser
 from redraft.speech.registry import open_recogniser
 from redraft.speech.worker import arguments
 
@@ -32,8 +31,6 @@ STALLED = 60.0
 _WAITING = 1.0
 #: Seconds of audio within which a second death ends the recognition.
 _SOON = 10.0
-#: Maximum seconds of an utterance that are recognised again.
-_KEPT = 30.0
 
 
 def isolated(spec: str, language: str, pause: float, punctuation: str | None) -> Recogniser:
@@ -62,24 +59,18 @@ class IsolatedRecogniser:
     """
 
     def __init__(self, command: Sequence[str], stalled: float = STALLED) -> None:
-        self._command, self._stalled = command, stalled
-        #: Blocks of the current utterance, each with the number of samples before it.
-        self._kept: deque[tuple[int, Samples]] = deque()
-        #: Total samples, and the position of the first sample that the process got.
-        self._samples = self._origin = 0
+        self._command, self._stalled, self._kept = command, stalled, Kept()
         self._died: int | None = None  # after so many samples
         self._process = _Process(command, stalled)
 
     @property
     def recognised(self) -> float:
         """Seconds of audio recognised so far; the process may be seconds behind the audio that it was given."""
-        return (self._origin + self._process.recognised) / RATE
+        return (self._kept.origin + self._process.recognised) / RATE
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Yield what has been recognised meanwhile."""
-        self._kept.append((self._samples, samples))
-        self._samples += len(samples)
-        self._forget(self._samples / RATE - _KEPT)
+        self._kept.add(samples)
         try:
             self._process.feed(samples)
             yield from self._recognised(self._process.messages())
@@ -104,15 +95,10 @@ class IsolatedRecogniser:
         for update in updates:
             if isinstance(update, Failure):
                 raise _Died(update.message)
-            when = self._origin / RATE + (update.time or 0.0)
+            when = self._kept.origin / RATE + (update.time or 0.0)
             if update.final:
-                self._forget(when)
+                self._kept.forget(when)
             yield Hypothesis(update.text, when, when, update.final)
-
-    def _forget(self, when: float) -> None:
-        """Drop the audio of an utterance that has ended."""
-        while self._kept and self._kept[0][0] + len(self._kept[0][1]) <= when * RATE:
-            self._kept.popleft()
 
     def _again(self, death: _Died) -> Iterator[Recognised]:
         """Start the process again with the audio of the current utterance.
@@ -121,14 +107,13 @@ class IsolatedRecogniser:
             InputError: it has died shortly before.
         """
         self._process.close()
-        if self._died is not None and self._samples - self._died < _SOON * RATE:
+        if self._died is not None and self._kept.samples - self._died < _SOON * RATE:
             raise InputError(f"{death}, twice within {_SOON:g} s of audio")
-        self._died = self._samples
+        self._died = self._kept.samples
         yield Failure(f"{death}; it was started again, and no audio is lost")
         try:
             self._process = _Process(self._command, self._stalled)
-            self._origin = self._kept[0][0] if self._kept else self._samples
-            for _, samples in self._kept:
+            for samples in self._kept.again():
                 self._process.feed(samples)
         except _Died as error:
             raise InputError(f"{error}, twice within {_SOON:g} s of audio") from None

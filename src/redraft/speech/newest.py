@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from redraft.captions.events import Update
@@ -15,53 +16,41 @@ def newest(items: Iterable[Item]) -> Iterator[Item]:
     So at most one partial update of each utterance waits, and all final ones.  An exception while reading is raised
     after the items read before it.
     """
-    buffer = _Buffer()
-    threading.Thread(target=buffer.fill, args=(items,), name="redraft-listening", daemon=True).start()
-    try:
-        yield from buffer.drain()
-    finally:
-        buffer.closed = True
+    waiting: deque[Item] = deque()
+    news, over, closed = threading.Condition(), threading.Event(), threading.Event()
+    problem: list[BaseException] = []
 
-
-class _Buffer:
-    def __init__(self) -> None:
-        self._items: list[Item] = []
-        self._news = threading.Condition()
-        self._over = False
-        self._error: BaseException | None = None
-        self.closed = False
-
-    def fill(self, items: Iterable[Item]) -> None:
-        """Read until the end, or until the consumer has closed the buffer."""
+    def fill() -> None:
         try:
             for item in items:
-                if self.closed:
+                if closed.is_set():
                     return
-                with self._news:
-                    if self._items and _overtakes(item, self._items[-1]):
-                        self._items.pop()
-                    self._items.append(item)
-                    self._news.notify()
+                with news:
+                    if waiting and _overtakes(item, waiting[-1]):
+                        waiting.pop()
+                    waiting.append(item)
+                    news.notify()
         except BaseException as error:
-            self._error = error
+            problem.append(error)
         finally:
-            with self._news:
-                self._over = True
-                self._news.notify()
+            with news:
+                over.set()
+                news.notify()
 
-    def drain(self) -> Iterator[Item]:
-        """Yield the items."""
+    threading.Thread(target=fill, name="redraft-listening", daemon=True).start()
+    try:
         while True:
-            with self._news:
-                # The timeout lets signals be handled during silence.
-                while not self._items and not self._over:
-                    self._news.wait(0.5)
-                if not self._items:
+            with news:
+                while not waiting and not over.is_set():
+                    news.wait(0.5)  # signals are handled in between, even during silence
+                if not waiting:
                     break
-                item = self._items.pop(0)
+                item = waiting.popleft()
             yield item
-        if self._error is not None:
-            raise self._error
+    finally:
+        closed.set()
+    if problem:
+        raise problem[0]
 
 
 def _overtakes(item: Item, other: Item) -> bool:

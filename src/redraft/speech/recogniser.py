@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished, printable
@@ -30,6 +31,8 @@ class Hypothesis:
     final: bool = False
 
 
+#: Maximum seconds of an utterance that are recognised again.
+_KEPT = 30.0
 #: A hypothesis, or a failure that did not end the recognition.
 Recognised: TypeAlias = Hypothesis | Failure
 
@@ -37,7 +40,8 @@ Recognised: TypeAlias = Hypothesis | Failure
 class Recogniser(Protocol):
     """Recognises one stream of audio.
 
-    Any exception may be raised: `transcribe` keeps what was recognised before, and reports a failure.
+    Any exception may be raised: `transcribe` keeps what was recognised before, and reports a failure.  One that accepts
+    audio before it has recognised it also has ``recognised``, the seconds of audio recognised so far.
     """
 
     def hear(self, samples: Samples) -> Iterable[Recognised]:
@@ -50,13 +54,34 @@ class Recogniser(Protocol):
         """Release resources."""
 
 
-@runtime_checkable
-class Trails(Protocol):
-    """A recogniser that accepts audio before it has recognised it."""
+class Kept:
+    """The audio of the current utterance, at most 30 s, for a process or connection that has to begin again.
 
-    @property
-    def recognised(self) -> float:
-        """Seconds of audio recognised so far."""
+    Attributes:
+        samples: number of samples of the stream so far.
+        origin: number of samples before the first one that the process or connection got.
+    """
+
+    def __init__(self) -> None:
+        self.samples = self.origin = 0
+        #: Each block with the number of samples before it.
+        self._blocks: deque[tuple[int, Samples]] = deque()
+
+    def add(self, samples: Samples) -> None:
+        """Add a block of the stream."""
+        self._blocks.append((self.samples, samples))
+        self.samples += len(samples)
+        self.forget(self.samples / RATE - _KEPT)
+
+    def forget(self, seconds: float) -> None:
+        """Drop the audio before a time, such as that of utterances that have ended."""
+        while self._blocks and self._blocks[0][0] + len(self._blocks[0][1]) <= seconds * RATE:
+            self._blocks.popleft()
+
+    def again(self) -> list[Samples]:
+        """Begin again: return the blocks."""
+        self.origin = self._blocks[0][0] if self._blocks else self.samples
+        return [block for _, block in self._blocks]
 
 
 @dataclass(slots=True)
@@ -131,8 +156,7 @@ def transcribe(
             try:
                 yield from _cut(names.items(recogniser.hear(block)), sentences)
                 if sentences is not None:
-                    seconds = recogniser.recognised if isinstance(recogniser, Trails) else samples / RATE
-                    yield from sentences.passed(seconds)
+                    yield from sentences.passed(getattr(recogniser, "recognised", samples / RATE))
             except Exception as error:
                 yield from _ended(names, sentences)
                 yield _death(error, samples)

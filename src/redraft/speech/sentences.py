@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
-from redraft.captions.words import WORD, bare, joined
+from redraft.captions.words import WORD, bare, distances, joined
 from redraft.errors import InputError
 
 #: Longest pause in seconds over which a sentence goes on.
@@ -277,10 +277,6 @@ def _most_similar(words: Sequence[str], text: Sequence[str]) -> int:
     same = next((place for place, (one, other) in enumerate(zip(words, text, strict=False)) if one != other), None)
     if same is None:
         return min(len(words), len(text))
-    rest, other = words[same:], text[same : 2 * len(words) + 8]
-    row = list(range(len(other) + 1))
-    for word in rest:
-        last, row[0] = row[0], row[0] + 1
-        for place, each in enumerate(other, 1):
-            last, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, last + (word != each))
-    return same + min(range(len(row)), key=lambda place: (row[place], abs(place - len(rest))))
+    rest = words[same:]
+    found = distances(rest, text[same : 2 * len(words) + 8])
+    return same + min(range(len(found)), key=lambda place: (found[place], abs(place - len(rest))))

@@ -7,8 +7,7 @@ finished is lost, and nothing that was spoken.
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -18,14 +17,12 @@ from redraft.captions.formats.read import Item
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.dialect import Dialect, ServerHypothesis, find_dialect
-from redraft.speech.recogniser import Hypothesis, Names, Recognised
+from redraft.speech.recogniser import Hypothesis, Kept, Names, Recognised
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
 #: Timeout in seconds for the next message of a server that should finish.
 ANSWER = 30.0
-#: Maximum seconds of an utterance that are sent again.
-_KEPT = 30.0
 #: Maximum size of a message in bytes; WhisperLiveKit sends all lines of a talk every time.
 _LONGEST = 1 << 24
 
@@ -134,84 +131,59 @@ class ServerRecogniser:
     """A recogniser that uses a server; see `Server` for arguments and exceptions."""
 
     def __init__(self, spec: str, patience: Backoff = PATIENCE) -> None:
-        self._server = Server(spec, patience)
-        #: Blocks of the current utterance, each with the number of samples before it.
-        self._kept: deque[tuple[int, Samples]] = deque()
-        #: Total samples, and the position of the first sample sent over this connection.
-        self._samples = self._origin = 0
+        self._server, self._kept = Server(spec, patience), Kept()
         self._start: float | None = None
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Send audio, and yield what has arrived."""
-        self._kept.append((self._samples, samples))
-        self._samples += len(samples)
-        while self._samples - self._kept[0][0] > _KEPT * RATE:
-            self._kept.popleft()
-        unsent = [samples]
-        while True:
-            try:
-                self._send(unsent)
-                yield from self._waiting()
-            except self._server.closed:
-                yield from self._left()
-                unsent = self._again()
-            else:
-                return
+        self._kept.add(samples)
+        yield from self._through([samples], self._arrived)
 
     def finish(self) -> Iterator[Recognised]:
         """End the audio, and yield the remaining hypotheses."""
-        unsent: list[Samples] = []
         self._server.ending = True
-        while True:
-            try:
-                self._send(unsent)
-                self._server.send(self._server.dialect.goodbye)
-                yield from self._rest()
-            except self._server.closed_well:
-                return
-            except self._server.closed:
-                yield from self._left()
-                unsent = self._again()
-            else:
-                return
+        yield from self._through([], self._rest)
 
     def close(self) -> None:
         """Close the connection."""
         self._server.close()
 
-    def _send(self, blocks: list[Samples]) -> None:
-        for block in blocks:
-            self._server.send(self._server.dialect.audio(block))
+    def _through(
+        self, blocks: list[Samples], receive: Callable[[], Iterator[ServerHypothesis | Failure]]
+    ) -> Iterator[Recognised]:
+        """Send blocks and yield what is received; if the connection is lost, again with the audio of the utterance."""
+        while True:
+            try:
+                for block in blocks:
+                    self._server.send(self._server.dialect.audio(block))
+                yield from map(self._hypothesis, receive())
+                return
+            except self._server.closed as error:
+                if self._server.ending and isinstance(error, self._server.closed_well):
+                    return
+                with suppress(self._server.closed):
+                    yield from map(self._hypothesis, self._arrived())
+                self._server.again()
+                blocks = self._kept.again()
 
-    def _again(self) -> list[Samples]:
-        """Reconnect; return the audio of the current utterance."""
-        self._server.again()
-        self._origin = self._kept[0][0] if self._kept else self._samples
-        return [block for _, block in self._kept]
-
-    def _waiting(self) -> Iterator[Recognised]:
-        """Yield what has arrived already."""
+    def _arrived(self) -> Iterator[ServerHypothesis | Failure]:
         with suppress(TimeoutError):
             while True:
-                yield from map(self._hypothesis, self._server.receive(0))
+                yield from self._server.receive(0)
 
-    def _left(self) -> Iterator[Recognised]:
-        """Yield what arrived before the connection was lost."""
-        with suppress(self._server.closed):
-            yield from self._waiting()
-
-    def _rest(self) -> Iterator[Recognised]:
+    def _rest(self) -> Iterator[ServerHypothesis | Failure]:
         """Yield everything until the server has finished."""
+        self._server.send(self._server.dialect.goodbye)
         try:
             while not self._server.dialect.over:
-                yield from map(self._hypothesis, self._server.receive(ANSWER))
+                yield from self._server.receive(ANSWER)
         except TimeoutError:
             yield Failure(f"{self._server.url} has not ended the audio's last utterance within {ANSWER:g} s")
 
     def _hypothesis(self, found: ServerHypothesis | Failure) -> Recognised:
         if isinstance(found, Failure):
             return found
-        now, origin = self._samples / RATE, self._origin / RATE
+        now, origin = self._kept.samples / RATE, self._kept.origin / RATE
         end = now if found.end is None else min(now, origin + found.end)
         if found.start is not None:
             self._start = min(end, origin + found.start)
@@ -220,8 +192,7 @@ class ServerRecogniser:
         made = Hypothesis(found.text, self._start, end, found.final)
         if found.final:
             self._start = None
-            while self._kept and self._kept[0][0] + len(self._kept[0][1]) <= end * RATE:
-                self._kept.popleft()
+            self._kept.forget(end)
         return made
 
 
@@ -231,8 +202,7 @@ def overhear(spec: str, patience: Backoff = PATIENCE) -> Iterator[Item]:
     If the connection is lost, the current utterance ends with its last hypothesis.  If reconnecting fails, the last
     item is a failure.  See `Server` for arguments and exceptions.
     """
-    server = Server(spec, patience)
-    return _overheard(server)
+    return _overheard(Server(spec, patience))
 
 
 def _overheard(server: Server) -> Iterator[Item]:

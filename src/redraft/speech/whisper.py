@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from redraft.captions.words import distances
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import Endpointer, Stretch
@@ -250,11 +251,7 @@ def agreement(before: Sequence[str], agreed: int, words: Sequence[str]) -> tuple
 def _end_of(fixed: Sequence[str], words: Sequence[str]) -> int:
     """Return how many of the words correspond to the fixed ones: those with the smallest edit distance."""
     bare = [_bare(word) for word in words]
-    row = list(range(len(bare) + 1))
-    for word in map(_bare, fixed):
-        above, row[0] = row[0], row[0] + 1
-        for place, other in enumerate(bare, 1):
-            above, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, above + (word != other))
+    row = distances([_bare(word) for word in fixed], bare)
     last = _bare(fixed[-1]) if fixed else None
 
     def badness(place: int) -> tuple[int, bool, int]:
