@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Caption
 from redraft.captions.formats.write import RowsWriter
-from redraft.captions.reading import Layout, Reading, broken, cells, continued
+from redraft.captions.reading import Reading, broken, cells, continued
 from redraft.errors import OptionError
 
 WORDS = "Ich sah wie sie sich unter den alten Tisch duckte und es war wieder da".split()
-NARROW = Layout(16, 1.0, 4.0)
+NARROW = (16, 1.0, 4.0)
 
 
 def caption(text: str, *, final: bool = False, utterance: str = "1", language: str = "de") -> Caption:
@@ -20,7 +20,7 @@ def caption(text: str, *, final: bool = False, utterance: str = "1", language: s
 
 
 def test_line_is_complete() -> None:
-    reading = Reading(NARROW)
+    reading = Reading(*NARROW)
     assert reading.read(caption("Ich sah, wie"), 0) == []
     assert reading.read(caption("Ich sah, wie sie sich"), 1) == []
     assert reading.read(caption("Ich sah, wie sie sich unter den"), 2) == ["Ich sah, wie sie"]
@@ -31,15 +31,15 @@ def test_line_is_complete() -> None:
 
 
 def test_line_waits_at_most() -> None:
-    reading, shown = Reading(NARROW), list[tuple[float, str]]()
+    reading, shown = Reading(*NARROW), list[tuple[float, str]]()
     for tenth in range(100):
         text = f"Ich sah {'wie' if tenth % 2 else 'dass'} sie sich unter den"
         shown += [(tenth / 10, line) for line in reading.read(caption(text), tenth / 10)]
-    assert shown[0][0] == pytest.approx(NARROW.longest)
+    assert shown[0][0] == pytest.approx(NARROW[2])
 
 
 def test_time_alone_completes_line() -> None:
-    reading = Reading(NARROW)
+    reading = Reading(*NARROW)
     reading.read(caption("Ich sah, wie sie sich unter"), 0)
     assert reading.due(0.9) == []
     assert reading.due(1.0) == ["Ich sah, wie sie"]
@@ -51,13 +51,13 @@ def test_revised_after_complete_line() -> None:
     assert continued(["Ich ", "sah ", "die "], ["Er ", "sah ", "die ", "Ente "]) == 3
     assert continued(["Ich ", "sah ", "eine "], ["Ich ", "sah ", "ihre ", "Ente "]) == 3
     assert continued(["Ich "], []) == 0
-    reading = Reading(Layout(16, 0.0, 0.0))
+    reading = Reading(16, 0.0, 0.0)
     assert reading.read(caption("Ich sah, wie sie sich"), 0) == ["Ich sah, wie sie"]
     assert reading.read(caption("Ich sah, dass sie sich duckte", final=True), 1) == ["sich duckte"]
 
 
 def test_utterance_without_end() -> None:
-    reading = Reading(NARROW)
+    reading = Reading(*NARROW)
     reading.read(caption("Ich sah, wie sie sich unter"), 0)
     assert reading.read(caption("Und", utterance="2"), 0.1) == ["Ich sah, wie sie"]
 
@@ -68,7 +68,7 @@ def test_utterance_without_end() -> None:
     st.floats(0, 2),
 )
 def test_lines_are_never_too_wide(parts: list[list[str]], width: int, patience: float) -> None:
-    reading, words, lines = Reading(Layout(width, patience, 4)), list[str](), list[str]()
+    reading, words, lines = Reading(width, patience, 4), list[str](), list[str]()
     for now, part in enumerate(parts):
         words += part
         lines += reading.read(caption(" ".join(words), final=now == len(parts) - 1), now)
@@ -78,7 +78,7 @@ def test_lines_are_never_too_wide(parts: list[list[str]], width: int, patience: 
 
 @given(st.lists(st.lists(st.sampled_from(WORDS), max_size=14), min_size=1, max_size=8))
 def test_final_lines_are_read_once(revisions: list[list[str]]) -> None:
-    reading = Reading(NARROW)
+    reading = Reading(*NARROW)
     for now, words in enumerate(revisions):
         reading.read(caption(" ".join(words)), now)
     reading.read(caption(" ".join(revisions[-1]), final=True), len(revisions))
@@ -86,7 +86,7 @@ def test_final_lines_are_read_once(revisions: list[list[str]]) -> None:
 
 
 def test_chinese_and_japanese_breaks() -> None:
-    reading = Reading(Layout(16, 0, 0))
+    reading = Reading(16, 0, 0)
     lines = reading.read(caption("彼女が机の下に隠れるのを、私は見ました。", final=True, language="ja"), 0)
     assert "".join(lines) == "彼女が机の下に隠れるのを、私は見ました。"
     assert all(cells(line) <= 16 and line[0] not in "、。" for line in lines)
@@ -104,7 +104,7 @@ def test_chinese_and_japanese_breaks() -> None:
 )
 def test_layout_out_of_range_is_refused(arguments: tuple[int, ...], complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint):
-        Layout(*arguments)
+        Reading(*arguments)
 
 
 def test_any_writer_is_given_lines_as_captions_of_their_own() -> None:
@@ -120,7 +120,7 @@ def test_any_writer_is_given_lines_as_captions_of_their_own() -> None:
             """Nothing is held back."""
 
     kept, now = Kept(), [0.0]
-    writer = RowsWriter(kept, NARROW, lambda: now[0])
+    writer = RowsWriter(kept, 16, lambda: now[0])
     writer.write(caption("Ich sah, wie sie sich unter"))
     now[0] = 2
     writer.write(caption("Ich sah, wie sie sich unter den Tisch duckte.", final=True))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from redraft.captions.events import Caption
-from redraft.captions.reading import Layout, Reading, cells, continued
+from redraft.captions.reading import Reading, cells, continued
 from redraft.serve.pages import WEB
 
 NODE = shutil.which("node")
@@ -82,7 +82,7 @@ def steps_of(drawn: random.Random) -> list[tuple[str | None, bool, float]]:
 
 
 def read(width: int, steps: list[tuple[str | None, bool, float]]) -> list[list[str]]:
-    reading = Reading(Layout(width))
+    reading = Reading(width)
     return [
         reading.due(now) if text is None else reading.read(Caption("1", 0, "de", text, final=final), now)
         for text, final, now in steps

@@ -19,46 +19,15 @@ from redraft.captions.languages import Language, closest, parse_language
 from redraft.errors import OptionError
 
 #: The languages of both models, with their names in Chinese, which prompts in Chinese use.
-_HUNYUAN = {
-    "zh": "中文",
-    "en": "英语",
-    "fr": "法语",
-    "pt": "葡萄牙语",
-    "es": "西班牙语",
-    "ja": "日语",
-    "tr": "土耳其语",
-    "ru": "俄语",
-    "ar": "阿拉伯语",
-    "ko": "韩语",
-    "th": "泰语",
-    "it": "意大利语",
-    "de": "德语",
-    "vi": "越南语",
-    "ms": "马来语",
-    "id": "印尼语",
-    "tl": "菲律宾语",
-    "hi": "印地语",
-    "zh-Hant": "繁体中文",
-    "pl": "波兰语",
-    "cs": "捷克语",
-    "nl": "荷兰语",
-    "km": "高棉语",
-    "my": "缅甸语",
-    "fa": "波斯语",
-    "gu": "古吉拉特语",
-    "ur": "乌尔都语",
-    "te": "泰卢固语",
-    "mr": "马拉地语",
-    "he": "希伯来语",
-    "bn": "孟加拉语",
-    "ta": "泰米尔语",
-    "uk": "乌克兰语",
-    "bo": "藏语",
-    "kk": "哈萨克语",
-    "mn": "蒙古语",
-    "ug": "维吾尔语",
-    "yue": "粤语",
-}
+_HUNYUAN = dict(
+    each.split(":")
+    for each in (
+        "zh:中文 en:英语 fr:法语 pt:葡萄牙语 es:西班牙语 ja:日语 tr:土耳其语 ru:俄语 ar:阿拉伯语 ko:韩语 th:泰语 "
+        "it:意大利语 de:德语 vi:越南语 ms:马来语 id:印尼语 tl:菲律宾语 hi:印地语 zh-Hant:繁体中文 pl:波兰语 "
+        "cs:捷克语 nl:荷兰语 km:高棉语 my:缅甸语 fa:波斯语 gu:古吉拉特语 ur:乌尔都语 te:泰卢固语 mr:马拉地语 "
+        "he:希伯来语 bn:孟加拉语 ta:泰米尔语 uk:乌克兰语 bo:藏语 kk:哈萨克语 mn:蒙古语 ug:维吾尔语 yue:粤语"
+    ).split()
+)
 
 Pairs = Sequence[tuple[str, str]]
 
@@ -108,8 +77,7 @@ def hy_mt15(text: str, earlier: Pairs, terms: Pairs, source: Language, target: L
     sources = " ".join(before for before, _ in earlier)
     if not (chinese or terms or sources):
         return f"Translate the following segment into {target.name}, without additional explanation.\n\n{text}"
-    name = _chinese_name(target)
-    message = ""
+    name, message = _chinese_name(target), ""
     if terms:
         message = "参考下面的翻译：\n" + "".join(f"{term} 翻译成 {wanted}\n" for term, wanted in terms) + "\n"
     if sources:

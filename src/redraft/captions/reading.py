@@ -23,32 +23,6 @@ from redraft.errors import OptionError
 NARROWEST, WIDEST = 16, 80
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Layout and timing of lines.
-
-    Attributes:
-        width: maximum character cells per line, 16 to 80.
-        patience: seconds for which a line must be unchanged before it is shown.
-        longest: seconds after which it is shown in any case, at least ``patience``.
-
-    Raises:
-        OptionError: a number is out of range.
-    """
-
-    width: int = 37
-    patience: float = 1.0
-    longest: float = 4.0
-
-    def __post_init__(self) -> None:
-        if not is_whole(self.width) or not NARROWEST <= self.width <= WIDEST:
-            raise OptionError(f"line width must be a whole number from {NARROWEST} to {WIDEST}, not {self.width!r}")
-        if not is_number(self.patience) or self.patience < 0:
-            raise OptionError(f"line patience must be a number of seconds, 0 or more, not {self.patience!r}")
-        if not is_number(self.longest) or self.longest < self.patience:
-            raise OptionError(f"longest wait of a line must be at least its patience, not {self.longest!r}")
-
-
 @dataclass(slots=True)
 class _Waiting:
     """A line not shown yet: its units, when they last changed, and when the line was started."""
@@ -62,11 +36,22 @@ class Reading:
     """The lines of one language.
 
     Args:
-        layout: layout and timing of the lines.
+        width: maximum character cells per line, 16 to 80.
+        patience: seconds for which a line must be unchanged before it is shown.
+        longest: seconds after which it is shown in any case, at least ``patience``.
+
+    Raises:
+        OptionError: a number is out of range.
     """
 
-    def __init__(self, layout: Layout = Layout()) -> None:
-        self._layout = layout
+    def __init__(self, width: int = 37, patience: float = 1.0, longest: float = 4.0) -> None:
+        if not is_whole(width) or not NARROWEST <= width <= WIDEST:
+            raise OptionError(f"line width must be a whole number from {NARROWEST} to {WIDEST}, not {width!r}")
+        if not is_number(patience) or patience < 0:
+            raise OptionError(f"line patience must be a number of seconds, 0 or more, not {patience!r}")
+        if not is_number(longest) or longest < patience:
+            raise OptionError(f"longest wait of a line must be at least its patience, not {longest!r}")
+        self._width, self._patience, self._longest = width, patience, longest
         self._utterance: str | None = None
         self._shown: list[str] = []
         self._waiting: list[_Waiting] = []
@@ -84,7 +69,7 @@ class Reading:
             self._utterance, self._shown, self._waiting = caption.utterance, [], []
         units = UNBREAKABLE.findall(" ".join(caption.text.split()))
         rest = units[continued(self._shown, units) :]
-        lines = broken(rest, self._layout.width)
+        lines = broken(rest, self._width)
         full = lines if caption.final else lines[:-1]
         self._waiting = [self._noted(place, line, now) for place, line in enumerate(full)]
         if caption.final:
@@ -97,7 +82,7 @@ class Reading:
         found: list[str] = []
         while self._waiting:
             line = self._waiting[0]
-            if now - line.stood < self._layout.patience and now - line.waited < self._layout.longest:
+            if now - line.stood < self._patience and now - line.waited < self._longest:
                 break
             found.append(self._show(self._waiting.pop(0)))
         return found

@@ -12,7 +12,7 @@ import pytest
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.push import Cue, PushWriter, YouTube, service, zoom_language
+from redraft.captions.formats.push import CaptionService, PushWriter, zoom_language
 from redraft.errors import OptionError
 
 QUICK = Backoff(0.01, 0.02, 0.2)
@@ -88,7 +88,7 @@ def final(text: str, language: str = "de", *, final: bool = True) -> Caption:
 
 def push(target: str, *events: Event) -> Kept:
     kept = Kept()
-    writer = PushWriter(kept, service(target, "de"), "de", patience=QUICK, pace=0, clock=lambda: 1_700_000_000.5)
+    writer = PushWriter(kept, CaptionService(target, "de"), "de", patience=QUICK, pace=0, clock=lambda: 1_700_000_000.5)
     for event in events:
         writer.write(event)
     writer.close()
@@ -113,7 +113,7 @@ def test_youtube_gets_time_in_utc_before_text() -> None:
     with serving(captions) as url:
         push(f"youtube:{url}", final("Ich sah."))
     assert captions.got == {1: "2023-11-14T22:13:20.500\nIch sah.\n"}
-    assert YouTube("http://a/?b=").request(Cue("x", 0), 7).full_url == "http://a/?b=&seq=7"
+    assert CaptionService("youtube:http://a/?b=", "de").request("x", 0, 7).full_url == "http://a/?b=&seq=7"
 
 
 def test_retried_captions() -> None:
@@ -150,4 +150,4 @@ def test_zoom_has_names_of_its_own_for_some_languages(language: str, name: str) 
 @pytest.mark.parametrize("target", ["zoom", "zoom:", "zoom:ftp://a", "teams:https://a", "https://a", "zoom:https://["])
 def test_what_is_no_service_is_refused(target: str) -> None:
     with pytest.raises(OptionError, match="push must be zoom:URL or youtube:URL"):
-        service(target, "de")
+        CaptionService(target, "de")

@@ -15,10 +15,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Protocol
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
@@ -39,37 +37,35 @@ _TIMEOUT = 5.0
 _ZOOM = {"ja": "jp-JP", "en": "en-US", "zh": "zh-CN", "pt": "pt-BR"}
 
 
-@dataclass(frozen=True, slots=True)
-class Cue:
-    """A caption to send: its text, and its time in seconds since 1970."""
-
-    text: str
-    when: float
-
-
-class CaptionService(Protocol):
-    """The protocol of a caption service."""
-
-    def first(self) -> int:
-        """Return the number of the next caption."""
-
-    def request(self, caption: Cue, seq: int) -> Request:
-        """Return the HTTP request that sends a caption."""
-
-
-class Zoom:
-    """A Zoom meeting's caption API.
+class CaptionService:
+    """The caption URL of a Zoom meeting or a YouTube live stream.
 
     Args:
-        url: the URL from Zoom.
+        target: ``zoom:URL`` or ``youtube:URL``, with the URL that the service gives.
         language: language of the captions.
+
+    Raises:
+        OptionError: the target has another form, or the language is unknown.
     """
 
-    def __init__(self, url: str, language: str) -> None:
-        self._url, self._language = url, zoom_language(language)
+    def __init__(self, target: str, language: str) -> None:
+        name, _, self._url = target.partition(":")
+        try:
+            parts = urlsplit(self._url)
+            fits = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            fits = False
+        if name not in ("zoom", "youtube") or not fits:
+            raise OptionError(
+                f"push must be zoom:URL or youtube:URL, with the caption URL that the service gives, not {target!r}"
+            )
+        #: Zoom's tag of the language; YouTube needs none.
+        self._language = zoom_language(language) if name == "zoom" else None
 
     def first(self) -> int:
-        """Return the last number plus one, so that a restarted program continues the numbering."""
+        """Return the number of the next caption: with Zoom, a restarted program continues the numbering."""
+        if self._language is None:
+            return 1
         parts = urlsplit(self._url)
         url = urlunsplit(parts._replace(path=parts.path.rstrip("/") + "/seq"))
         try:
@@ -78,29 +74,17 @@ class Zoom:
         except (OSError, ValueError):  # the answer is optional
             return 1
 
-    def request(self, caption: Cue, seq: int) -> Request:
-        """Return a request with the text."""
-        return _posting(_with(self._url, seq=str(seq), lang=self._language), caption.text + "\n")
-
-
-class YouTube:
-    """A YouTube live stream's caption ingestion URL.
-
-    Args:
-        url: the URL from YouTube.
-    """
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def first(self) -> int:
-        """Return the first number; each run starts again."""
-        return 1
-
-    def request(self, caption: Cue, seq: int) -> Request:
-        """Return a request with the time in UTC and the text."""
-        time = datetime.fromtimestamp(caption.when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-        return _posting(_with(self._url, seq=str(seq)), f"{time}\n{caption.text}\n")
+    def request(self, text: str, when: float, seq: int) -> Request:
+        """Return the HTTP request that sends a caption; ``when`` is its time in seconds since 1970."""
+        more, body = {"seq": str(seq)}, f"{text}\n"
+        if self._language is not None:
+            more["lang"] = self._language
+        else:
+            body = datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "\n" + body
+        parts = urlsplit(self._url)
+        kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in more]
+        url = urlunsplit(parts._replace(query=urlencode([*kept, *more.items()])))
+        return Request(url, body.encode(), {"Content-Type": "text/plain; charset=utf-8"}, method="POST")
 
 
 def zoom_language(language: str) -> str:
@@ -112,25 +96,6 @@ def zoom_language(language: str) -> str:
     canonical = parse_language(language).canonical
     code, _, region = canonical.partition("-")
     return _ZOOM.get(canonical) or (canonical if region else _ZOOM.get(code, f"{code}-{code.upper()}"))
-
-
-def service(target: str, language: str) -> CaptionService:
-    """Return the service for ``zoom:https://...`` or ``youtube:https://...``.
-
-    Raises:
-        OptionError: the target has another form.
-    """
-    name, _, url = target.partition(":")
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        fits = False
-    if name not in ("zoom", "youtube") or not fits:
-        raise OptionError(
-            f"push must be zoom:URL or youtube:URL, with the caption URL that the service gives, not {target!r}"
-        )
-    return Zoom(url, language) if name == "zoom" else YouTube(url)
 
 
 class PushWriter:
@@ -161,7 +126,7 @@ class PushWriter:
         self._patience, self._pace, self._clock = patience, pace, clock
         #: Number of captions that could not be delivered.
         self.given_up = 0
-        self._queue: queue.SimpleQueue[Cue | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[str, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="redraft-push", daemon=True)
         self._thread.start()
@@ -173,7 +138,7 @@ class PushWriter:
         if not (isinstance(event, Caption) and event.final and event.language == self._language):
             return
         if text := printable(event.text).strip():
-            self._queue.put(Cue(text, self._clock()))
+            self._queue.put((text, self._clock()))
 
     def close(self) -> None:
         """Send the queue, then close the other writer."""
@@ -185,7 +150,7 @@ class PushWriter:
         seq = self._service.first()
         while (caption := self._queue.get()) is not None:
             try:
-                self._send(self._service.request(caption, seq))
+                self._send(self._service.request(*caption, seq))
             except OSError as error:
                 self.given_up += 1
                 with self._lock:
@@ -212,14 +177,3 @@ def _reason(error: OSError) -> str:
     if isinstance(error, HTTPError):
         return f"the service answered {error.code}"
     return str(getattr(error, "reason", error))
-
-
-def _with(url: str, **more: str) -> str:
-    """Return a URL with query parameters added or replaced."""
-    parts = urlsplit(url)
-    kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in more]
-    return urlunsplit(parts._replace(query=urlencode([*kept, *more.items()])))
-
-
-def _posting(url: str, body: str) -> Request:
-    return Request(url, body.encode(), {"Content-Type": "text/plain; charset=utf-8"}, method="POST")

@@ -19,7 +19,7 @@ import pysubs2
 
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
-from redraft.captions.reading import Layout, Reading, cells
+from redraft.captions.reading import Reading, cells
 from redraft.errors import OptionError
 
 #: Reading speed of subtitles in character cells per second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
@@ -268,13 +268,13 @@ class RowsWriter:
 
     Args:
         writer: receives the lines; closed together with this one.
-        layout: layout of the lines.
+        width: width of the lines in character cells.
         clock: returns the time in seconds.
     """
 
-    def __init__(self, writer: Writer, layout: Layout, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, writer: Writer, width: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.writer, self._clock = writer, clock
-        self._languages: defaultdict[str, Reading] = defaultdict(lambda: Reading(layout))
+        self._languages: defaultdict[str, Reading] = defaultdict(lambda: Reading(width))
         self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
 
     def write(self, event: Event) -> None:

@@ -211,14 +211,14 @@ def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]
     Raises:
         OptionError: the service is unknown, or the language is missing or invalid.
     """
-    from redraft.captions.formats.push import service
+    from redraft.captions.formats.push import CaptionService
 
     language, sign, rest = target.partition("=")
     if not sign or ":" in language:
         language, rest = languages[0] if len(languages) == 1 else "", target
     if language not in languages:
         raise OptionError(f"--push must name one of the languages {', '.join(languages)}, as in {languages[0]}={rest}")
-    return language, service(rest, language)
+    return language, CaptionService(rest, language)
 
 
 def _glossary(terms: Sequence[str]) -> dict[str, str]:

@@ -16,7 +16,6 @@ from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_text
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
-from redraft.captions.reading import Layout
 from redraft.captions.source import LONGEST
 from redraft.errors import InputError
 from redraft.speech.audio import container
@@ -107,7 +106,7 @@ def writer(
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:
-        made = RowsWriter(made, Layout(width))
+        made = RowsWriter(made, width)
     try:
         yield made
     finally:

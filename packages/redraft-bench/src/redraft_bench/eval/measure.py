@@ -13,7 +13,7 @@ from typing import Protocol
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.languages import parse_language
-from redraft.captions.reading import Layout, Reading
+from redraft.captions.reading import Reading
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
@@ -114,7 +114,7 @@ class _Lines:
 
     def __init__(self, contender: Contender) -> None:
         longest = contender.lines or 0.0
-        self._reading = Reading(Layout(patience=min(1.0, longest), longest=longest))
+        self._reading = Reading(patience=min(1.0, longest), longest=longest)
         self._between = " " if parse_language(contender.language).spaced else ""
         self._utterance, self._shown = "", list[str]()
 
