@@ -13,7 +13,7 @@ import pytest
 
 from redraft.cli import main
 from redraft.errors import install
-from redraft.speech import lag
+from redraft.speech import delay
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import Recognised
 from tests.cli.conftest import Run
@@ -76,7 +76,7 @@ def test_recording_at_its_own_pace(redraft: Run, recording: Path) -> None:
 def test_slow_recogniser_says_so(
     redraft: Run, scripted: Scripted, recording: Path, monkeypatch: pytest.MonkeyPatch, speed: str | None
 ) -> None:
-    monkeypatch.setattr(lag, "LATE", 0.5)
+    monkeypatch.setattr(delay, "LATE", 0.5)
     hear = scripted.hear
 
     def slowly(samples: Samples) -> Iterator[Recognised]:

@@ -182,7 +182,7 @@ class TestWhisperLiveKit:
         [
             ({"type": "snapshot", "seq": 1}, "lines must be given, or type must be config or ready_to_stop"),
             ({"lines": [{"text": "a"}]}, "lines must be a list of lines with text, start and end"),
-            ({"lines": [], "error": "FFmpeg failed"}, "the server says: FFmpeg failed"),
+            ({"lines": [], "error": "FFmpeg failed"}, "the server reports: FFmpeg failed"),
         ],
     )
     def test_messages_that_are_none(self, message: Any, complaint: str) -> None:

@@ -19,7 +19,7 @@ from langcodes.tag_parser import LanguageTagError
 
 from redraft.errors import OptionError
 
-#: Usual names where ISO 639 has another one or no territory; by tag as given, otherwise by canonical tag.
+#: Common names where ISO 639 has another one or no territory; by tag as given, otherwise by canonical tag.
 _NAMES = {
     "el": "Greek",
     "en-GB": "British English",

@@ -144,7 +144,7 @@ def _beginning(pieces: Sequence[bytes], text: str, kept: int, unit: str) -> tupl
 
 
 def _tokens_within(pieces: Sequence[bytes], text: str, shown: str) -> int:
-    """Return how many tokens lie completely within the shown text."""
+    """Return how many tokens are completely within the shown text."""
     leading = len(b"".join(pieces)) - len(b"".join(pieces).lstrip())
     budget = leading + len(shown.encode())
     kept = used = 0

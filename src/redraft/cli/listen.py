@@ -18,7 +18,7 @@ from redraft.errors import InputError, OptionError
 if TYPE_CHECKING:
     from redraft.captions.events import Failure
     from redraft.speech.audio import Samples
-    from redraft.speech.lag import Lag
+    from redraft.speech.delay import Delay
 
 EXAMPLES = """\b
 Examples:
@@ -124,17 +124,17 @@ def listen(
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
     """
     from redraft.captions.languages import parse_language
-    from redraft.speech.lag import Lag, Unheard
+    from redraft.speech.delay import Delay, NoWords
     from redraft.speech.registry import resolve
 
     _refuse_idle(file)
     recogniser = resolve(recogniser, parse_language(source, "source language").code)
 
-    def say(sentence: str) -> None:
+    def warn(sentence: str) -> None:
         click.echo(f"redraft: {sentence}", err=True)
 
     live = file in (None, "-") or speed is not None
-    lag, unheard = Lag(say, speed or 1.0), Unheard(say, live=live)
+    delay, words = Delay(warn, speed or 1.0), NoWords(warn, live=live)
 
     @contextmanager
     def opened() -> Iterator[Iterator[Item]]:
@@ -143,15 +143,15 @@ def listen(
         from redraft.speech.recogniser import transcribe
         from redraft.speech.sentences import Sentences
 
-        with _blocks(file, device, rate, channels, speed, lag) as (blocks, origin):
-            announced = _announced(unheard.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
+        with _blocks(file, device, rate, channels, speed, delay) as (blocks, origin):
+            announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
             opened = isolated.isolated(recogniser, source, pause, punctuation)
             items = transcribe(announced, opened, Sentences() if sentences else None)
-            items = lag.recognised(unheard.recognised(items))
+            items = delay.recognised(words.recognised(items))
             # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
             yield newest(items) if live else items
 
-    captioning.caption(opened, lag.check, source=source, **chosen)
+    captioning.caption(opened, delay.check, source=source, **chosen)
 
 
 def _refuse_idle(file: str | None) -> None:
@@ -169,7 +169,7 @@ def _refuse_idle(file: str | None) -> None:
 
 @contextmanager
 def _blocks(
-    file: str | None, device: str | None, rate: int, channels: int, speed: float | None, lag: Lag
+    file: str | None, device: str | None, rate: int, channels: int, speed: float | None, delay: Delay
 ) -> Iterator[tuple[Iterator[Samples | Failure], str]]:
     """Open the selected audio source and describe it; with the microphone, Ctrl-C only ends the recording."""
     from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
@@ -179,7 +179,7 @@ def _blocks(
 
         microphone = Microphone(device)
         with _stopped_by_ctrl_c(microphone.stop):
-            recorded = lag.blocks(microphone.blocks(), lambda: microphone.dropped)
+            recorded = delay.blocks(microphone.blocks(), lambda: microphone.dropped)
             yield recorded, f"{microphone.name!r}; press Ctrl-C to stop"
         return
     blocks: Iterator[Samples | Failure]
@@ -193,7 +193,7 @@ def _blocks(
         blocks = at_speed(blocks, speed)
     # A recording that is read as fast as it is recognised cannot be behind.
     live = file == "-" or speed is not None
-    yield lag.blocks(blocks) if live else iter(blocks), "standard input" if file == "-" else repr(file)
+    yield delay.blocks(blocks) if live else iter(blocks), "standard input" if file == "-" else repr(file)
 
 
 def _announced(blocks: Iterator[Samples | Failure], sentence: str) -> Iterator[Samples | Failure]:

@@ -177,7 +177,7 @@ class Microphone:
 
 @contextmanager
 def playing(path: str) -> Iterator[bool]:
-    """Play an audio file while the block runs; yield whether it can be heard.
+    """Play an audio file while the block runs; yield whether there is sound.
 
     Without an output device, PortAudio or the extra ``listen``, the block runs in silence.
     """

@@ -38,22 +38,22 @@ class Worker:
 
     def __init__(self, audio: BinaryIO, out: BinaryIO) -> None:
         self._audio, self._out = audio, out
-        self._samples = self._told = 0
+        self._samples = self._reported = 0
 
     def run(self, opened: Callable[[], Recogniser]) -> int:
         """Recognise until the audio ends; return the exit status."""
         try:
             recogniser = opened()
         except Exception as error:
-            self._say("error", message=reason(error), kind=type(error).__name__)
+            self._report("error", message=reason(error), kind=type(error).__name__)
             return 1
-        self._say("ready")
+        self._report("ready")
         for item in transcribe(self._noted(pcm_blocks(self._audio, checked=True)), recogniser):
             if isinstance(item, Update):
-                self._say("update", **asdict(item))
+                self._report("update", **asdict(item))
             elif self._samples:  # without audio this is no error
-                self._say("error", message=item.message)
-        self._say("ready")
+                self._report("error", message=item.message)
+        self._report("ready")
         return 0
 
     def _noted(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
@@ -61,11 +61,11 @@ class Worker:
         for block in blocks:
             self._samples += len(block)
             yield block
-            if self._samples - self._told >= _REPORT * RATE:
-                self._say("ready")
+            if self._samples - self._reported >= _REPORT * RATE:
+                self._report("ready")
 
-    def _say(self, type: str, **fields: object) -> None:
-        self._told = self._samples
+    def _report(self, type: str, **fields: object) -> None:
+        self._reported = self._samples
         message = {"type": type, **fields, "samples": self._samples, "cpu": round(time.process_time(), 3)}
         self._out.write(json.dumps(message).encode() + b"\n")
         self._out.flush()

@@ -17,7 +17,8 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
-from typing import Any, Protocol, TypeAlias
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeAlias
 
 from redraft.captions.events import CONTROLS, Failure, Order, Update, is_seconds, is_text, is_whole, shown
 from redraft.captions.words import WORD
@@ -132,9 +133,25 @@ NAME: Field = (
 
 
 Item: TypeAlias = Update | Failure
+_Parameters = ParamSpec("_Parameters")
 
 #: Maximum number of words in a line of plain text: some minutes of speech without a pause.
 MAX_TEXT_WORDS = 500
+
+
+def not_empty(read: Callable[_Parameters, Iterator[Item]]) -> Callable[_Parameters, Iterator[Item]]:
+    """Let a reader yield a failure if it has yielded nothing."""
+
+    @wraps(read)
+    def reading(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> Iterator[Item]:
+        empty = True
+        for item in read(*arguments, **options):
+            empty = False
+            yield item
+        if empty:
+            yield Failure("the input is empty: at least one line of text was expected")
+
+    return reading
 
 
 def printable(text: str) -> str:
@@ -142,6 +159,7 @@ def printable(text: str) -> str:
     return CONTROLS.sub(" ", text)
 
 
+@not_empty
 def read_lines(source: LineSource) -> Iterator[Item]:
     """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
 
@@ -149,12 +167,8 @@ def read_lines(source: LineSource) -> Iterator[Item]:
     repeated as a final update with the next ``seq``.  Utterances are named "1", "2", ...  A line of only spaces and
     control characters counts as blank.
     """
-    return or_empty(_read_lines(decoded(source)))
-
-
-def _read_lines(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
     utterance, last = 1, None
-    for _, text in lines:
+    for _, text in decoded(source):
         if isinstance(text, Failure):
             yield text
         elif hypothesis := printable(text).strip():
@@ -172,6 +186,7 @@ def finished(last: Update) -> Update:
     return replace(last, seq=last.seq + 1, final=True)
 
 
+@not_empty
 def read_jsonl(source: LineSource) -> Iterator[Item]:
     """Read one JSON object per line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
 
@@ -181,12 +196,8 @@ def read_jsonl(source: LineSource) -> Iterator[Item]:
     updates after a final one are errors.  If a key occurs twice, the last one counts; blank lines are ignored.  The
     names of all utterances are kept in memory.
     """
-    return or_empty(_read_jsonl(decoded(source)))
-
-
-def _read_jsonl(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
     order = Order()
-    for number, text in lines:
+    for number, text in decoded(source):
         if isinstance(text, Failure):
             yield text
         elif text.strip():
@@ -253,12 +264,13 @@ def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None) ->
     """
     if rate is not None and (isinstance(rate, bool) or not (math.isfinite(rate) and rate > 0)):
         raise OptionError(f"rate must be a number of words a second over 0, not {rate!r}")
-    return or_empty(_read_text(decoded(source), whole("lag", lag, 1), rate))
+    return _read_text(source, whole("lag", lag, 1), rate)
 
 
-def _read_text(lines: Iterator[tuple[int, str | Failure]], lag: int, rate: float | None) -> Iterator[Item]:
+@not_empty
+def _read_text(source: LineSource, lag: int, rate: float | None) -> Iterator[Item]:
     utterance = spoken = 0
-    for number, text in lines:
+    for number, text in decoded(source):
         if isinstance(text, Failure):
             yield text
             continue
@@ -289,16 +301,6 @@ def paced(
         yield item
 
 
-def or_empty(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items, or a failure if there are none."""
-    empty = True
-    for item in items:
-        empty = False
-        yield item
-    if empty:
-        yield Failure("the input is empty: at least one line of text was expected")
-
-
 _NAMES = tuple(each.name for each in fields(Update))
 _NEEDED = tuple(each.name for each in fields(Update) if each.default is MISSING)
 
@@ -310,13 +312,11 @@ def parse_update(found: Mapping[str, Any]) -> Update:
         InputError: a field is missing or invalid.
     """
     refuse_unknown(found, (*_NAMES, "type"))
-    if missing := [name for name in _NEEDED if name not in found]:
-        raise InputError(f"{', '.join(missing)} must be given: an update needs {', '.join(_NEEDED)}")
-    if found.get("type", "update") != "update":
-        raise InputError(f'type must be "update", if it is given, not {shown(found["type"])}')
+    check_fields(
+        found, {"type": (lambda value: value == "update", '"update"'), "utterance": NAME}, _NEEDED, "an update"
+    )
     values = one_line(found)
     values.pop("type", None)
-    check_fields(values, {"utterance": NAME}, (), "an update")
     values["utterance"] = str(values["utterance"])
     update = Update(**values)
     return update if update.time is None else replace(update, time=float(update.time))

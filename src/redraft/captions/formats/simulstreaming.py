@@ -27,7 +27,7 @@ from redraft.captions.formats.read import (
     decoded,
     finished,
     json_object,
-    or_empty,
+    not_empty,
     printable,
 )
 from redraft.captions.words import joined
@@ -43,6 +43,7 @@ _FIELDS: dict[str, Field] = {
 }
 
 
+@not_empty
 def read_simulstreaming(source: LineSource) -> Iterator[Item]:
     """Read one row per line, as printed by ``simulstreaming_whisper.py`` and ``simulstreaming_translate.py``.
 
@@ -51,13 +52,9 @@ def read_simulstreaming(source: LineSource) -> Iterator[Item]:
     ``--vac``, often without text.  Utterances are named "1", "2", ...; the end of the input ends the last one.  A row
     needs ``emission_time`` and ``text`` or ``is_final``; other unknown fields are ignored.
     """
-    return or_empty(_read(decoded(source)))
-
-
-def _read(lines: Iterator[tuple[int, str | Failure]]) -> Iterator[Item]:
     utterance, confirmed = 1, ""
     last: Update | None = None
-    for number, text in lines:
+    for number, text in decoded(source):
         if isinstance(text, Failure):
             yield text
             continue

@@ -82,7 +82,7 @@ class WhisperLiveKit:
             self.over = True
             return []
         if found.get("error"):
-            raise InputError(f"the server says: {found['error']}")
+            raise InputError(f"the server reports: {found['error']}")
         if kind is not None or "lines" not in found:
             raise InputError("lines must be given, or type must be config or ready_to_stop")
         return self._sentences(found)

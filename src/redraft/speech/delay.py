@@ -16,22 +16,22 @@ LATE, CAUGHT_UP = 5.0, 2.5
 _GAP = 1.0
 
 
-class Lag:
+class Delay:
     """Measures how far the captions of a live source are behind, from when their words were spoken.
 
     Audio comes at the speed of speech and can be read too late, but never too early, so the earliest block shows when
     the source began.
 
     Args:
-        say: called with one sentence when captions fall behind, and again when the distance has doubled.
+        warn: called with one sentence when captions fall behind, and again when the distance has doubled.
         speed: how many times faster than speech the source is.
         clock: returns the time in seconds.
     """
 
     def __init__(
-        self, say: Callable[[str], object], speed: float = 1.0, clock: Callable[[], float] = time.monotonic
+        self, warn: Callable[[str], object], speed: float = 1.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._say, self._speed, self._clock = say, speed, clock
+        self._warn, self._speed, self._clock = warn, speed, clock
         self._dropped: Callable[[], float] = lambda: 0.0
         self._began = math.inf
         self._read = self._recogniser = 0.0
@@ -68,7 +68,7 @@ class Lag:
         return self._clock() - self._began - self._due(end)
 
     def check(self, event: Event) -> None:
-        """Say so if an event that has just been written is more than `LATE` seconds behind."""
+        """Warn if an event that has just been written is more than `LATE` seconds behind."""
         if isinstance(event, Failure) or event.time is None or not (event.seq or event.final):
             return  # the time of a first update is where the utterance starts
         captions = self.behind(event.time)
@@ -80,7 +80,7 @@ class Lag:
         slow, remedy = ("captions are", "choose fewer languages, a smaller model,")
         if self._recogniser > captions / 2:
             slow, remedy = ("the recogniser is", "choose a smaller model")
-        self._say(f"{slow} {captions:.0f} s behind the speech: {remedy} or a machine with more cores")
+        self._warn(f"{slow} {captions:.0f} s behind the speech: {remedy} or a machine with more cores")
 
     def _due(self, position: float) -> float:
         """Return how many seconds after the source began the audio up to a position was spoken."""
@@ -94,17 +94,17 @@ _SILENT = 0.004
 _NO_WORDS = "although there is sound: it may be noise, music, or another language than --from"
 
 
-class Unheard:
+class NoWords:
     """Watches a source of audio for stretches in which no word is recognised.
 
     Args:
-        say: called with one sentence.
-        live: whether to speak up after `LONG` seconds, and again each time that the stretch has doubled. A source
+        warn: called with one sentence.
+        live: whether to warn after `LONG` seconds, and again each time that the stretch has doubled. A source
             without a single word is always reported, at its end at the latest.
     """
 
-    def __init__(self, say: Callable[[str], object], *, live: bool) -> None:
-        self._say, self._live = say, live
+    def __init__(self, warn: Callable[[str], object], *, live: bool) -> None:
+        self._warn, self._live = warn, live
         self._seconds, self._limit = 0.0, LONG
         self._sound = self._done = False
 
@@ -115,7 +115,13 @@ class Unheard:
                 self._seconds += len(block) / RATE
                 self._sound = self._sound or float(block.max() - block.min()) > _SILENT
                 if self._live and self._seconds >= self._limit:
-                    self._speak_up()
+                    stretch = f"for {self._seconds:.0f} s"
+                    self._warn(
+                        f"no words were recognised {stretch}, {_NO_WORDS}"
+                        if self._sound
+                        else f"no sound {stretch}: if somebody is speaking, check the microphone"
+                    )
+                    self._done, self._limit = True, 2 * self._seconds
             yield block
 
     def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
@@ -128,13 +134,4 @@ class Unheard:
                 self._seconds, self._limit = 0.0, LONG
             yield item
         if not self._done:
-            self._say(f"no speech was recognised{f', {_NO_WORDS}' if self._sound else ': the audio is silent'}")
-
-    def _speak_up(self) -> None:
-        """Report the stretch."""
-        for_so_long = f"for {self._seconds:.0f} s"
-        if self._sound:
-            self._say(f"no words were recognised {for_so_long}, {_NO_WORDS}")
-        else:
-            self._say(f"no sound {for_so_long}: if somebody is speaking, check the microphone")
-        self._done, self._limit = True, 2 * self._seconds
+            self._warn(f"no speech was recognised{f', {_NO_WORDS}' if self._sound else ': the audio is silent'}")

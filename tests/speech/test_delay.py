@@ -1,0 +1,162 @@
+"""Warnings: captions are far behind live speech, or nothing is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.speech.audio import RATE, Samples
+from redraft.speech.delay import Delay, NoWords
+
+
+class Talk:
+    """A live source of blocks of a second each, read when the recogniser is ready; none before they are spoken."""
+
+    def __init__(self, speed: float = 1.0) -> None:
+        self.now, self.spoken, self.speed, self.dropped = 100.0, 100.0, speed, 0.0
+        self.warnings: list[str] = []
+        self.delay = Delay(self.warnings.append, speed, clock=lambda: self.now)
+        self.blocks = self.delay.blocks(self._blocks(), lambda: self.dropped)
+
+    def _blocks(self) -> Iterator[Samples | Failure]:
+        while True:
+            self.spoken += 1 / self.speed
+            self.now = max(self.now, self.spoken)
+            yield np.zeros(RATE, np.float32)
+
+    def recognise(self, blocks: int, seconds: float) -> None:
+        """Read so many blocks, each of which takes so long to recognise."""
+        for _ in range(blocks):
+            next(self.blocks)
+            self.now += seconds
+
+    def caption(self, end: float, *, seq: int = 1, final: bool = False) -> None:
+        list(self.delay.recognised([Update("1", 1, "", time=end)]))
+        self.translate(end, seq=seq, final=final)
+
+    def translate(self, end: float, *, seq: int = 1, final: bool = False) -> None:
+        self.delay.check(Caption("1", seq, "de", "", final=final, time=end))
+
+
+def test_recogniser_keeps_up() -> None:
+    talk = Talk()
+    talk.recognise(60, 0.9)
+    assert talk.delay.behind(60) == pytest.approx(0.9)
+    talk.caption(60)
+    assert talk.warnings == []
+
+
+def test_slow_recogniser() -> None:
+    talk = Talk()
+    talk.recognise(10, 2.0)
+    assert talk.delay.behind(10) == pytest.approx(11)
+    for _ in range(3):  # once
+        talk.caption(10)
+    assert talk.warnings == [
+        "the recogniser is 11 s behind the speech: choose a smaller model or a machine with more cores"
+    ]
+    talk.recognise(15, 2.0)
+    talk.caption(25, final=True)  # and again when it has doubled
+    assert talk.warnings[1].startswith("the recogniser is 26 s behind")
+    talk.recognise(30, 0.0)
+    talk.caption(55)
+    talk.recognise(8, 2.0)
+    talk.caption(63)
+    assert len(talk.warnings) == 3  # a second time after it had caught up
+
+
+def test_slow_translation() -> None:
+    talk = Talk()
+    talk.recognise(11, 0.1)
+    talk.caption(11)
+    talk.recognise(9, 0.1)
+    talk.translate(11)
+    assert talk.warnings == [
+        "captions are 9 s behind the speech: choose fewer languages, a smaller model, or a machine with more cores"
+    ]
+
+
+def test_first_captions_and_failures_are_never_late() -> None:
+    talk = Talk()
+    talk.recognise(20, 0.1)
+    talk.caption(1, seq=0)
+    talk.delay.check(Failure("something"))
+    assert talk.warnings == []
+    talk.caption(1, seq=0, final=True)
+    assert len(talk.warnings) == 1
+
+
+def test_playback_speed() -> None:
+    talk = Talk(speed=2.0)
+    talk.recognise(40, 0.4)
+    assert talk.delay.behind(40) == pytest.approx(0.4)
+
+
+def test_pauses_and_dropped_audio() -> None:
+    talk = Talk()
+    talk.recognise(5, 0.1)
+    talk.spoken += 20  # the source pauses, as a pipe can
+    talk.recognise(2, 0.1)
+    assert talk.delay.behind(7) == pytest.approx(0.1)
+    talk.spoken += 0.5
+    talk.dropped += 0.5
+    talk.recognise(2, 0.1)
+    assert talk.delay.behind(9) == pytest.approx(0.1)
+
+
+def test_recordings_are_never_late() -> None:
+    delay = Delay(pytest.fail)
+    delay.check(Caption("1", 3, "de", "", time=1.0))
+
+
+def warnings(
+    seconds: int, *, live: bool, sound: Sequence[int] = (), words: Sequence[int] = (), fails: bool = False
+) -> str:
+    """The warnings about audio with sound, and with words, in some of its seconds."""
+    found: list[str] = []
+    watch = NoWords(found.append, live=live)
+
+    def blocks() -> Iterator[Samples]:
+        for second in range(seconds):
+            yield np.full(RATE, 0.3, np.float32) * (np.arange(RATE) % 2 if second in sound else 1)
+
+    def items() -> Iterator[Item]:
+        for second, _ in enumerate(watch.blocks(blocks())):
+            if second in words:
+                yield Update(str(second), 0, "yes", time=float(second))
+        if fails:
+            yield Failure("the recogniser stopped")
+
+    assert sum(isinstance(item, Update) for item in watch.recognised(items())) == len(words)
+    return "\n".join(found)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_words_are_recognised(live: bool) -> None:
+    assert warnings(20, live=live, sound=range(20), words=[3]) == ""
+
+
+def test_long_silence() -> None:
+    minutes = [
+        f"no sound for {each} s: if somebody is speaking, check the microphone" for each in (30, 60, 120, 240, 480)
+    ]
+    assert warnings(600, live=True).splitlines() == minutes
+    assert warnings(600, live=False) == "no speech was recognised: the audio is silent"
+
+
+def test_sound_without_words() -> None:
+    assert warnings(30, live=True, sound=[7]).startswith("no words were recognised for 30 s, although there is sound: ")
+    assert warnings(10, live=True, sound=[7]).startswith("no speech was recognised, although there is sound: ")
+
+
+def test_words_end_silence() -> None:
+    assert warnings(75, live=True, words=[20]) == "no sound for 30 s: if somebody is speaking, check the microphone"
+    assert warnings(75, live=False, words=[20]) == ""
+
+
+def test_failure_is_warning_enough() -> None:
+    assert warnings(5, live=False, fails=True) == ""
