@@ -1,12 +1,13 @@
 """Measure methods on a real language model that was not made for Redraft: Gemma 3 270M, a base model.
 
 It translates by three examples in the prompt.  Times are processor times of one thread, of everything that an update
-takes, and so is T(n), by which the limit is computed.  The languages take turns, sentence by sentence, and --out is
-written after every turn, so a run that is stopped has figures for the sentences that it has finished.
+takes, and so is T(n), by which the limit is computed.  The languages take turns, sentence by sentence.  After every
+turn --out and --records are written, so a run that is stopped has figures for the sentences that it has finished, and
+the same command goes on with the next.
 
 The weights are in the extra ``model-tests``.
 
-python -m benchmarks.language_model --limit 40 --minutes 8 --out benchmarks/results/language_model.jsonl
+python -m benchmarks.language_model --minutes 8 --records runs/gemma.jsonl --out benchmarks/results/language_model.jsonl
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, lines, rows
 from redraft_bench.eval.measure import MethodSystem, Run, compare
 from redraft_bench.eval.quality import quality, statistics
-from redraft_bench.eval.record import Step
+from redraft_bench.eval.record import Step, read_records, write_records
 from redraft_bench.eval.sets import SETS, lag_stream, load_set
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.table import print_table
@@ -116,21 +117,45 @@ class Into:
 @click.option("--limit", default=40, help="Segments; 0 takes all.", show_default=True)
 @click.option("--minutes", default=8.0, help="Minutes of processor time after which no turn begins.")
 @click.option("--model", type=click.Path(path_type=Path), help="Another GGUF file.")
+@click.option("--records", type=click.Path(path_type=Path), help="File of an earlier run, which this one continues.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("language_model.jsonl"), help="File for the rows.")
-def main(data: str, to: tuple[str, ...], limit: int, minutes: float, model: Path | None, out: Path) -> None:
+def main(
+    data: str, to: tuple[str, ...], limit: int, minutes: float, model: Path | None, records: Path | None, out: Path
+) -> None:
     """Run all methods on every language."""
     path, console = model or gemma(), Console(stderr=True)
     streams = {language: lag_stream(load_set(data, language, limit), language) for language in to}
     with opened(path, streams) as (languages, curve):
-        for number in range(len(languages[0].stream.segments)):
-            if time.process_time() > 60 * minutes:
+        runs = [run for each in languages for run in each.runs]
+        done = _continue(runs, records) if records and records.exists() else 0
+        end = time.process_time() + 60 * minutes
+        for number in range(done, len(languages[0].stream.segments)):
+            if time.process_time() > end:
                 break
             for each in languages:
                 compare(each.runs, each.stream.segments[number].updates, segment=number)
+            if records:
+                _save(records, runs)
             _write(out, path, languages, curve)
             console.print(f"{number + 1} sentences, {time.process_time():.0f} s, load {os.getloadavg()[0]:.0f}")
     shown = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     print_table(shown, str(shown[0]["signature"]), Console(), SHOWN)
+
+
+def _continue(runs: Sequence[Run], records: Path) -> int:
+    """Give each run its records of an earlier run; return how many sentences they have."""
+    by_contender = {run.contender.name: run.records for run in runs}
+    for record in read_records(records):
+        by_contender[record.contender].append(record)
+    return len(runs[0].records)
+
+
+def _save(records: Path, runs: Sequence[Run]) -> None:
+    """Write the records of all runs at once, so that a run that is stopped leaves whole turns."""
+    part = records.with_name(records.name + ".part")
+    part.unlink(missing_ok=True)
+    write_records(part, [record for run in runs for record in run.records])
+    part.replace(records)
 
 
 def _write(out: Path, path: Path, languages: Sequence[Into], curve: cost.CostCurve) -> None:
