@@ -73,7 +73,8 @@ class Change:
         return [
             stream_title(self.result),
             self.result.language_name,
-            *(f"{self.before[name]:{form}} → {self.after[name]:{form}}" for name, form in SHOWN),
+            # With no-break spaces, so that narrow columns do not break in the middle.
+            *(f"{self.before[name]:{form}}\u00a0→\u00a0{self.after[name]:{form}}" for name, form in SHOWN),
             f"{self.after['cpu_speedup']:.2f}",
             cell(self.after, "chrf_change", "+.1f") if self.scored else "",
         ]
