@@ -7,8 +7,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
 from redraft.captions.talk import load_talk
 from tests.serve.browsers import SENTENCES, expect, final, finals, play, play_slowly, session_of, until, wait_for_finals
 from tests.serve.servers import Running
@@ -39,6 +37,8 @@ def check_finals(server: Running, page: Any, number: int = SENTENCES) -> None:
 
 def test_demo_talk(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
+    expect(page.get_by_label("API key")).to_have_count(0)
+    expect(page.locator("#model")).to_have_text("Translated by demo, a small demo model that makes mistakes.")
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
     check_finals(server, page)
@@ -135,8 +135,7 @@ def test_browser_recognition(server: Running, visit: Callable[..., Any]) -> None
     expect(page.locator("#listen")).to_have_text("Listen")
 
 
-@pytest.mark.parametrize("when", ["true", "document.getElementById('state').textContent === 'Ended'"])
-def test_late_recognition(visit: Callable[..., Any], when: str) -> None:
+def test_late_recognition(visit: Callable[..., Any]) -> None:
     late = """
     window.SpeechRecognition = class {
       start() {
@@ -144,7 +143,7 @@ def test_late_recognition(visit: Callable[..., Any], when: str) -> None:
       }
       stop() {
         const timer = setInterval(() => {
-          if (!(WHEN)) return;
+          if (window.wait && document.getElementById("state").textContent !== "Ended") return;
           clearInterval(timer);
           this.#say("We saw her.", true);
           this.onend();
@@ -157,29 +156,33 @@ def test_late_recognition(visit: Callable[..., Any], when: str) -> None:
       }
     };
     """
-    page = visit(script=late.replace("WHEN", when))
+    page = visit(script=late)
     page.get_by_text("Speak", exact=True).click()
-    page.click("#listen")
-    expect(page.locator(".cell.source")).to_have_text("we saw")
-    page.click("text=End session")
-    until(page, "window.late")
-    expect(page.locator("#state")).to_have_text("Ended")
-    expect(page.locator("#problem")).not_to_be_visible()
-    assert page.locator(".cell.source").all_inner_texts() == ["we saw"]
-    assert page.evaluate("sessionStorage.length") == 0
+    for wait in ("false", "true"):  # until the session has ended
+        page.evaluate(f"[window.wait, window.late] = [{wait}, false]")
+        page.click("#listen")
+        expect(page.locator("#state")).to_have_text("Live")
+        expect(page.locator(".cell.source")).to_have_text("we saw")
+        page.click("text=End session")
+        until(page, "window.late")
+        expect(page.locator("#state")).to_have_text("Ended")
+        expect(page.locator("#problem")).not_to_be_visible()
+        assert page.locator(".cell.source").all_inner_texts() == ["we saw"]
+        assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_plain_re_translation(visit: Callable[..., Any]) -> None:
+def test_statistics_by_keyboard(visit: Callable[..., Any]) -> None:
     page = visit()
-    page.check("#compare")
-    play(page)
+    page.evaluate("document.getElementById('compare').click()")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        both = "[document.activeElement, document.activeElement.parentElement]"
+        assert set(page.evaluate(f"{both}.map((each) => getComputedStyle(each).outlineStyle)")) != {"none"}
+        if page.evaluate("document.activeElement.textContent") == "Play the demo talk":
+            break
+    page.keyboard.press("Enter")
     for figure in ("passes", "lag", "erasure"):
         expect(page.locator(f'[data-plain="{figure}"]')).not_to_have_text("–")
-
-
-def test_statistics(visit: Callable[..., Any]) -> None:
-    page = visit()
-    play(page)
     expect(page.locator('[data-own="passes"]')).not_to_have_text("–")
     assert page.locator("#panel-title").inner_text() == "Statistics"
     assert page.locator("#method-name").inner_text() == "ssbd"
@@ -190,40 +193,6 @@ def test_statistics(visit: Callable[..., Any]) -> None:
     expect(page.locator(".explained")).to_contain_text("How often the model ran")
     about = term.get_attribute("aria-describedby")
     assert page.locator(f"#{about}").text_content() == page.locator(".explained").text_content()
-
-
-def test_model_notice(visit: Callable[..., Any]) -> None:
-    page = visit()
-    expect(page.locator("#model")).to_have_text("Translated by demo, a small demo model that makes mistakes.")
-
-
-def test_captions_only(visit: Callable[..., Any]) -> None:
-    page = visit(viewport=PHONE, has_touch=True, is_mobile=True)
-    play(page)
-    wait_for_finals(page)
-    page.click("text=Captions only")
-    expect(page.locator(".controls")).not_to_be_visible()
-    expect(page.locator("header")).not_to_be_visible()
-    assert page.locator("#captions").bounding_box()["height"] > 0.75 * PHONE["height"]
-    page.keyboard.press("Escape")
-    expect(page.locator(".controls")).to_be_visible()
-    page.click("text=Captions only")
-    page.click("text=Show controls")
-    expect(page.locator(".controls")).to_be_visible()
-
-
-def test_by_keyboard_alone(visit: Callable[..., Any]) -> None:
-    page = visit()
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        assert (
-            page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
-            or page.evaluate("getComputedStyle(document.activeElement.parentElement).outlineStyle") != "none"
-        )
-        if page.evaluate("document.activeElement.textContent") == "Play the demo talk":
-            break
-    page.keyboard.press("Enter")
-    wait_for_finals(page)
 
 
 def test_dark_and_light(visit: Callable[..., Any]) -> None:
@@ -239,7 +208,7 @@ def test_dark_and_light(visit: Callable[..., Any]) -> None:
     expect(page.get_by_role("switch", name="Dark")).to_be_checked()
 
 
-def test_on_a_phone_nothing_is_cut_off(server: Running, visit: Callable[..., Any]) -> None:
+def test_phone(server: Running, visit: Callable[..., Any]) -> None:
     page = visit(viewport=PHONE, has_touch=True, is_mobile=True)
     page.evaluate("scrollTo(0, 250)")
     play(page)
@@ -251,9 +220,18 @@ def test_on_a_phone_nothing_is_cut_off(server: Running, visit: Callable[..., Any
     captions, controls = (page.locator(part).bounding_box() for part in ("#captions", ".controls .card >> nth=0"))
     assert captions["y"] + captions["height"] <= controls["y"]
     assert 0 <= captions["y"] < PHONE["height"] / 2  # seen, though the button that was pressed is below
+    page.click("text=Captions only")
+    expect(page.locator(".controls")).not_to_be_visible()
+    expect(page.locator("header")).not_to_be_visible()
+    assert page.locator("#captions").bounding_box()["height"] > 0.75 * PHONE["height"]
+    page.keyboard.press("Escape")
+    expect(page.locator(".controls")).to_be_visible()
+    page.click("text=Captions only")
+    page.click("text=Show controls")
+    expect(page.locator(".controls")).to_be_visible()
 
 
-def test_others_watch_and_cannot_speak(server: Running, visit: Callable[..., Any]) -> None:
+def test_viewer_and_overlay(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     page.locator(".targets [value=zh]").uncheck()
     page.locator(".targets [value=ar]").check()
@@ -265,55 +243,17 @@ def test_others_watch_and_cannot_speak(server: Running, visit: Callable[..., Any
         assert finals(viewer, tag) == finals(page, tag)
     assert viewer.locator(final("ar")).first.get_attribute("dir") == "rtl"
     expect(viewer.locator("textarea, input, select").filter(visible=True)).to_have_count(0)
-
-
-def test_overlay(visit: Callable[..., Any]) -> None:
-    page = visit()
-    play(page)
-    wait_for_finals(page)
-    name = name_of(page)
-    overlay = visit(f"/overlay?session={name}&language=ja&size=30&lines=1&colour=ff0&outline=00f&align=start")
-    wait_for_finals(overlay)
-    assert finals(overlay, "ja")[-1] == finals(page, "ja")[-1]
-    style = overlay.evaluate(
-        "(({ fontSize, color, textAlign }) => [fontSize, color, textAlign])"
-        "(getComputedStyle(document.getElementById('overlay')))"
-    )
-    assert style == ["30px", "rgb(255, 255, 0)", "start"]
-    assert overlay.evaluate("getComputedStyle(document.body).backgroundColor") == "rgba(0, 0, 0, 0)"
-    assert overlay.locator("#overlay").bounding_box()["height"] <= 42
-
-
-#: Options of an overlay -> what is wrong with them.
-WRONG = {
-    "": "session or room is missing",
-    "session=../../etc": "session must be the name of a session",
-    "size=9999": "size must be a number from 8 to 400",
-    "size=1e2": "size must be a number",
-    "lines=0": "lines must be a number from 1 to 20",
-    "colour=red;x:url(/)": "colour must be 3, 6 or 8 hexadecimal digits",
-    "align=left": "align must be start, center, end",
-    "language=<img src=x>": "language must be a target language",
-    "<b>=1": "<b> is not an option",
-    "clear=-1": "clear must be a number from 0 to 600",
-}
-
-
-def test_bad_overlay_options(visit: Callable[..., Any]) -> None:
-    name = "a" * 32
-    page = visit(f"/overlay?session={name}&language=<img src=x>")
-    expect(page.locator("#problem")).to_contain_text(WRONG["language=<img src=x>"])
-    assert page.locator("img, b").count() == 0
-    parse = """async (queries) => {
-      const { optionsOf } = await import("/js/overlay-options.js");
-      return queries.map((query) => {
-        try {
-          return optionsOf(query);
-        } catch (error) {
-          return error.message;
-        }
-      });
-    }"""
-    queries = [query if query.startswith("session") or not query else f"session={name}&{query}" for query in WRONG]
-    for found, sentence in zip(page.evaluate(parse, queries), WRONG.values(), strict=True):
-        assert sentence in found
+    options = "size=30&lines=1&colour=ff0&outline=00f&background=000000cc&align=start"
+    viewer.goto(f"{server.url}/overlay?session={name_of(page)}&language=ja&{options}")
+    wait_for_finals(viewer)
+    assert finals(viewer, "ja")[-1] == finals(page, "ja")[-1]
+    style = "(({ fontSize, color, textAlign }) => [fontSize, color, textAlign])(getComputedStyle(OF))"
+    found = viewer.evaluate(style.replace("OF", "document.getElementById('overlay')"))
+    assert found == ["30px", "rgb(255, 255, 0)", "start"]
+    ground = "getComputedStyle(document.querySelector('OF')).backgroundColor"
+    assert viewer.evaluate(ground.replace("OF", "body")) == "rgba(0, 0, 0, 0)"
+    assert viewer.evaluate(ground.replace("OF", ".rows")) == "rgba(0, 0, 0, 0.8)"
+    assert viewer.locator("#overlay").bounding_box()["height"] <= 60
+    viewer.goto(f"{server.url}/overlay?session={name_of(page)}&language=<img src=x>")
+    expect(viewer.locator("#problem")).to_contain_text("language must be a target language")
+    assert viewer.locator("img, b").count() == 0

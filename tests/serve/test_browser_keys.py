@@ -40,6 +40,13 @@ def test_key(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
     expect(page.locator('[data-plain="lag"]')).not_to_have_text("–")
     page.reload()
     wait_for_finals(page)
+    name = session_of(page)["name"]
+    viewer = visit(f"{url}/watch?session={name}&language=ja")  # without a key
+    for path in ("watch", "overlay"):
+        viewer.goto(f"{url}/{path}?session={name}&language=ja")
+        wait_for_finals(viewer, "ja", SENTENCES)
+        assert finals(viewer, "ja") == finals(page, "ja")
+        assert key not in viewer.content()
     page.click("text=End session")
     expect(page.locator("#state")).to_have_text("Ended")
     assert field.input_value() == key  # for the next session
@@ -59,21 +66,3 @@ def test_wrong_key(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
     expect(page.locator("#key-wrong")).not_to_be_visible()
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
-
-
-def test_viewers_need_no_key(locked: tuple[str, str], visit: Callable[..., Any]) -> None:
-    url, key = locked
-    page = visit(url)
-    page.fill("[name=key]", key)
-    play(page)
-    wait_for_finals(page)
-    name = session_of(page)["name"]
-    for path in (f"/watch?session={name}&language=ja", f"/overlay?session={name}&language=ja"):
-        viewer = visit(f"{url}{path}")
-        wait_for_finals(viewer, "ja", SENTENCES)
-        assert finals(viewer, "ja") == finals(page, "ja")
-        assert key not in viewer.content()
-
-
-def test_no_keys(visit: Callable[..., Any]) -> None:
-    expect(visit().get_by_label("API key")).to_have_count(0)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.serve.browsers import expect, play, session_of, shortened, wait_for_finals, watch_sent
-from tests.serve.servers import Running, running
+from tests.serve.servers import running
 
 REFUSED = [
     ("beta", "3", "beta must be a number from 0 to 1, not 3.0"),
     ("mask_k", "101", "mask_k must be a whole number from 0 to 100"),
     ("context", "5", "context must be at most 4, not 5"),
     ("glossary", "duck", 'glossary: "duck" must be a term, "=" and its translation'),
-    ("glossary", "duck = Ente", "glossary: this model does not follow instructions"),
+    ("glossary", " duck=Ente\n\n a = b = c \n", "glossary: this model does not follow instructions"),
 ]
 
 
@@ -57,23 +55,24 @@ def test_a_method_has_its_own_options(visit: Callable[..., Any]) -> None:
     assert session_of(page)["start"]["method"] == "ar" and session_of(page)["start"]["options"] == {}
 
 
-@pytest.mark.parametrize(("name", "value", "sentence"), REFUSED)
-def test_refused_option(visit: Callable[..., Any], name: str, value: str, sentence: str) -> None:
+def test_refused_options(visit: Callable[..., Any]) -> None:
     page = visit()
+    sent = watch_sent(page)
     open_options(page)
-    page.fill(f"[name={name}]", value)
-    play(page)
-    wrong = page.locator(f"#{name}-wrong")
-    expect(wrong).to_contain_text(sentence)
-    field = page.locator(f"[name={name}]")
-    expect(field).to_be_focused()
-    assert f"{name}-wrong" in (field.get_attribute("aria-describedby") or "")
-    assert field.get_attribute("aria-invalid") == "true"
-    expect(page.locator("#problem")).not_to_be_visible()
-    expect(page.locator(".empty")).to_be_visible()
-    expect(page.locator("#state")).to_have_text("Not connected")
-    page.fill(f"[name={name}]", "")
-    expect(wrong).not_to_be_visible()
+    for name, value, sentence in REFUSED:
+        page.fill(f"[name={name}]", value)
+        play(page)
+        wrong, field = page.locator(f"#{name}-wrong"), page.locator(f"[name={name}]")
+        expect(wrong).to_contain_text(sentence)
+        expect(field).to_be_focused()
+        assert f"{name}-wrong" in (field.get_attribute("aria-describedby") or "")
+        assert field.get_attribute("aria-invalid") == "true"
+        expect(page.locator("#problem")).not_to_be_visible()
+        expect(page.locator(".empty")).to_be_visible()
+        expect(page.locator("#state")).to_have_text("Not connected")
+        page.fill(f"[name={name}]", "")
+        expect(wrong).not_to_be_visible()
+    assert sent[-1]["glossary"] == [["duck", "Ente"], ["a", "b = c"]]
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
 
@@ -97,16 +96,6 @@ def test_refused_while_loading(visit: Callable[..., Any]) -> None:
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
     assert [message["options"] for message in sent if message["type"] == "start"] == [{"beta": 3}, {}]
-
-
-def test_glossary(visit: Callable[..., Any], server: Running) -> None:
-    page = visit()
-    page.click("#options > summary")
-    page.fill("[name=glossary]", " duck=Ente\n\n a = b = c \n")
-    sent = watch_sent(page)
-    play(page)
-    expect(page.locator("#glossary-wrong")).to_be_visible()  # the answer: this model takes none
-    assert sent[0]["glossary"] == [["duck", "Ente"], ["a", "b = c"]]
 
 
 def test_a_full_server_says_so(visit: Callable[..., Any]) -> None:
@@ -140,6 +129,8 @@ def test_no_browser_recognition(visit: Callable[..., Any]) -> None:
     page = visit(script="delete window.webkitSpeechRecognition; delete window.SpeechRecognition;")
     page.get_by_text("Speak", exact=True).click()
     expect(page.locator("#own-hint")).to_contain_text("This browser has no speech recognition")
+    for part in ("#recognisers", "#server-hint", "#mute", "#level"):  # nor has this server
+        expect(page.locator(part)).not_to_be_visible()
     assert page.get_attribute("#listen", "aria-describedby") == "own-hint"
     page.locator("#listen").focus()
     page.keyboard.press("Enter")

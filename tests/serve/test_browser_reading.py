@@ -51,11 +51,3 @@ def test_lines_of_speaker(server: Running, visit: Callable[..., Any]) -> None:
     expect(page.locator("#state")).to_have_text("Live")
     assert len(lines(page, ".cell[lang=de]")) == pytest.approx(count, abs=count / 2)
     assert page.evaluate("getComputedStyle(document.querySelector('.cell'), '::after').content") == "none"
-
-
-@pytest.mark.parametrize(("path", "value"), [("/", "5"), ("/watch", "1e2")])
-def test_invalid_width(server: Running, visit: Callable[..., Any], path: str, value: str) -> None:
-    with server.socket() as socket:
-        session = socket.start("de")["session"]
-        page = visit(f"{path}?session={session}&reading={value}")
-        expect(page.locator("#problem")).to_contain_text("whole number from 16 to 80, the character cells of a line")

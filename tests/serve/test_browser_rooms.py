@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.serve.browsers import expect, final, finals, until, wait_for_finals
 from tests.serve.servers import Running, Socket
 from tests.serve.test_faults import eventually
@@ -74,16 +72,6 @@ def test_language_of_next_talk(server: Running, visit: Callable[..., Any]) -> No
     expect(page.locator("#problem")).not_to_be_visible()
 
 
-def test_invalid_language(visit: Callable[..., Any]) -> None:
-    page = visit("/watch?room=hall-1&language=nonsense")
-    expect(page.locator("#problem")).to_contain_text("language 'nonsense' is not known: use a BCP 47 tag")
-
-
-def test_invalid_room(visit: Callable[..., Any]) -> None:
-    page = visit("/watch/Hall%201")
-    expect(page.locator("#problem")).to_contain_text("room must be 1 to 63 lower-case letters")
-
-
 def test_overlay_of_room(server: Running, visit: Callable[..., Any]) -> None:
     page = visit("/overlay?room=hall-1&clear=0")
     until(page, "document.title.includes('waiting for the session')")
@@ -97,47 +85,54 @@ def test_overlay_of_room(server: Running, visit: Callable[..., Any]) -> None:
             until(page, "document.title.includes('waiting for the next session')")
 
 
-@pytest.mark.parametrize("path", ["/watch", "/overlay"])
-def test_operator(server: Running, visit: Callable[..., Any], path: str) -> None:
+def test_operator(server: Running, visit: Callable[..., Any]) -> None:
     with server.socket() as socket:
         name = socket.start("de")["session"]
-        page = visit(f"{path}?session={name}&language=de")
-        speak(socket, "we saw", "her duck")
-        wait_for_finals(page, "de", 2)
-        before = finals(page, "de")
+        watch, overlay = (visit(f"/{path}?session={name}&language=de") for path in ("watch", "overlay"))
+        socket.say("update", utterance="0", seq=0, text="we saw")
+        expect(watch.locator(".utterance")).to_have_count(1)
+        socket.say("hide", utterance="0")
+        expect(watch.locator(".utterance:visible")).to_have_count(0)
+        socket.say("update", utterance="0", seq=1, text="we saw")
+        socket.say("hide", utterance="0", hidden=False)
+        expect(watch.locator(".utterance:visible")).to_have_count(1)
+        socket.say("update", utterance="0", seq=2, text="we saw", final=True)
+        speak(socket, "her duck", first=1)
+        for page in (watch, overlay):
+            wait_for_finals(page, "de", 2)
+        before = finals(watch, "de")
         socket.say("correct", utterance="0", language="de", text="Wir sahen es")
-        expect(page.locator(final("de")).first).to_have_text("Wir sahen es")
         socket.say("hide", utterance="1")
-        wait_for_finals(page, "de", 1)
-        expect(page.locator(".utterance:visible")).to_have_count(1)
-        assert before[1] not in page.inner_text("body")
         socket.say("pause")
         speak(socket, "it was", first=2)
-        if path == "/watch":
-            expect(page.locator("#notice")).to_have_text("Captions are paused.")
-            expect(page.locator("#state")).to_have_text("Paused")
-        else:
-            until(page, "document.title.includes('paused')")
-        assert len(finals(page, "de")) == 1
+        expect(watch.locator("#notice")).to_have_text("Captions are paused.")
+        expect(watch.locator("#state")).to_have_text("Paused")
+        until(overlay, "document.title.includes('paused')")
+        for page in (watch, overlay):
+            expect(page.locator(final("de")).first).to_have_text("Wir sahen es")
+            wait_for_finals(page, "de", 1)
+            expect(page.locator(".utterance:visible")).to_have_count(1)
+            assert before[1] not in page.inner_text("body")
         socket.say("hide", utterance="1", hidden=False)
-        wait_for_finals(page, "de", 2)
-        assert finals(page, "de") == ["Wir sahen es", before[1]]  # in its old place
+        for page in (watch, overlay):
+            wait_for_finals(page, "de", 2)
+            assert finals(page, "de") == ["Wir sahen es", before[1]]  # in its old place
         socket.say("pause", paused=False)
-        wait_for_finals(page, "de", 3)
-        if path == "/watch":
-            expect(page.locator("#notice")).not_to_be_visible()
+        for page in (watch, overlay):
+            wait_for_finals(page, "de", 3)
+        expect(watch.locator("#notice")).not_to_be_visible()
 
 
-def test_hidden_partial(server: Running, visit: Callable[..., Any]) -> None:
+def test_invalid_address(server: Running, visit: Callable[..., Any]) -> None:
+    width = "whole number from 16 to 80, the character cells of a line"
     with server.socket() as socket:
         name = socket.start("de")["session"]
-        page = visit(f"/watch?session={name}&language=de")
-        socket.say("update", utterance="1", seq=0, text="we saw")
-        expect(page.locator(".utterance")).to_have_count(1)
-        socket.say("hide", utterance="1")
-        expect(page.locator(".utterance:visible")).to_have_count(0)
-        socket.say("update", utterance="1", seq=1, text="we saw her")
-        socket.say("hide", utterance="1", hidden=False)
-        expect(page.locator(".utterance:visible")).to_have_count(1)
-        socket.say("update", utterance="1", seq=2, text="we saw her duck", final=True)
-        wait_for_finals(page, "de", 1)
+        page = visit()
+        for path, problem in (
+            ("/watch?room=hall-1&language=nonsense", "language 'nonsense' is not known: use a BCP 47 tag"),
+            ("/watch/Hall%201", "room must be 1 to 63 lower-case letters"),
+            (f"/watch?session={name}&reading=1e2", width),
+            ("/?reading=5", width),
+        ):
+            page.goto(server.url + path)
+            expect(page.locator("#problem")).to_contain_text(problem)

@@ -60,14 +60,14 @@ def test_killed_during_pass() -> None:
 
 
 @pytest.mark.slow
-def test_thousand_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(keep_seconds=0, sessions=10_000, sessions_per_address=10_000, starts_per_second=10_000) as server:
         begun: list[str] = []
         # Capacity is another matter.
         monkeypatch.setattr(server.engine.scheduler, "check_load", lambda wanted: None)
 
         def come_and_go() -> None:
-            for number in range(250):
+            for number in range(60):
                 with server.socket(close_timeout=1) as socket, suppress(ConnectionClosed):
                     if number % 3:
                         begun.append(socket.start()["type"])
@@ -80,7 +80,7 @@ def test_thousand_connections(monkeypatch: pytest.MonkeyPatch) -> None:
         for thread in threads:
             thread.join()
         eventually(lambda: all_given_back(server))
-        assert begun == ["started"] * 664
+        assert begun == ["started"] * 160
         assert server.engine.scheduler.failed_passes == 0
         assert server.ask("/health").status == 200
         hub = server.hub

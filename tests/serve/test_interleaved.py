@@ -110,12 +110,12 @@ def alone(path: Path, sessions: int) -> list[str]:
     return found
 
 
-def test_200_sessions(model: Path) -> None:
+def test_many_sessions(model: Path) -> None:
     shared = LlamaCpp(model, OPTIONS(slots=32))
-    found, passes = together(shared, 200, 32)
+    found, passes = together(shared, 80, 32)
     shared.close()
-    assert found == alone(model, 200)
-    assert len(set(found)) > 150  # so that a mix-up would show
+    assert found == alone(model, 80)
+    assert len(set(found)) > 60  # so that a mix-up would show
     assert max(each.requests for each in passes) > 20
 
 

@@ -30,4 +30,4 @@ def test_close_reason(sentence: str) -> None:
     assert reason == sentence or len(reason.encode()) > 120
     outbox = Outbox(8)
     outbox.close(1000, sentence)
-    assert outbox.closing is not None and outbox.closing.reason == reason
+    assert outbox.closing == (1000, reason)

@@ -225,15 +225,15 @@ def test_engines_by_cores(
 def test_local_only(address: str, status: int) -> None:
     from starlette.responses import PlainTextResponse
 
-    from redraft.serve.ray_app import LocalOnly
+    from redraft.serve.security import Guard
 
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "client": (address, 1) if address else None}
-    asyncio.run(LocalOnly(PlainTextResponse("here"))(scope, None, send))
+    scope: Any = {"type": "http", "method": "GET", "headers": [], "client": (address, 1) if address else None}
+    asyncio.run(Guard(PlainTextResponse("here"), local=True)(scope, lambda: None, send))
     assert sent[0]["status"] == status
 
 

@@ -17,6 +17,8 @@ from redraft.serve.service import Service
 STOPPED = "the server cannot translate any more and must be started again"
 VIEWERS_ONLY = "this server only serves viewers: send what is to be translated to one without viewers_only"
 DRAINING = "the server is being stopped: connect again in a moment"
+#: Timeout of a translation in seconds.
+_SECONDS = 60
 
 
 class Admission:
@@ -82,10 +84,6 @@ class Admission:
             except RedraftError as error:
                 raise Refused("option", str(error)) from None
             return engine, made
-
-
-#: Timeout of a translation in seconds.
-_SECONDS = 60
 
 
 class Exchange:

@@ -228,6 +228,7 @@ def asyncapi() -> dict[str, Any]:
     messages: dict[str, Any] = {
         kind.__name__: {"payload": {"$ref": f"#/components/schemas/{kind.__name__}"}} for kind in kinds
     }
+    viewed = {"messages": _references(protocol.VIEWED), "bindings": _WANTED}
     return {
         "asyncapi": "3.0.0",
         "info": _INFO,
@@ -236,14 +237,12 @@ def asyncapi() -> dict[str, Any]:
             "watch": {
                 "address": "/v1/watch/{session}",
                 "parameters": {"session": {"description": "the `session` of `started`"}},
-                "messages": _references(protocol.VIEWED),
-                "bindings": _WANTED,
+                **viewed,
             },
             "room": {
                 "address": "/v1/rooms/{room}/watch",
                 "parameters": {"room": {"description": "the `room` of `start`"}},
-                "messages": _references(protocol.VIEWED),
-                "bindings": _WANTED,
+                **viewed,
             },
         },
         "operations": {

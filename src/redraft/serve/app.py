@@ -174,8 +174,8 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)
 
 
-def make_app(hub: Hub) -> Starlette:
-    """Return the ASGI application.  Raises `OptionError` if an imitated API is unknown."""
+def make_app(hub: Hub, *, local: bool = False) -> Starlette:
+    """Return the ASGI application, with ``local`` only for this machine."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -206,7 +206,7 @@ def make_app(hub: Hub) -> Starlette:
             *compat_routes(hub),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(Guard, hosts=hosts, origins=settings.origins)],
+        middleware=[Middleware(Guard, hosts=hosts, origins=settings.origins, local=local)],
         exception_handlers={HTTPException: _http_error},
     )
     app.state.hub = hub

@@ -12,28 +12,20 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from redraft.captions.events import Caption
 from redraft.serve import protocol
 from redraft.serve.transcript import Key, Transcript
 
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """How a connection is closed: a close code (RFC 6455) and a reason."""
-
-    code: int
-    reason: str
+#: Maximum number of messages queued for a connection.
+MOST_MESSAGES = 256
+#: Maximum number of partial captions kept over all languages; more belong to utterances that never ended.
+MOST_PARTIALS = 64
 
 
 def close_reason(sentence: str) -> str:
     """Shorten a sentence to fit into a close frame: 125 bytes, of which the code takes two."""
     return sentence.encode()[:123].decode(errors="ignore")
-
-
-#: Maximum number of messages queued for a connection.
-MOST_MESSAGES = 256
 
 
 class Outbox:
@@ -49,7 +41,8 @@ class Outbox:
         self, most: int = MOST_MESSAGES, *, stays: bool = False, languages: frozenset[str] = frozenset()
     ) -> None:
         self.stays, self.languages = stays, languages
-        self.closing: Closing | None = None
+        #: How the connection is closed: a close code (RFC 6455) and a reason.
+        self.closing: tuple[int, str] | None = None
         #: Whether messages were lost because the reader was too slow.
         self.slow = False
         self._most = most
@@ -91,7 +84,7 @@ class Outbox:
 
     def close(self, code: int, reason: str) -> None:
         """Close the connection once the queue is sent; only the first call has an effect."""
-        self.closing = self.closing or Closing(code, close_reason(reason))
+        self.closing = self.closing or (code, close_reason(reason))
         self._news.set()
 
     @property
@@ -114,10 +107,6 @@ class Outbox:
     async def room(self) -> None:
         """Wait until the queue is at most half full."""
         await self._space.wait()
-
-
-#: Maximum number of partial captions kept over all languages; more belong to utterances that never ended.
-MOST_PARTIALS = 64
 
 
 class Delivery:

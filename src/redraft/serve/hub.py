@@ -20,7 +20,7 @@ from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.protocol import new_token, public_name
 from redraft.serve.refusals import Refused
-from redraft.serve.rooms import Room, Rooms, Session, check_rooms
+from redraft.serve.rooms import Room, Rooms, Session
 from redraft.serve.security import Keys, Rates
 from redraft.serve.service import Offer, Service, offer_of
 from redraft.serve.settings import ServeSettings
@@ -45,7 +45,7 @@ class Hub:
         service: the models and the operator's limits; None on a replica that serves only viewers.
 
     Raises:
-        OptionError: the file of API keys is invalid, or a room is assigned to an unknown key.
+        OptionError: the file of API keys is invalid.
     """
 
     def __init__(self, service: Service | None, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
@@ -55,8 +55,6 @@ class Hub:
         self.engines, self._service = engines, service
         keys = Keys(settings.key_file) if settings.key_file else None
         self.admission = Admission(service, engines, keys)
-        if not settings.viewers_only:
-            check_rooms(settings.rooms, keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)

@@ -33,6 +33,10 @@ _LAGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _PASSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 _TOKENS = (1, 4, 16, 64, 256, 1024)
+#: Minimum seconds between two `stats` messages.
+STATS_EVERY = 2.0
+#: Number of recent captions in a session's lag statistics.
+_RECENT = 200
 
 
 class Metrics:
@@ -98,12 +102,6 @@ def _kinds(answer: Answer) -> Iterator[str]:
     for event in answer.events:
         final = getattr(event, "final", None)
         yield "failure" if final is None else "final" if final else "partial"
-
-
-#: Minimum seconds between two `stats` messages.
-STATS_EVERY = 2.0
-#: Number of recent captions in a session's lag statistics.
-_RECENT = 200
 
 
 @dataclass(slots=True)

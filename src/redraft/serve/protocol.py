@@ -27,6 +27,10 @@ from redraft.serve.refusals import CODES, describe
 
 T = TypeVar("T")
 
+#: Increased when a message changes in a way that older clients or servers would misread.
+VERSION = 1
+#: Maximum seconds of audio that wait for the recogniser, or that a client is ahead of real time.
+BACKLOG_SECONDS = 30.0
 #: Allowed names of rooms, which are part of URLs: as a regular expression and in words.
 ROOM_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 ROOM_RULE = "1 to 63 lower-case letters, digits, hyphens and underscores, the first a letter or a digit"
@@ -93,10 +97,6 @@ def _as_text(value: Any) -> Any:
 Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=ShortText | int)]
 
 
-#: Maximum seconds of audio that wait for the recogniser, or that a client is ahead of real time.
-BACKLOG_SECONDS = 30.0
-
-
 class Audio(Message):
     """Audio follows in binary frames: signed 16-bit little-endian samples, mono.  Begins a stream of it, or resumes it.
 
@@ -146,10 +146,6 @@ class Recognised(Message):
     final: bool = False
     time: float | None = None
     recognised: int = Field(description="position in the stream up to which the audio was recognised")
-
-
-#: Increased when a message changes in a way that older clients or servers would misread.
-VERSION = 1
 
 
 class Wanted(Message):

@@ -17,16 +17,13 @@ import ray
 from ray import serve
 from ray._private.worker import global_worker
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from redraft.backends.load import default_contexts
 from redraft.backends.remote.address import is_remote
 from redraft.serve.admission import STOPPED
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.process import allow_open_files, set_up_logs
-from redraft.serve.refusals import error_body
-from redraft.serve.settings import ServeSettings, is_loopback, load
+from redraft.serve.settings import ServeSettings, load
 
 log = logging.getLogger(__name__)
 
@@ -94,31 +91,12 @@ class Replica:
         await self.app.state.hub.drain()
 
 
-class LocalOnly:
-    """Middleware that rejects clients on other machines, like a server without API keys."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Reject a request or pass it on."""
-        host = (scope.get("client") or ("",))[0]
-        if scope["type"] == "lifespan" or is_loopback(host):
-            await self._app(scope, receive, send)
-            return
-        sentence = "only this machine may connect: the operator can allow others with the settings host and keys"
-        await JSONResponse(error_body("origin", sentence), 403)(scope, receive, send)
-
-
 def _build(settings: ServeSettings) -> Starlette:
     """Return the application of a replica, with its models loaded."""
     set_up_logs(details=settings.log_text)
     settings = fitted(settings, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 0)))
     allow_open_files()
-    made = make_app(open_hub(settings))
-    if settings.local:
-        made.add_middleware(LocalOnly)
-    return made
+    return make_app(open_hub(settings), local=settings.local)
 
 
 def fitted(settings: ServeSettings, cores: int) -> ServeSettings:

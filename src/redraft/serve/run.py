@@ -22,6 +22,15 @@ from redraft.serve.hub import Hub
 from redraft.serve.process import allow_open_files
 from redraft.serve.settings import ServeSettings
 
+log = logging.getLogger(__name__)
+
+#: Seconds for which a server continues after its engine has stopped, so that clients and monitoring notice.
+_WITHOUT_ENGINE = 5.0
+#: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
+#: in the same packet; a message between both limits is answered with an error.
+_HARD_LIMIT = 4
+#: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
+_USER_TIMEOUT = 30_000
 #: Path -> description.
 _PLACES = {
     "Page": ("/", "speak, type or play the demo talk"),
@@ -92,17 +101,6 @@ def _remarks(settings: ServeSettings) -> Iterator[str]:
     if settings.key_file:
         yield "An API key is needed to begin a session, not to watch one."
     yield "Ctrl-C stops the server after the captions under way; twice, at once."
-
-
-log = logging.getLogger(__name__)
-
-#: Seconds for which a server continues after its engine has stopped, so that clients and monitoring notice.
-_WITHOUT_ENGINE = 5.0
-#: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
-#: in the same packet; a message between both limits is answered with an error.
-_HARD_LIMIT = 4
-#: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
-_USER_TIMEOUT = 30_000
 
 
 class CaptionServer(uvicorn.Server):

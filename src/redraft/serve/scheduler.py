@@ -27,6 +27,8 @@ from redraft.errors import RedraftError
 from redraft.serve.lanes import Lane, Slot, SlotPool
 from redraft.serve.refusals import Refused
 
+log = logging.getLogger(__name__)
+
 #: Longest pass in seconds; a new request waits at most this long for the next one.
 LONGEST_PASS = 0.1
 LEAST_BUDGET, MOST_BUDGET = 16, 2048
@@ -35,6 +37,12 @@ UNLIMITED = 1 << 40
 #: Maximum lanes under way at a time (one per slot), and the default, which keeps passes of a small model on the CPU
 #: cheap.
 MOST_LANES, DEFAULT_LANES = 256, 32
+#: Assumed passes per second of live speech in one language, until there are measurements: 2.5 words per second, an
+#: update every two words, about 16 tokens of plain re-translation each.  Methods that draft need fewer.
+PASSES_A_SECOND = 20.0
+#: Seconds over which the load is measured.
+WINDOW = 10.0
+_BUCKET = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +107,6 @@ def _fitting(lane: Lane, slot: Slot, score: Score, room: int, *, first: bool) ->
     return Part(lane, slot, score, new) if first else None
 
 
-#: Assumed passes per second of live speech in one language, until there are measurements: 2.5 words per second, an
-#: update every two words, about 16 tokens of plain re-translation each.  Methods that draft need fewer.
-PASSES_A_SECOND = 20.0
-#: Seconds over which the load is measured.
-WINDOW = 10.0
-_BUCKET = 0.5
-
-
 class Load:
     """Measures which share of its time the engine works.
 
@@ -157,9 +157,6 @@ class Load:
                 f"the server is at its capacity: {more} would keep it busy for "
                 f"{expected:.0%} of the time, and {self._most:.0%} are allowed; try again later",
             )
-
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

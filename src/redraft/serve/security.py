@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, MutableMapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from redraft.errors import OptionError
 from redraft.serve.refusals import Refused, error_body
+from redraft.serve.settings import is_loopback
 
 #: Random bytes of a new key: 256 bits, so its plain hash cannot be reversed by guessing.
 _KEY_BYTES = 32
@@ -152,10 +153,13 @@ class Guard:
     Args:
         hosts: allowed host names; empty allows all.
         origins: allowed origins besides the server's own.
+        local: whether to reject clients on other machines; for servers that others listen for (`ray_app`).
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
-        self._app, self._origins = app, frozenset(origins)
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), *, local: bool = False
+    ) -> None:
+        self._app, self._origins, self._local = app, frozenset(origins), local
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -181,28 +185,24 @@ class Guard:
     def _check(self, scope: MutableMapping[str, Any]) -> None:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        if self._hosts and _name(host) not in self._hosts:
+        if self._local and not is_loopback((scope.get("client") or ("",))[0]):
+            raise Refused(
+                "origin", "only this machine may connect: the operator can allow others with the settings host and keys"
+            )
+        if self._hosts and (_parsed(f"//{host}").hostname or "") not in self._hosts:
             raise Refused(
                 "origin", "the server is not known by this host name: the operator can allow it with the setting hosts"
             )
         safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        if origin is not None and not safe and origin not in self._origins and _place(origin) != host:
+        if origin is not None and not safe and origin not in self._origins and _parsed(origin).netloc != host:
             raise Refused(
                 "origin", "pages of this origin may not connect: the operator can allow it with the setting origins"
             )
 
 
-def _name(host: str) -> str:
-    """Return a host without its port."""
+def _parsed(address: str) -> SplitResult:
+    """Return the parts of an address, empty if it is invalid."""
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(address)
     except ValueError:
-        return ""
-
-
-def _place(origin: str) -> str:
-    """Return the host and port of an origin."""
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
+        return urlsplit("")

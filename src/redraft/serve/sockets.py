@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -56,37 +56,37 @@ async def live(websocket: WebSocket) -> None:
 
 
 async def watch(websocket: WebSocket) -> None:
-    """Serve a viewer: the captions so far, then new ones; nothing is read."""
+    """Serve a viewer of a session: the captions so far, then new ones; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    await websocket.accept()
-    try:
-        outbox = Outbox(languages=wanted_languages(websocket.query_params))
+    async with _viewer(websocket, stays=False) as outbox:
         session = await hub.session_named(websocket.path_params["session"])
         hub.check_places(session)
-    except Refused as refusal:
-        await _refuse(websocket, refusal)
-        return
-    session.delivery.watch(outbox)
-    try:
-        await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
-    finally:
-        session.delivery.detach(outbox)
+        session.delivery.watch(outbox)
+        try:
+            await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
+        finally:
+            session.delivery.detach(outbox)
 
 
 async def watch_room(websocket: WebSocket) -> None:
     """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
     hub: Hub = websocket.app.state.hub
+    async with _viewer(websocket, stays=True) as outbox:
+        room = await hub.enter(websocket.path_params["room"], outbox)
+        try:
+            await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
+        finally:
+            hub.rooms.leave(room, outbox)
+
+
+@asynccontextmanager
+async def _viewer(websocket: WebSocket, *, stays: bool) -> AsyncIterator[Outbox]:
+    """Accept a viewer; send it the reason if it is refused in the block."""
     await websocket.accept()
     try:
-        outbox = Outbox(stays=True, languages=wanted_languages(websocket.query_params))
-        room = await hub.enter(websocket.path_params["room"], outbox)
+        yield Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
     except Refused as refusal:
         await _refuse(websocket, refusal)
-        return
-    try:
-        await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
-    finally:
-        hub.rooms.leave(room, outbox)
 
 
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
@@ -162,7 +162,7 @@ async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
         outbox.close(1013, "messages were not read in time")
     if outbox.closing:
         with suppress(TimeoutError):
-            await asyncio.wait_for(websocket.close(outbox.closing.code, outbox.closing.reason), _GOODBYE_SECONDS)
+            await asyncio.wait_for(websocket.close(*outbox.closing), _GOODBYE_SECONDS)
 
 
 async def _receive(websocket: WebSocket, session: LiveSession, outbox: Outbox, hub: Hub) -> None:

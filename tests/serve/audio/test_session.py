@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
@@ -241,8 +241,6 @@ def test_invalid_audio_message(server: Running) -> None:
 def test_invalid_frames(server: Running) -> None:
     frames = {
         bytes(3201): module.ODD,
-        b'{"type": "end"}': module.TEXT,
-        b'{"type":"audio_end"} ': module.TEXT,
         b"RIFF" + bytes(3200): "audio must be raw 16-bit samples, not a file in WAV format",
         b"\x1aE\xdf\xa3" + bytes(3200): "audio must be raw 16-bit samples, not a file in WebM format",
         bytes(70_000): module.TOO_LARGE,
@@ -255,7 +253,6 @@ def test_invalid_frames(server: Running) -> None:
             error = until_error(socket)[-1]
             assert (error["message"], error["fatal"]) == (sentence, False)
         socket.connection.send(b"")
-        socket.connection.send(b"{{" * 1600)  # looks like a message, and is none
         send(socket, 2)
         socket.say("end")
         heard = socket.until("done")
@@ -530,6 +527,7 @@ audio = st.one_of(wanted.map(json.dumps), st.just(pcm(0.6)), st.binary(max_size=
 
 @pytest.mark.fuzz
 @pytest.mark.slow
+@settings(max_examples=settings().max_examples // 2)
 @given(st.lists(audio, min_size=1, max_size=15))
 def test_fuzz_audio(server: Running, sent: list[str | bytes]) -> None:
     with server.socket() as socket:
@@ -545,17 +543,17 @@ def test_fuzz_audio(server: Running, sent: list[str | bytes]) -> None:
 
 
 @pytest.mark.slow
-def test_ten_minutes_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_minutes_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("moonshine_voice")
     monkeypatch.setattr(module, "BACKLOG_SECONDS", 600)
     with running(recogniser="moonshine") as server, server.socket() as socket:
         socket.start("de")
         socket.say("audio", stream="1")
-        send(socket, 598, frame=2)
+        send(socket, 120, frame=2)
         socket.say("end")
         heard = socket.until("done")
         assert {each["type"] for each in heard} <= {"listening", "stats", "done"}
-        assert [each["recognised"] for each in heard if each["type"] == "listening"][-1] == 598 * RATE
+        assert [each["recognised"] for each in heard if each["type"] == "listening"][-1] == 120 * RATE
 
 
 def test_arrival_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ from redraft.speech.worker import arguments
 
 #: Maximum length in bytes of a line from a recogniser's process.
 _LONGEST_LINE = 1 << 20
+#: Seconds within which a recogniser must start.
+_TRIAL_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +139,6 @@ def _read(line: bytes) -> Progress:
     if kind == "update":
         return Progress(Update(**found), samples, cpu)
     return Progress(Failure(found["message"]) if kind == "error" else None, samples, cpu)
-
-
-#: Seconds within which a recogniser must start.
-_TRIAL_SECONDS = 120
 
 
 class Recognisers:

@@ -7,7 +7,6 @@ only the part waiting to be recognised is in memory.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -25,12 +24,36 @@ from redraft.serve.refusals import Refused
 from redraft.speech.audio import RATE, container
 from redraft.speech.sentences import Sentences
 
+log = logging.getLogger(__name__)
+
 #: Bytes per sample.
 WIDTH = 2
 #: Minimum seconds between two remembered arrivals, and for how many of them they are remembered.
 _ARRIVALS_EVERY, _ARRIVALS_KEPT = 0.05, 120.0
 #: Number of recognised utterances kept for clients that have missed them.
 _KEPT = 200
+#: Seconds without audio after which a stream ends and frees its place.
+IDLE_SECONDS = 15.0
+#: Seconds of audio without text beyond which the client is told even if the recogniser makes no progress.
+BEHIND_SECONDS = 5.0
+#: Seconds within which a recogniser must finish.
+FINISH_SECONDS = 30.0
+#: Seconds by which a word may be spoken before the update that has it first.
+_BEFORE = 1.0
+#: Maximum bytes of a frame: two seconds.
+_LONGEST_FRAME = 1 << 16
+
+NO_RECOGNISER = (
+    "this server does not recognise speech: send text in `update` messages, or ask the operator to start the server "
+    "with --recogniser"
+)
+NO_STREAM = "audio must come after a message `audio`, which begins a stream of it"
+ODD = "a binary frame of audio must have an even number of bytes, two per sample"
+TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
+IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
+NOT_ENDED = f"the recogniser has not ended within {FINISH_SECONDS:g} seconds and was stopped"
+FAILED = "speech recognition has failed, see the server's log"
+TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
 
 
 class Gaps:
@@ -191,33 +214,6 @@ def _words(text: str) -> str:
     return "".join(filter(str.isalnum, text)).casefold()
 
 
-log = logging.getLogger(__name__)
-
-#: Seconds without audio after which a stream ends and frees its place.
-IDLE_SECONDS = 15.0
-#: Seconds of audio without text beyond which the client is told even if the recogniser makes no progress.
-BEHIND_SECONDS = 5.0
-#: Seconds within which a recogniser must finish.
-FINISH_SECONDS = 30.0
-#: Seconds by which a word may be spoken before the update that has it first.
-_BEFORE = 1.0
-#: Maximum bytes of a frame: two seconds.
-_LONGEST_FRAME = 1 << 16
-
-NO_RECOGNISER = (
-    "this server does not recognise speech: send text in `update` messages, or ask the operator to start the server "
-    "with --recogniser"
-)
-NO_STREAM = "audio must come after a message `audio`, which begins a stream of it"
-TEXT = "a message must be in a text frame: binary frames are for audio"
-ODD = "a binary frame of audio must have an even number of bytes, two per sample"
-TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
-IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
-NOT_ENDED = f"the recogniser has not ended within {FINISH_SECONDS:g} seconds and was stopped"
-FAILED = "speech recognition has failed, see the server's log"
-TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
-
-
 class SessionAudio:
     """The audio of a session.
 
@@ -250,8 +246,7 @@ class SessionAudio:
         #: Total seconds of audio.
         self._seconds = 0.0
         self._finishing = self._closed = False
-        #: Whether the next frame is the first after an `audio` message.
-        self._first = True
+        self._first = True  # whether the next frame is the first after an `audio` message
         self._touched = monotonic()
         self._reported: set[str] = set()
         #: When the stream has ended: the function to call, and the stream to start.
@@ -296,8 +291,6 @@ class SessionAudio:
         """Accept samples.  Raises `Refused` if they cannot be used; without a stream for them, only the first time."""
         if not self._recognisers.offered:
             self._refuse_once(NO_RECOGNISER)
-        elif _is_json(frame):
-            raise Refused("protocol", TEXT)
         elif self._stream is None or not self.running or self._finishing:
             self._refuse_once(NO_STREAM)
         elif len(frame) % WIDTH or len(frame) > _LONGEST_FRAME:
@@ -486,11 +479,3 @@ class SessionAudio:
 
 def _error(code: str, sentence: str) -> protocol.Error:
     return protocol.Error(code=code, message=sentence)
-
-
-def _is_json(frame: bytes) -> bool:
-    """Whether a frame is a JSON message sent by mistake; real samples practically never parse as JSON."""
-    try:
-        return frame.startswith(b"{") and isinstance(json.loads(frame), dict)
-    except ValueError:
-        return False

@@ -25,7 +25,14 @@ M = TypeVar("M", bound=BaseModel)
 _OBJECT = TypeAdapter(dict[str, Any])
 #: Source language of requests that name none.
 SOURCE = "en"
-_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+#: An instruction before the text, such as "Translate into German:".
+_INSTRUCTION = re.compile(
+    r"(?:(?:(?:please|now|kindly|can|could|you)\W+){0,3}translate\b[^:]{0,500}"
+    r"|(?:the )?(?:text|sentence|source|input)(?: to (?:be )?translated?)?):\s*(?=\S)",
+    re.IGNORECASE,
+)
+_TAGS = re.compile(r"\s*<(\w+)>\s*(?P<text>.*?)\s*</\1>\s*", re.DOTALL)
+_FENCES = re.compile(r"\s*(```|\"\"\")\s*(?P<text>.*?)\s*\1\s*", re.DOTALL)
 
 
 class Body(BaseModel):
@@ -56,21 +63,7 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused, int], Response]) -> list[BaseRoute]:
     """Return routes by path; ``refuse`` makes the response to a refusal, given the status of our own API."""
-
-    def only(method: str, endpoint: Endpoint) -> Endpoint:
-        async def answer(request: Request) -> Response:
-            if request.method not in (method, "HEAD" if method == "GET" else method):
-                response = refuse(Refused("protocol", f"this method is not allowed here: use {method}"), 405)
-                response.headers["allow"] = method
-                return response
-            return await endpoint(request)
-
-        return answer
-
-    return [
-        Route(path, answering(only(method, endpoint), refuse), methods=list(_METHODS))
-        for path, (method, endpoint) in paths.items()
-    ]
+    return [Route(path, answering(endpoint, refuse), methods=[method]) for path, (method, endpoint) in paths.items()]
 
 
 async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
@@ -115,16 +108,6 @@ def caller(request: Request, dialect: str, key: str, owner: str, target: str, so
     address = address_of(request)
     marks = (dialect, owner, key, address, request.headers.get("user-agent", ""), *more)
     return Caller(marks, address, target, source)
-
-
-#: An instruction before the text, such as "Translate into German:".
-_INSTRUCTION = re.compile(
-    r"(?:(?:(?:please|now|kindly|can|could|you)\W+){0,3}translate\b[^:]{0,500}"
-    r"|(?:the )?(?:text|sentence|source|input)(?: to (?:be )?translated?)?):\s*(?=\S)",
-    re.IGNORECASE,
-)
-_TAGS = re.compile(r"\s*<(\w+)>\s*(?P<text>.*?)\s*</\1>\s*", re.DOTALL)
-_FENCES = re.compile(r"\s*(```|\"\"\")\s*(?P<text>.*?)\s*\1\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

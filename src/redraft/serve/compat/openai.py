@@ -41,6 +41,10 @@ _SOURCES = (
     re.compile(rf"\b(?:the|this|following) {_NAME} (?:text|sentence|speech|transcript|caption)"),
 )
 
+#: Error code -> OpenAI's error type.
+_TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
+_CODES = {"key": "invalid_api_key", "limit": "rate_limit_exceeded", "missing": "model_not_found"}
+
 
 def target_of(prompt: str) -> str | None:
     """Return the canonical tag of the target language named in a prompt; None if there is none."""
@@ -73,11 +77,6 @@ def _language(name: str) -> str | None:
         if len(found.code) == 2 or not rest.islower():  # "to even" does not mean Even, but "to german" means German
             return found.canonical
     return None
-
-
-#: Error code -> OpenAI's error type.
-_TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
-_CODES = {"key": "invalid_api_key", "limit": "rate_limit_exceeded", "missing": "model_not_found"}
 
 
 class ContentPart(Body):

@@ -25,6 +25,12 @@ log = logging.getLogger(__name__)
 _SILENCE = 5.0
 #: A channel that is always subscribed to, since a connection without channels cannot be read.
 _ALWAYS = "redraft:replicas"
+#: Seconds before a mirror without viewers is dropped, between two checks of logs, and timeouts for reading a log and
+#: for writing everything at the end.
+_IDLE, _LOOK, _READ, _LAST_WORDS = 10.0, 15.0, 5.0, 2.0
+#: Number of failed checks after which a session without a log is given up; Redis may have restarted.
+_MOST_MISSING = 2
+ELSEWHERE = "captions of sessions on other replicas cannot be had at the moment: try again"
 
 
 #: Called with every message of a channel, and with None if messages may have been missed: after subscribing to it, and
@@ -101,14 +107,6 @@ class Listener:
                 raise
             except Exception:  # a bad message of one session must not stop those of others
                 log.exception("a message of another replica could not be processed")
-
-
-#: Seconds before a mirror without viewers is dropped, between two checks of logs, and timeouts for reading a log and
-#: for writing everything at the end.
-_IDLE, _LOOK, _READ, _LAST_WORDS = 10.0, 15.0, 5.0, 2.0
-#: Number of failed checks after which a session without a log is given up; Redis may have restarted.
-_MOST_MISSING = 2
-ELSEWHERE = "captions of sessions on other replicas cannot be had at the moment: try again"
 
 
 class Fanout:

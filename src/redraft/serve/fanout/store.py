@@ -65,6 +65,10 @@ _CONNECTIONS = 16
 GONE = "gone"
 #: Number of log entries read or written at a time.
 _PIECE = 500
+#: Seconds of a room's lease, and for which its owner is remembered.
+_LEASE, _OWNED = 15, 30 * 86_400
+#: Seconds to wait for a session to leave its room.
+_LEAVING = 0.5
 
 
 class Superseded(Exception):
@@ -297,12 +301,6 @@ def _check(answer: object) -> None:
         raise Superseded
     if isinstance(answer, Exception):
         raise answer
-
-
-#: Seconds of a room's lease, and for which its owner is remembered.
-_LEASE, _OWNED = 15, 30 * 86_400
-#: Seconds to wait for a session to leave its room.
-_LEAVING = 0.5
 
 
 class SharedRooms:

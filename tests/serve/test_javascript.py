@@ -1,0 +1,163 @@
+"""Modules of the pages that need no browser; reading mode is compared with Python's, on random cases."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from redraft.captions.events import Caption
+from redraft.captions.reading import Reading, cells, continued
+from redraft.serve.pages import WEB
+from redraft.speech.audio import RATE
+
+NODE = shutil.which("node")
+pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+#: Calls a function with each case.
+SCRIPT = """
+import { readFileSync } from "node:fs";
+const { module, body, cases } = JSON.parse(readFileSync(0, "utf-8"));
+const run = new Function("module", "given", body);
+const found = await import(`./js/${module}.js`);
+console.log(JSON.stringify(cases.map((given) => run(found, given))));
+"""
+LINES = """
+const [width, steps] = given, reading = new module.Reading(width);
+return steps.map(([text, final, now]) => (text === null ? reading.due(now) : reading.read({ text, final }, now)));
+"""
+LAGS = """
+const session = new EventTarget(), shown = [];
+module.watchLag(session, (sentence) => shown.push(sentence));
+for (const [type, detail] of given) session.dispatchEvent(new CustomEvent(type, { detail }));
+return shown;
+"""
+OVERLAY = """
+try {
+  return module.optionsOf(given);
+} catch (error) {
+  return error.message;
+}
+"""
+RESAMPLED = """
+const [rate, pitch] = given, resampler = new module.Resampler(rate, 16000), made = [];
+const input = Float32Array.from({ length: rate / 4 }, (_, n) => Math.sin((2 * Math.PI * pitch * n) / rate));
+for (let place = 0; place < rate / 4; place += 128) made.push(...resampler.push(input.slice(place, place + 128)));
+return made;
+"""
+#: Options of an overlay -> what is wrong with them.
+WRONG = {
+    "": "session or room is missing",
+    "session=../../etc": "session must be the name of a session",
+    "size=9999": "size must be a number from 8 to 400",
+    "size=1e2": "size must be a number",
+    "lines=0": "lines must be a number from 1 to 20",
+    "colour=red;x:url(/)": "colour must be 3, 6 or 8 hexadecimal digits",
+    "align=left": "align must be start, center, end",
+    "language=<img src=x>": "language must be a target language",
+    "<b>=1": "<b> is not an option",
+    "clear=-1": "clear must be a number from 0 to 600",
+}
+#: Words of many scripts, few of them, so that texts repeat themselves.
+#: U+FEFF, white space in JavaScript only, is left out.
+WORDS = (
+    *("hund ", "auf ", "Straßenbahnhaltestelle, ", "naïve ", "a ", "\u00a0", "\t"),
+    *("彼女", "が", "。", "」", "ー", "ダックｶﾞ", "か\u3099", "한국어 "),
+    *("ไม่", "မြန်မာ", "ၘ\u1058", "ខ្មែរ", "葛\U000e0100"),
+    *("🦆", "🇩🇪 ", "👍🏽", "ﷺ ", "\u200b", "①", "—", "𠀋", "\u3000"),
+)
+
+
+def in_node(folder: Path, module: str, body: str, cases: list[Any]) -> Any:
+    """What a function of a ``module`` of the page and a ``given`` case returns for each case."""
+    shutil.copytree(WEB / "js", folder / "js")
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "run.js").write_text(SCRIPT)
+    given = json.dumps({"module": module, "body": body, "cases": cases})
+    done = subprocess.run([str(NODE), "run.js"], input=given, capture_output=True, text=True, cwd=folder, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_continued(tmp_path: Path) -> None:
+    drawn = random.Random(0)
+    cases = [[drawn.choices("abcd", k=drawn.randrange(9)) for _ in "12"] for _ in range(4000)]
+    cases.append([["hund", "hund", "auf"], ["hund", "auf", "auf"]])
+    assert in_node(tmp_path, "reading", "return module.continued(...given);", cases) == [
+        continued(*case) for case in cases
+    ]
+
+
+def test_cells(tmp_path: Path) -> None:
+    points = map(chr, (*range(32, 0x3400), *range(0x3400, 0x1F000, 7), *range(0x1F000, 0x1FB00), 0x20000, 0x3FFFD))
+    # Engines have different versions of Unicode, so that one may know more characters than the other.
+    known = [each for each in points if unicodedata.category(each) not in ("Cn", "Cs", "Co")]
+    found = in_node(tmp_path, "reading", "return module.cells(given);", known)
+    assert [each for each, width in zip(known, found, strict=True) if width != cells(each)] == []
+
+
+def steps_of(drawn: random.Random) -> list[tuple[str | None, bool, float]]:
+    """Revisions of an utterance as text, whether it is final, and time; None only lets time pass."""
+    words, steps, now = list[str](), list[tuple[str | None, bool, float]](), 0.0
+    for _ in range(drawn.randrange(1, 12)):
+        now += drawn.choice((0.1, 0.5, 1.0, 3.0))
+        if drawn.random() < 0.3:
+            steps.append((None, False, now))
+            continue
+        words[drawn.randrange(len(words) + 1) :] = drawn.choices(WORDS, k=drawn.randrange(8))
+        steps.append(("".join(words), False, now))
+    return [*steps, ("".join(words), True, now)]
+
+
+def read(width: int, steps: list[tuple[str | None, bool, float]]) -> list[list[str]]:
+    reading = Reading(width)
+    return [
+        reading.due(now) if text is None else reading.read(Caption("1", 0, "de", text, final=final), now)
+        for text, final, now in steps
+    ]
+
+
+def test_lines(tmp_path: Path) -> None:
+    drawn = random.Random(0)
+    cases = [(drawn.randrange(16, 40), steps_of(drawn)) for _ in range(500)]
+    assert in_node(tmp_path, "reading", LINES, cases) == [read(*case) for case in cases]
+
+
+def test_lag(tmp_path: Path) -> None:
+    captions = [
+        ("partial", {"language": "de", "lag_ms": 4000}),
+        ("final", {"language": "de", "lag_ms": 7000}),
+        ("partial", {"language": "ja", "lag_ms": 100}),
+        ("final", {"language": "de", "lag_ms": 0, "corrected": True}),
+        ("partial", {"language": "de", "lag_ms": 100}),
+    ]
+    (shown,) = in_node(tmp_path, "behind", LAGS, [captions])
+    slow = "Captions are 7 s behind the speech: choose fewer languages, a smaller model, or a machine with more cores."
+    assert [*dict.fromkeys(shown)] == [slow, ""]
+
+
+def test_overlay_options(tmp_path: Path) -> None:
+    name = "a" * 32
+    queries = [query if query.startswith("session") or not query else f"session={name}&{query}" for query in WRONG]
+    found = in_node(tmp_path, "overlay-options", OVERLAY, queries)
+    assert all(sentence in each for each, sentence in zip(found, WRONG.values(), strict=True))
+
+
+def test_resampling(tmp_path: Path) -> None:
+    rates = (8_000, 22_050, 44_100, 48_000, 96_000)
+    cases = [(rate, pitch) for rate in rates for pitch in (300, 3000, 6500 if rate > RATE else 1000)]
+    high = [(rate, 9500) for rate in rates if rate > RATE]
+    made = [np.array(each) for each in in_node(tmp_path, "resample", RESAMPLED, [*cases, *high])]
+    time = np.arange(RATE // 4) / RATE
+    for (_, pitch), samples in zip(cases, made, strict=False):
+        assert RATE // 4 - 200 <= len(samples) <= RATE // 4  # the rest waits for what follows
+        assert np.abs(samples - np.sin(2 * np.pi * pitch * time)[: len(samples)])[200:].max() < 0.01
+    # What 16 kHz cannot hold is left out, and does not come back as something else.
+    assert all(np.abs(samples[200:]).max() < 0.01 for samples in made[len(cases) :])
