@@ -174,7 +174,7 @@ def test_forgotten() -> None:
     live, viewer = offline(), Outbox(9)
     live.delivery.watch(viewer)
     live.forget()
-    assert viewer.closing is not None and viewer.closing.code == 1000
+    assert viewer.closing is not None and viewer.closing[0] == 1000
     assert live.transcript.closed
     with pytest.raises(Refused, match="has ended"):
         live.accept(Update("1", 0, "we"))
