@@ -111,7 +111,7 @@ def test_updates_in_captions_out(server: Running) -> None:
     run(work())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_cut_connection(server: Running, seed: int) -> None:
     chance = random.Random(seed)
 
@@ -224,20 +224,6 @@ def test_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
                     raise AssertionError
 
     run(work())
-
-
-def test_server_stays_away() -> None:
-    async def work(url: str, server: Running) -> None:
-        async with Client(url, ["de"], backoff=Backoff(0.01, 0.02, 0.2)) as client:
-            server.call(server.server.stop)
-            with pytest.raises(ServerError, match="could not be restored"):
-                async for _ in client:
-                    pass
-            with pytest.raises(ServerError, match="the session is over"):
-                await client.send(Update("1", 0, "we saw"))
-
-    with running() as server:
-        run(work(server.url, server))
 
 
 def test_invalid_options(server: Running) -> None:

@@ -76,12 +76,6 @@ def test_same_captions(two: Running) -> None:
     assert all(isinstance(model, CachedModel) and model.new for model in models)
 
 
-def test_language_limit() -> None:
-    with running(CachedModel(1), CachedModel(1), languages=3) as server, server.socket() as one, server.socket() as two:
-        assert one.start("de", "ja")["type"] == "started"
-        assert two.start("de", "ja")["code"] == "capacity"
-
-
 def test_limit_holds_for_concurrent_starts() -> None:
     with running(CachedModel(1), CachedModel(1), languages=3) as server:
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
-import signal
 import socket as sockets
 import struct
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,41 +15,11 @@ from typing import Any
 import pytest
 from websockets.frames import Frame, Opcode
 
-from tests.serve.servers import SECONDS, Running, running
+from tests.serve.servers import Running, running
 from tests.serve.test_faults import all_given_back, eventually
 from tests.serve.test_sockets import expected, finals, say
 
 QUICK: dict[str, Any] = {"ping_seconds": 0.2, "pong_seconds": 0.3}
-
-#: A client in a process of its own: begins a session, says one sentence, and shows what it is told.
-CLIENT = """
-import json, sys
-from websockets.sync.client import connect
-with connect(sys.argv[1]) as socket:
-    socket.send(json.dumps({"type": "start", "targets": ["de"]}))
-    print(socket.recv(), flush=True)
-    socket.send(json.dumps({"type": "update", "utterance": "1", "seq": 0, "text": "we saw", "final": True}))
-    for message in socket:
-        print(message, flush=True)
-"""
-
-
-@contextmanager
-def frozen(server: Running) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The token of a client that was stopped in the middle of a session, without a word to the server; its process."""
-    address = f"ws://127.0.0.1:{server.port}/v1/live"
-    process = subprocess.Popen([sys.executable, "-c", CLIENT, address], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        token = json.loads(process.stdout.readline())["token"]
-        while json.loads(process.stdout.readline())["type"] != "final":
-            pass
-        process.send_signal(signal.SIGSTOP)
-        yield token, process
-    finally:
-        process.kill()
-        process.wait(SECONDS)
-        process.stdout.close()
 
 
 def frame(message: dict[str, Any]) -> bytes:
@@ -72,14 +39,13 @@ def silent(server: Running, token: str) -> Iterator[sockets.socket]:
         yield raw
 
 
-def test_stopped_client() -> None:
-    with running(slots=1, **QUICK) as server, frozen(server) as (token, _):
-        session, begun = server.hub.owned(token), time.monotonic()
-        assert session.delivery.owner is not None
+def test_slot_of_silent_client() -> None:
+    token = "silent" + "x" * 30
+    with running(slots=1, **QUICK) as server, silent(server, token):
+        eventually(lambda: token in server.hub._sessions and server.hub.owned(token).delivery.owner)
+        session = server.hub.owned(token)
         eventually(lambda: session.delivery.owner is None)
-        assert time.monotonic() - begun < 5
-        # Nobody waits for what it holds: the only slot goes to whoever speaks.
-        with server.socket() as other:
+        with server.socket() as other:  # the only slot goes to whoever speaks
             other.start()
             say(other, "her duck")
             assert finals(other.until("final")) == [("1", "de", expected("her duck"))]
@@ -93,19 +59,20 @@ def test_stopped_client() -> None:
         assert session.transcript.text("txt", ["de"]).splitlines() == [text for _, _, text in heard]
 
 
-def test_stopped_client_expires() -> None:
-    with running(keep_seconds=0.5, **QUICK) as server, frozen(server) as (token, process):
-        assert server.engine.scheduler.lanes == 1
+def test_silent_client_expires() -> None:
+    token = "silent" + "x" * 30
+    with running(keep_seconds=0.5, **QUICK) as server, silent(server, token):
+        eventually(lambda: server.engine.scheduler.lanes == 1)
         eventually(lambda: all_given_back(server))
         assert "redraft_sessions 0.0" in server.ask("/metrics").text
-        with server.socket() as socket:  # too late: it begins anew
+        with server.socket() as socket:  # too late: another session begins
             assert socket.start(token=token)["resumed"] is False
-        process.send_signal(signal.SIGCONT)  # and the old connection is closed for good
-        assert process.wait(SECONDS) is not None
 
 
 def test_take_over_half_open() -> None:
-    with running() as server, frozen(server) as (token, _), server.socket() as socket:
+    token = "silent" + "x" * 30
+    with running() as server, silent(server, token), server.socket() as socket:
+        eventually(lambda: token in server.hub._sessions)
         assert socket.start(token=token)["resumed"] is True
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
         assert server.hub.owned(token).delivery.owner is not None

@@ -79,9 +79,3 @@ def test_default_of_the_server() -> None:
         socket.start("de", method="ar")
         say(socket, "we saw her", final=False)
         assert shown(socket.until("partial"))[-1] == expected("we saw")
-
-
-def test_wrong_policy(server: Running) -> None:
-    with server.socket() as socket:
-        socket.say("start", targets=["de"], source_policy="hold")
-        assert socket.hear()["code"] == "option"

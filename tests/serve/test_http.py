@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.responses import PlainTextResponse
 
 from redraft.errors import OptionError
-from redraft.serve.security import HEADERS, Keys, Rate, Rates, new_key
+from redraft.serve.security import HEADERS, Guard, Keys, Rate, Rates, new_key
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_sockets import expected, finals, say
 
@@ -201,6 +204,18 @@ def test_foreign_origins_and_hosts(
     answer = server.ask(path, method=method, headers=headers)
     assert answer.status == status
     assert status == 200 or answer.json["error"]["code"] == "origin"
+
+
+@pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("::1", 200), ("192.0.2.7", 403), ("", 403)])
+def test_local_only(address: str, status: int) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope: Any = {"type": "http", "method": "GET", "headers": [], "client": (address, 1) if address else None}
+    asyncio.run(Guard(PlainTextResponse("here"), local=True)(scope, mock.Mock(), send))
+    assert sent[0]["status"] == status
 
 
 def test_websocket_origin(server: Running) -> None:

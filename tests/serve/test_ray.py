@@ -221,22 +221,6 @@ def test_engines_by_cores(
     assert (found.engines, found.threads) == (engines, threads)
 
 
-@pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("::1", 200), ("192.0.2.7", 403), ("", 403)])
-def test_local_only(address: str, status: int) -> None:
-    from starlette.responses import PlainTextResponse
-
-    from redraft.serve.security import Guard
-
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope: Any = {"type": "http", "method": "GET", "headers": [], "client": (address, 1) if address else None}
-    asyncio.run(Guard(PlainTextResponse("here"), local=True)(scope, lambda: None, send))
-    assert sent[0]["status"] == status
-
-
 def test_drain(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     from redraft.serve import ray_app
 

@@ -40,17 +40,12 @@ def errors(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     return caplog
 
 
-def test_host_case() -> None:
-    with running(hosts=("Stage.Example",)) as other:
-        for host, status in (("stage.example", 200), ("STAGE.EXAMPLE:80", 200), ("other.example", 403)):
-            assert other.ask("/health", headers={"host": host}).status == status
-
-
-@pytest.mark.parametrize(("hosts", "foreign"), [((), 200), (("stage.example",), 403)])
-def test_own_host_names(hosts: tuple[str, ...], foreign: int) -> None:
+@pytest.mark.parametrize("hosts", [(), ("Stage.Example",)])
+def test_host_names(hosts: tuple[str, ...]) -> None:
     with running(host="0.0.0.0", hosts=hosts) as other:
-        for host, status in (("127.0.0.1:8765", 200), ("localhost", 200), ("other.example", foreign)):
-            assert other.ask("/health", headers={"host": host}).status == status
+        for host in ("127.0.0.1:8765", "localhost", "stage.example", "STAGE.EXAMPLE:80"):
+            assert other.ask("/health", headers={"host": host}).status == 200
+        assert other.ask("/health", headers={"host": "other.example"}).status == (403 if hosts else 200)
 
 
 @pytest.mark.parametrize("fields", [{"targets": ["日本語" * 20]}, {"method": "日" * 90}, {"日" * 90: 1}])
@@ -165,12 +160,6 @@ def test_language_twice(server: Running) -> None:
         say(socket, "we saw")
         socket.until("final")
         assert server.ask(path + "?" + "target=de&" * 5000).text == expected("we saw") + "\n"
-
-
-def test_language_by_two_names(server: Running) -> None:
-    for targets in (("de", "DE"), ("de", "German"), ("zh", "zh-Hans")):
-        with server.socket() as socket:
-            assert socket.start(*targets)["code"] == "option"
 
 
 def test_option_before_capacity() -> None:

@@ -382,6 +382,8 @@ def test_too_few_slots() -> None:
     ("wanted", "complaint"),
     [
         (Wanted(targets=("de",) * 2), "targets must be different languages"),
+        (Wanted(targets=("de", "German")), "targets must be different languages"),
+        (Wanted(targets=("zh", "zh-Hans")), "targets must be different languages"),
         (Wanted(targets=("xx-nonsense",)), "target 'xx-nonsense' is not known"),
         (Wanted(targets=("de",), source="?"), "source language '?' is not known"),
         (Wanted(targets=("de",), method="bild"), "method must be one of ssbd, ar, redraft, pld, not 'bild'"),

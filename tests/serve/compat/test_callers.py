@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from typing import Any
 
 import pytest
 
-from benchmarks.captioning import requests
-from redraft.captions.talk import load_talk
 from tests.serve.compat.conftest import COMPAT
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, running
@@ -62,20 +59,6 @@ def test_two_callers(agents: tuple[str, str], by_itself: list[list[str]]) -> Non
             for number, text in enumerate(texts):
                 found[number].append(ask(server, text, agents[number]))
     assert found == by_itself
-
-
-@pytest.mark.slow
-def test_two_talks() -> None:
-    sent = [each.text for each in islice(requests(load_talk(), interval=0), 120)]
-    assert len(sent) == 120
-    talks, alone = (sent[:60], sent[60:]), []
-    for talk in talks:
-        with fresh(max_tokens=24) as server:
-            alone.append([ask(server, text) for text in talk])
-    with fresh(max_tokens=24) as server:
-        pairs = zip(*talks, strict=True)
-        found = [(ask(server, first, "one"), ask(server, second, "two")) for first, second in pairs]
-    assert found == list(zip(*alone, strict=True))
 
 
 def test_concurrent_callers(by_itself: list[list[str]]) -> None:
