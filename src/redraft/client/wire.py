@@ -70,33 +70,17 @@ def start_of(to: Sequence[str], mask: Mask, style: Style, **fields: Any) -> prot
     Raises:
         OptionError: a value is out of range or not supported by servers.
     """
-    try:
-        return protocol.Start(targets=tuple(to), **_of_mask(mask), **_of_style(style), **fields)
-    except ValidationError as error:
-        raise OptionError(protocol.sentence(error, protocol.Start)) from None
-
-
-def _of_mask(mask: Mask) -> dict[str, Any]:
-    """Return the fields of `start` for a mask.
-
-    Raises:
-        OptionError: servers do not support the mask.
-    """
     if not mask.display_only:
         raise OptionError("mask: drafts on a server keep what is hidden, so leave display_only true")
-    return {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
-
-
-def _of_style(style: Style) -> dict[str, Any]:
-    """Return the fields of `start` for a prompt style.
-
-    Raises:
-        OptionError: the style has a template or a prompt.
-    """
     for field in ("template", "prompt"):
         if getattr(style, field) is not None:
             raise OptionError(f"{field} is chosen by the server, so leave it out")
-    return {"source": style.source, "context": style.context, "glossary": style.glossary}
+    masked = {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
+    styled = {"source": style.source, "context": style.context, "glossary": style.glossary}
+    try:
+        return protocol.Start(targets=tuple(to), **masked, **styled, **fields)
+    except ValidationError as error:
+        raise OptionError(protocol.sentence(error, protocol.Start)) from None
 
 
 def parse(text: str | bytes) -> Any:

@@ -291,28 +291,14 @@ def _references(kinds: tuple[type, ...]) -> dict[str, Any]:
     return {kind.__name__: {"$ref": f"#/components/messages/{kind.__name__}"} for kind in kinds}
 
 
-async def openapi_json(request: Request) -> Response:
-    """Return the OpenAPI description of the HTTP API."""
-    return JSONResponse(openapi())
-
-
-async def asyncapi_json(request: Request) -> Response:
-    """Return the AsyncAPI description of the websockets."""
-    return JSONResponse(asyncapi())
-
-
-async def docs(request: Request) -> Response:
-    """Return both descriptions as a page."""
-    return HTMLResponse(page())
-
-
 def routes() -> list[Route]:
     """Return a route for every path of the table, and for the descriptions."""
     endpoints: dict[str, dict[str, Endpoint]] = defaultdict(dict)
     for operation in OPERATIONS:
         endpoints[operation.path][operation.method] = operation.endpoint
-    descriptions = {"/openapi.json": openapi_json, "/asyncapi.json": asyncapi_json, "/docs": docs}
     return [
         *(Route(path, answering(_by_method(found)), methods=list(found)) for path, found in endpoints.items()),
-        *(Route(path, endpoint, methods=["GET"]) for path, endpoint in descriptions.items()),
+        Route("/openapi.json", lambda _: JSONResponse(openapi())),
+        Route("/asyncapi.json", lambda _: JSONResponse(asyncapi())),
+        Route("/docs", lambda _: HTMLResponse(page())),
     ]

@@ -58,23 +58,9 @@ def check(settings: ServeSettings) -> None:
     check_compat(settings)
     check_recognition(settings)
     if settings.fanout:
-        asyncio.run(_check_fanout(settings))
+        from redraft.serve.fanout.store import Store  # needs an extra
 
-
-async def _check_fanout(settings: ServeSettings) -> None:
-    """Check that captions can go through Redis.
-
-    Raises:
-        MissingExtra: a package is not installed.
-        OptionError: the address is invalid, or Redis does not respond.
-    """
-    from redraft.serve.fanout.store import Store  # needs an extra
-
-    store = Store(settings)
-    try:
-        await store.check()
-    finally:
-        await store.close()
+        asyncio.run(Store(settings).check())
 
 
 def open_hub(settings: ServeSettings) -> Hub:
@@ -135,11 +121,6 @@ def _share(slots: int, engines: int) -> int:
     return -(-slots // engines)
 
 
-def _together(settings: ServeSettings) -> int:
-    """Return an engine's maximum number of updates under way; 1 if there is an engine per request to a server."""
-    return 1 if is_remote(settings.model) and not settings.engines else settings.batch_lanes
-
-
 def _open(name: str, options: LlamaOptions, count: int) -> Sequence[Backend]:
     if is_remote(name):
         return open_on_server(name, options, count)
@@ -163,13 +144,15 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
         return Hub(None, Engines([], settings.languages), settings, metrics)
     curve = service.curve
     slots = _share(settings.slots, len(engines))
+    remote = is_remote(settings.model)
+    most = 1 if remote and not settings.engines else settings.batch_lanes  # else there is an engine for each request
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
         pool, load = SlotPool(backends, slots), Load(settings.busy, curve)
         pad_by_stored(backends[TARGET])
         # A prompt for a remote server is not split: every piece would be a request.
-        room = UNLIMITED if is_remote(settings.model) else budget(curve)
-        return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=_together(settings)), metrics.answered)
+        room = UNLIMITED if remote else budget(curve)
+        return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=most), metrics.answered)
 
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)
 

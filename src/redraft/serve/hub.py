@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,20 +67,17 @@ class Hub:
         self.recognisers = Recognisers(settings, metrics)
         #: Translations without a session.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
-        self.fanout = self._open_fanout()
+        self.fanout: Fanout | None = None
+        if settings.fanout is not None:
+            from redraft.serve.fanout.fanout import Fanout  # needs an extra
+
+            self.fanout = Fanout(settings, self._by_name, self.rooms, self.offer, self._superseded)
         #: Functions called about every second.
         self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
         metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)
-
-    def _open_fanout(self) -> Fanout | None:
-        if self.settings.fanout is None:
-            return None
-        from redraft.serve.fanout.fanout import Fanout  # needs an extra
-
-        return Fanout(self.settings, self._by_name, self.rooms, self.offer, self._superseded)
 
     def _viewers(self) -> int:
         here = sum(each.delivery.audience for each in self._sessions.values())
@@ -147,7 +144,8 @@ class Hub:
             self._superseded(known)
         self._admit(address)
         token = token or new_token()
-        with self._room(begin, owner) as room:
+        room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
+        with room_of as room:
             async with self.fanout.shared.taken(begin, public_name(token), owner) if self.fanout else nullcontext():
                 session = await self._begin(begin, owner, address, token, by_post=by_post)
             if room is not None:
@@ -156,11 +154,6 @@ class Hub:
             self.fanout.publish(session)
         self.metrics.started.inc()
         return session, False
-
-    def _room(self, begin: protocol.Begin, owner: str) -> AbstractContextManager[Room | None]:
-        if begin.room is None:
-            return nullcontext()
-        return self.rooms.taken(begin.room, owner, take_over=begin.take_over)
 
     async def _begin(
         self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -26,24 +27,6 @@ from redraft.errors import MissingExtra, OptionError, install
 from redraft.serve import protocol
 from redraft.serve.refusals import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
-
-
-def place_of(url: str) -> str:
-    """Return the address of Redis without user and password.  Raises `OptionError` if the address is invalid."""
-    try:
-        parts = urlsplit(url)
-        number = parts.path.strip("/")
-        if parts.scheme not in ("redis", "rediss") or not parts.hostname or not (number.isdigit() or not number):
-            raise invalid_address()
-        return f"{parts.hostname}:{parts.port or 6379}"
-    except ValueError:
-        raise invalid_address() from None
-
-
-def invalid_address() -> OptionError:
-    """Return the error to raise for an address that cannot be used."""
-    return OptionError("fanout must be an address such as redis://host:6379/0, or rediss://host:6379/0 with TLS")
-
 
 try:
     from redis.asyncio import BlockingConnectionPool, Redis
@@ -69,6 +52,20 @@ _PIECE = 500
 _LEASE, _OWNED = 15, 30 * 86_400
 #: Seconds to wait for a session to leave its room.
 _LEAVING = 0.5
+
+
+_ADDRESS = "fanout must be an address such as redis://host:6379/0, or rediss://host:6379/0 with TLS"
+
+
+def place_of(url: str) -> str:
+    """Return the address of Redis without user and password.  Raises `OptionError` if the address is invalid."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("redis", "rediss") and parts.hostname and re.fullmatch(r"/?\d*/?", parts.path):
+            return f"{parts.hostname}:{parts.port or 6379}"
+    except ValueError:
+        pass
+    raise OptionError(_ADDRESS)
 
 
 class Superseded(Exception):
@@ -161,18 +158,20 @@ class Store:
         try:
             self.redis = Redis(connection_pool=BlockingConnectionPool.from_url(url, **options))
         except ValueError:
-            raise invalid_address() from None
+            raise OptionError(_ADDRESS) from None
         self._failing = False
         #: Seconds after which Redis drops data that no replica renews.
         self.expire = int(max(60, settings.keep_seconds))
 
     async def check(self) -> None:
-        """Check that Redis can be used.  Raises `OptionError` if Redis cannot be used."""
+        """Check that Redis can be used, and close all connections.  Raises `OptionError` if Redis cannot be used."""
         try:
             await self.redis.ping()
         except TROUBLE as error:
             why = str(error).strip().rstrip(".").rpartition(". ")[2] or type(error).__name__
             raise OptionError(f"fanout: Redis at {self.place} cannot be used: {why}") from None
+        finally:
+            await self.close()
 
     def failed(self, error: BaseException) -> None:
         """Log that Redis is unavailable, once per outage."""
