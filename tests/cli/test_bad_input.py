@@ -134,31 +134,11 @@ def final(utterance: str, text: str = "Hello.") -> bytes:
     return json.dumps({"utterance": utterance, "seq": 0, "text": text, "final": True}).encode()
 
 
-#: Lines of JSON Lines that cannot be used, and words of what is said about each.
+#: Lines of JSON Lines that cannot be used, with parts of the messages; `tests/captions/formats/test_read.py` has more.
 BAD_LINES = [
-    (b"{", ["not valid JSON", "character 2"]),
-    (b"hello", ["not valid JSON"]),
-    (b"[1]", ["must be a JSON object with utterance, seq, text", "a list"]),
-    (b"{}", ["utterance, seq, text must be given"]),
-    (b'{"utterance": 1, "seq": 0}', ["text must be given", "utterance, seq, text"]),
-    (b'{"utterance": 1, "seq": 0, "text": "a", "txt": 1}', ['field "txt"', "allowed are utterance, seq, text"]),
-    (b'{"utterance": "", "seq": 0, "text": "a"}', ["utterance must be", "non-empty string", '""']),
-    (b'{"utterance": 1, "seq": -1, "text": "a"}', ["seq must be a whole number of 0 or more", "-1"]),
-    (b'{"utterance": 1, "seq": "0", "text": "a"}', ["seq must be a whole number", '"0"']),
-    (b'{"utterance": 1, "seq": 0.5, "text": "a"}', ["seq must be a whole number", "0.5"]),
-    (b'{"utterance": 1, "seq": 0, "text": null}', ["text must be a string", "null"]),
-    (b'{"utterance": 1, "seq": 0, "text": "\\ud800"}', ["text must be a string of whole characters"]),
-    (b'{"utterance": 1, "seq": 0, "text": "a", "final": 1}', ["final must be true or false", "1"]),
-    (b'{"utterance": 1, "seq": 0, "text": "a", "time": -1}', ["time must be", "seconds, 0 or more", "-1"]),
-    (b'{"utterance": 1, "seq": 0, "text": "a", "time": NaN}', ["time must be a finite number", "NaN"]),
-    (b'{"utterance": 1, "seq": 0, "text": "a", "time": 1e999}', ["time must be a finite number", "Infinity"]),
-    (b'{"utterance": 1, "seq": ' + b"9" * 5000 + b', "text": "a"}', ["whole number has too many digits"]),
-    (b"[" * 60_000, ["nested too deeply"]),
-    (b'{"utterance": 1, "seq": 0, "text": "\xff"}', ["must be UTF-8", "0xff", "offset 36"]),
-    (b'{"utterance": 1, "seq": 0, "text": "' + b"a" * 1_000_000 + b'"}', ["longer than 65536 bytes", "skipped"]),
-    (final("good 0"), ["utterance 'good 0' is final already", "new name"]),
-    (b'{"utterance": "going on", "seq": 3, "text": "a"}', ["seq of utterance 'going on'", "greater than", "3"]),
-    (b'{"utterance": "going on", "seq": 1, "text": "a"}', ["seq of utterance 'going on'", "greater than", "1"]),
+    (b"{", "not valid JSON"),
+    (b'{"utterance": 1, "seq": 0, "text": "\xff"}', "must be UTF-8"),
+    (final("good 0"), "is final already"),
 ]
 
 
@@ -186,61 +166,26 @@ class TestStreams:
             "going on",
         ]
         assert [row["line"] for row in errors] == list(range(3, 2 * len(BAD_LINES) + 2, 2))
-        for error, (_, words) in zip(errors, BAD_LINES, strict=True):
-            assert [word for word in words if word not in error["message"]] == []
-            assert not re.search(r"\n|[.!?] [A-Z]|Traceback", error["message"])
+        assert all(part in error["message"] for error, (_, part) in zip(errors, BAD_LINES, strict=True))
         assert (done.status, done.err) == (1, "")
 
-    @pytest.mark.parametrize("form", ["lines", "text"])
-    def test_bad_lines_of_text(self, redraft: Run, form: str) -> None:
-        text = b"\xffBefore\n\nOne.\n\n" + b"a" * 1_000_000 + b"\n\nTw\xe2\x82o\n\nThree.\n"
-        captions, errors = events(redraft(*RUN, "--input", form, "--output", "jsonl", stdin=text))
-        assert [row["source"] for row in captions if row["type"] == "final"] == ["One.", "Three."]
-        assert [(row["line"], row["message"][:26]) for row in errors] == [
-            (1, "the line must be UTF-8, bu"),
-            (5, "the line is longer than 65"),
-            (7, "the line must be UTF-8, bu"),
-        ]
-
-    @pytest.mark.parametrize("form", ["lines", "jsonl", "text"])
-    @pytest.mark.parametrize("data", [b"", b"\n \n", b"\xef\xbb\xbf"])
-    def test_empty_input(self, redraft: Run, form: str, data: bytes) -> None:
-        done = redraft(*RUN, "--input", form, "--output", "lines", stdin=data)
-        assert (done.status, done.out) == (1, "")
-        assert done.err == "redraft: the input is empty: at least one line of text was expected\n"
+    def test_empty_input(self, redraft: Run) -> None:
+        done = redraft(*RUN, "--output", "lines", stdin=b"\n \n")
+        assert (done.status, done.out) == (1, "") and "the input is empty" in done.err
 
     def test_input_that_ends_early_keeps_its_last_utterance(self, redraft: Run) -> None:
         row = b'{"utterance": "1", "seq": 0, "text": "Hello.", "time": 2.0}'
         done = redraft(*RUN, "--input", "jsonl", "--output", "srt", stdin=row)
         assert done.out.startswith("1\n00:00:02,000 --> ")
 
-    @pytest.mark.parametrize(
-        ("times", "status", "said"),
-        [
-            ((1, 2), 0, ""),
-            (
-                (1, 400_000),
-                1,
-                "redraft: time must be seconds from the start of the stream, under 100 hours",
-            ),
-            (
-                (9, 2),
-                1,
-                "redraft: utterance 1: the time of the final update, 2 s, is before the end of an earlier cue, 9 s",
-            ),
-        ],
-    )
-    def test_times_that_subtitles_cannot_keep(
-        self, redraft: Run, times: tuple[int, int], status: int, said: str
-    ) -> None:
+    def test_times_that_subtitles_cannot_keep(self, redraft: Run) -> None:
         rows = [
             {"utterance": str(number), "seq": 0, "text": "Good morning.", "final": True, "time": time}
-            for number, time in enumerate(times)
+            for number, time in enumerate((9, 2))
         ]
         stdin = "\n".join(map(json.dumps, rows)).encode()
         done = redraft(*T, "--threads", "1", "--input", "jsonl", "--output", "srt", stdin=stdin)
-        assert (done.status, done.err.startswith(said), done.err.count("\n")) == (status, True, status)
-        assert done.out.count(" --> ") == 2
+        assert (done.status, done.err.count("before the end of an earlier cue"), done.out.count(" --> ")) == (1, 1, 2)
 
     def test_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
@@ -271,24 +216,21 @@ class TestStreams:
         ]
 
     @pytest.mark.parametrize(
-        ("data", "options", "said"),
+        ("data", "options", "part"),
         [
             (b'{"utterance": "1", "seq": 0, "text": "hi"}\n', [], "has JSON Lines: read them with --input jsonl"),
             (b'\xef\xbb\xbf {"seq": 0}\n', ["--input", "text"], "has JSON Lines: read them with --input jsonl"),
             (b"RIFF\x24\x08\x00\x00WAVEfmt ", [], "is a recording (WAV), not a transcript: `redraft listen FILE`"),
-            (b"OggS\x00\x02", ["--input", "jsonl"], "is a recording (Ogg)"),
-            (b"fLaC\x00\x00", ["--input", "simulstreaming"], "is a recording (FLAC)"),
-            (b"ID3\x04\x00", ["--input", "text"], "is a recording (MP3)"),
-            (b"\xff\xfb\x90d", [], "is a recording (MP3)"),
+            (b"\xff\xfb\x90d", ["--input", "jsonl"], "is a recording (MP3)"),
             (b"\x7fELF\x02\x01\x00\n", [], "is binary, not a transcript in UTF-8"),
         ],
     )
-    def test_another_format(self, redraft: Run, tmp_path: Path, data: bytes, options: list[str], said: str) -> None:
+    def test_another_format(self, redraft: Run, tmp_path: Path, data: bytes, options: list[str], part: str) -> None:
         file = tmp_path / "talk"
         file.write_bytes(data)
         done = redraft("translate", str(file), "--to", "de", *options)
         assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
-        assert done.err.startswith(f"redraft: input file {str(file)!r} {said}")
+        assert done.err.startswith(f"redraft: input file {str(file)!r} {part}")
         piped = redraft("translate", "--to", "de", *options, stdin=data)
         assert (piped.status, piped.out) == (2, "")
-        assert piped.err.startswith(f"redraft: standard input {said}")
+        assert piped.err.startswith(f"redraft: standard input {part}")

@@ -218,7 +218,7 @@ class TestTables:
         assert doctor._extras() == f"fanout; not installed: x ({install('NAME')})"
 
     def test_doctor(self, redraft: Run) -> None:
-        done = redraft("doctor", "--threads", "1", "--json")
+        done = redraft("doctor", "--model", "demo-tiny", "--threads", "1", "--json")
         assert [row["new_tokens"] for row in done.rows] == list(SIZES)
         assert done.rows[0]["over_one"] == 1 and done.rows[-1]["milliseconds"] > 0
 

@@ -30,16 +30,13 @@ def recording(tmp_path: Path) -> Path:
     return path
 
 
-def test_speech_becomes_captions_and_subtitles(redraft: Run, tmp_path: Path) -> None:
-    path = dickens(tmp_path / "talk.wav", seconds=7)
+def test_speech_becomes_captions(redraft: Run, tmp_path: Path) -> None:
+    path = dickens(tmp_path / "talk.wav", seconds=5)
     done = redraft("listen", str(path), "--to", "de", "--pause", "0.25", "--output", "jsonl")
     finals = [row for row in done.rows if row["type"] == "final"]
     assert done.status == 0 and done.err == f"redraft: recogniser moonshine:tiny-en, audio from {str(path)!r}\n"
     assert "it was the best of times" in finals[0]["source"].lower()
     assert "Zeit" in finals[0]["text"]
-    done = redraft("listen", str(path), "--to", "de", "--pause", "0.25", "--output", "srt")
-    assert done.out.startswith("1\n00:00:0") and "\n\n2\n00:00:0" in done.out
-    assert done.out.count(" --> ") == len(finals)
 
 
 def test_what_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, recording: Path) -> None:
@@ -73,7 +70,7 @@ def test_recording_at_its_own_pace(redraft: Run, recording: Path) -> None:
 
 
 @pytest.mark.parametrize("speed", ["4", None])
-def test_slow_recogniser_says_so(
+def test_slow_recogniser(
     redraft: Run, scripted: Scripted, recording: Path, monkeypatch: pytest.MonkeyPatch, speed: str | None
 ) -> None:
     monkeypatch.setattr(delay, "LATE", 0.5)
@@ -85,8 +82,8 @@ def test_slow_recogniser_says_so(
 
     monkeypatch.setattr(scripted, "hear", slowly)
     done = redraft("listen", str(recording), "--to", "de", *(("--speed", speed) if speed else ()))
-    said = re.findall(r"redraft: the recogniser is \d+ s behind the speech: choose a smaller model or .*\n", done.err)
-    assert done.status == 0 and bool(said) == bool(speed)  # a recording that is not live cannot be behind
+    warned = re.search(r"redraft: the recogniser is \d+ s behind the speech: choose a smaller model or .*\n", done.err)
+    assert done.status == 0 and bool(warned) == bool(speed)  # a recording that is not live cannot be behind
 
 
 @pytest.mark.usefixtures("scripted")

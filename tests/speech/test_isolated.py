@@ -44,8 +44,8 @@ def test_same_as_in_this_process() -> None:
 
 def test_sentences() -> None:
     options = "--sentence", "light, and it was"
-    isolated = transcribe(silence(60), opened(*options), Sentences())  # reads seconds ahead of the process
-    here = transcribe(silence(60), Scripted(4, sentence=options[1]), Sentences())
+    isolated = transcribe(silence(15), opened(*options), Sentences())  # reads seconds ahead of the process
+    here = transcribe(silence(15), Scripted(4, sentence=options[1]), Sentences())
     assert finals(list(isolated)) == finals(list(here))
 
 

@@ -26,15 +26,16 @@ from tests.speech.recognisers import DICKENS, dickens, errors, silence, words
 
 
 @pytest.mark.slow
-def test_dickens() -> None:
-    items = list(transcribe(file_blocks(str(dickens())), open_recogniser("moonshine")))
+def test_dickens(tmp_path: Path) -> None:
+    path = dickens(tmp_path / "start.wav", seconds=16)
+    items = list(transcribe(file_blocks(str(path)), open_recogniser("moonshine")))
     updates = [item for item in items if isinstance(item, Update)]
     assert updates == items
     finals = [update for update in updates if update.final]
-    reference = words(DICKENS)
-    assert errors(reference, words(" ".join(final.text for final in finals))) / len(reference) < 0.2
+    found = words(" ".join(final.text for final in finals))
+    assert errors(words(DICKENS)[: len(found)], found) / len(found) < 0.2 and len(found) > 30
     times = [final.time or 0.0 for final in finals]
-    assert times == sorted(times) and times[-1] == pytest.approx(42, abs=1)
+    assert times == sorted(times) and times[-1] == pytest.approx(16, abs=1)
     assert len(updates) > len(finals)
 
 
@@ -47,19 +48,6 @@ def test_growing_line(tmp_path: Path) -> None:
     assert first[-1].text == "It was the best of times, it was the worst of times."
 
 
-def test_silence_has_no_captions() -> None:
-    pytest.importorskip("moonshine_voice")
-    assert list(transcribe(silence(60), open_recogniser("moonshine"))) == []
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> tuple[Samples, int]:
-    """The first five seconds of the recording, and their sample rate."""
-    path = dickens(tmp_path_factory.mktemp("dickens") / "start.wav", seconds=5)
-    samples, rate = pytest.importorskip("soundfile").read(path, dtype="float32")
-    return samples, rate
-
-
 def final_text(samples: Samples, rate: int, path: Path) -> str:
     """What is recognised in samples, in the final updates."""
     pytest.importorskip("soundfile").write(path, samples, rate, "FLOAT")
@@ -69,34 +57,29 @@ def final_text(samples: Samples, rate: int, path: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", ["clipped", "overdriven", "telephone", "stereo", "hiss"])
-def test_bad_audio(fault: str, start: tuple[Samples, int], tmp_path: Path) -> None:
-    samples, rate = start
-    if fault == "clipped":
-        samples = (15 * samples).clip(-1, 1)
-    elif fault == "overdriven":
-        samples = samples / np.abs(samples).max() * 3
-    elif fault == "telephone":
-        samples, rate = pytest.importorskip("soxr").resample(samples, rate, 8000), 8000
-    elif fault == "stereo":
-        samples = np.stack([samples, np.zeros_like(samples)], axis=1)
-    else:
-        samples = samples + np.random.default_rng(0).normal(0, 0.3 * samples.std(), len(samples)).astype(np.float32)
+def test_bad_audio(tmp_path: Path) -> None:
+    """Overdriven, from a telephone, in one channel of two."""
+    path = dickens(tmp_path / "start.wav", seconds=5)
+    samples, rate = pytest.importorskip("soundfile").read(path, dtype="float32")
+    samples = pytest.importorskip("soxr").resample(samples / np.abs(samples).max() * 3, rate, 8000)
+    samples = np.stack([samples, np.zeros_like(samples)], axis=1)
     reference = words(DICKENS)[:12]
-    assert errors(reference, words(final_text(samples, rate, tmp_path / "fault.wav"))) <= 1
+    assert errors(reference, words(final_text(samples, 8000, tmp_path / "fault.wav"))) <= 1
 
 
-@pytest.mark.parametrize("sound", ["noise", "music", "constant"])
-def test_no_words_in_other_sounds(sound: str, tmp_path: Path) -> None:
+def test_no_words_in_other_sounds(tmp_path: Path) -> None:
+    """Noise, chords that fade, a constant, and silence."""
     pytest.importorskip("moonshine_voice")
-    seconds = np.arange(15 * RATE) / RATE
+    seconds = np.arange(5 * RATE) / RATE
     chord = sum(np.sin(2 * np.pi * pitch * seconds) for pitch in (220, 277, 330, 440, 660)) / 6
-    samples = {
-        "noise": np.random.default_rng(0).normal(0, 0.3, len(seconds)),
-        "music": chord * np.exp(-3 * ((2 * seconds) % 1)),  # two chords a second that fade
-        "constant": np.full(len(seconds), 0.5),
-    }
-    assert final_text(samples[sound].astype(np.float32), RATE, tmp_path / "sound.wav") == ""
+    sounds = (
+        np.random.default_rng(0).normal(0, 0.3, len(seconds)),
+        chord * np.exp(-3 * ((2 * seconds) % 1)),
+        np.full(len(seconds), 0.5),
+        np.zeros(len(seconds)),
+    )
+    samples = np.concatenate(sounds).astype(np.float32)
+    assert final_text(samples, RATE, tmp_path / "sound.wav") == ""
 
 
 class Error(Exception):

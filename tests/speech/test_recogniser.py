@@ -16,10 +16,10 @@ from redraft.speech.registry import open_recogniser
 from tests.speech.recognisers import Scripted, silence
 
 
-def updates(*heard: Recognised) -> list[tuple[str, int, str, bool, float | None]]:
+def updates(*found: Recognised) -> list[tuple[str, int, str, bool, float | None]]:
     return [
         (each.utterance, each.seq, each.text, each.final, each.time)
-        for each in Names().items(heard)
+        for each in Names().items(found)
         if isinstance(each, Update)
     ]
 
@@ -74,7 +74,7 @@ def test_recogniser_that_dies_at_end() -> None:
     assert items[-1] == Failure("the recogniser stopped after 1.2 s of audio: ValueError: ValueError")
 
 
-def test_audio_that_breaks_off_ends_what_was_said() -> None:
+def test_audio_breaks_off() -> None:
     def broken() -> Iterator[Samples]:
         yield from silence(1)
         raise InputError("the tape is torn")
@@ -93,16 +93,15 @@ def test_no_audio_at_all() -> None:
     assert list(transcribe(iter([]), Scripted())) == [Failure("the audio is empty: nothing was recorded in it")]
 
 
-@pytest.mark.slow
-def test_three_hours_in_bounded_memory() -> None:
-    items = transcribe(silence(3 * 3600, block=0.5), Scripted(words=20))
+def test_bounded_memory() -> None:
+    items = transcribe(silence(1800, block=0.5), Scripted(words=20))
     for _ in range(200):
         next(items)
     tracemalloc.start()
     finals = sum(isinstance(item, Update) and item.final for item in items)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert finals == 3 * 3600 * 2 // 20 - 10
+    assert finals == 1800 * 2 // 20 - 10
     assert peak < 500_000
 
 

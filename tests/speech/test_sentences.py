@@ -15,7 +15,7 @@ from redraft.speech.sentences import PAUSE, SETTLED, SETTLED_UPDATES, WORDS, Sen
 from tests.speech.recognisers import errors
 
 #: More for a long search: SENTENCE_STREAMS=10000.
-STREAMS = int(os.environ.get("SENTENCE_STREAMS", "150"))
+STREAMS = int(os.environ.get("SENTENCE_STREAMS", "60"))
 
 
 def transcript(*utterances: Sequence[tuple[str, float | None]]) -> list[Update]:

@@ -9,8 +9,9 @@ import json
 import math
 import re
 import reprlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from redraft.errors import InputError
 
@@ -53,32 +54,35 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-#: Metadata of fields: a check, the allowed values in words, and the bounds of servers, as arguments of pydantic's
-#: `Field`.  So every field is declared once, for the library, JSON Lines and the server's messages.
-_UTTERANCE = {
-    "check": lambda value: is_text(value) and value != "",
-    "words": "a non-empty string",
-    "min_length": 1,
-    "max_length": 100,
-}
-_SEQ = {"check": lambda value: is_whole(value) and value >= 0, "words": "a whole number of 0 or more", "ge": 0}
-_TEXT = {"check": is_text, "words": "a string of whole characters", "one_line": True}
-_FINAL = {"check": lambda value: isinstance(value, bool), "words": "true or false"}
-_TIME = {
-    "check": lambda value: value is None or is_seconds(value),
-    "words": "a finite number of seconds, 0 or more, or null",
-    "ge": 0,
-    "allow_inf_nan": False,
-}
+#: A check of a field's value, and the allowed values in words.
+Field: TypeAlias = tuple[Callable[[Any], bool], str]
 
-_SPEAKER = {
-    "check": lambda value: value is None or (is_text(value) and 0 < len(value) <= 100 and not CONTROLS.search(value)),
-    "words": "a name of 1 to 100 characters on one line, or null",
-    "one_line": True,
-    "min_length": 1,
-    "max_length": 100,
-    "description": "who is speaking",
-}
+TEXT: Field = (is_text, "a string of whole characters")
+FLAG: Field = (lambda value: isinstance(value, bool), "true or false")
+TIME: Field = (lambda value: value is None or is_seconds(value), "a finite number of seconds, 0 or more, or null")
+
+
+def _rules(field: Field, **bounds: object) -> dict[str, object]:
+    """Return a field's metadata: its check, and the bounds of servers, as arguments of pydantic's `Field`.
+
+    So every field is declared once, for the library, JSON Lines and the server's messages.
+    """
+    return {"check": field[0], "words": field[1], **bounds}
+
+
+_UTTERANCE = _rules((lambda value: is_text(value) and value != "", "a non-empty string"), min_length=1, max_length=100)
+_SEQ = _rules((lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"), ge=0)
+_TIME = _rules(TIME, ge=0, allow_inf_nan=False)
+_SPEAKER = _rules(
+    (
+        lambda value: value is None or (is_text(value) and 0 < len(value) <= 100 and not CONTROLS.search(value)),
+        "a name of 1 to 100 characters on one line, or null",
+    ),
+    one_line=True,
+    min_length=1,
+    max_length=100,
+    description="who is speaking",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,9 @@ class Update:
 
     utterance: str = field(metadata=_UTTERANCE)
     seq: int = field(metadata={**_SEQ, "le": 2**53, "description": "grows within an utterance"})
-    text: str = field(metadata={**_TEXT, "max_length": LONGEST_TEXT})
+    text: str = field(metadata=_rules(TEXT, one_line=True, max_length=LONGEST_TEXT))
     final: bool = field(
-        default=False, metadata={**_FINAL, "description": "whether this is the last update of the utterance"}
+        default=False, metadata=_rules(FLAG, description="whether this is the last update of the utterance")
     )
     time: float | None = field(default=None, metadata={**_TIME, "description": "seconds from the start of the stream"})
     speaker: str | None = field(default=None, metadata=_SPEAKER)

@@ -1,7 +1,7 @@
 """The interface to a recognition server's protocol: how to send audio and read hypotheses.
 
 An entry point in the group ``redraft.recogniser_servers`` names a module with ``SUMMARY``, a line about the server;
-``PATH``, the path appended to addresses without one; and ``dialect()``, which returns a `Dialect`.
+``PATH``, the path appended to addresses without one; and ``dialect()``, which returns a `Dialect` for a connection.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
-from redraft.captions.formats.read import Field, check_fields, json_object
+from redraft.captions.events import Field
+from redraft.captions.formats.read import check_fields, json_object
 from redraft.errors import InputError, OptionError
 from redraft.speech.audio import Samples
 

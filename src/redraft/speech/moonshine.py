@@ -159,14 +159,13 @@ def _architecture(folder: Path, package: Any) -> Any:
     Raises:
         ModelError: the path does not contain the name of its size.
     """
-    sizes = {"tiny": "TINY", "base": "BASE", "small": "SMALL", "medium": "MEDIUM"}
     parts = folder.resolve().parts[-3:]
-    found = [size for part in reversed(parts) for size in sizes if size in part.lower()]
+    found = [size for part in reversed(parts) for size in ("tiny", "base", "small", "medium") if size in part.lower()]
     if not found:
         raise ModelError(f"folder {str(folder)!r} must be named after its model, such as tiny-streaming-en")
     streaming = "_STREAMING" if (folder / "streaming_config.json").exists() else ""
     try:
-        return package.ModelArch[sizes[found[0]] + streaming]
+        return package.ModelArch[found[0].upper() + streaming]
     except KeyError:
         raise ModelError(f"folder {str(folder)!r} is not a moonshine model: streaming_config.json is missing") from None
 

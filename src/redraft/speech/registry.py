@@ -59,7 +59,7 @@ class RecogniserOptions:
 
 def all_recognisers(group: str = ENTRY_POINT_GROUP) -> dict[str, ModuleType]:
     """Return the modules registered in an entry point group by name, including plug-ins."""
-    return {point.name: point.load() for point in entry_points(group=group)}
+    return {name: point.load() for name, point in _points(group).items()}
 
 
 def check_recogniser(spec: str) -> str:
@@ -97,7 +97,14 @@ def open_recogniser(
         ModelError: its model has not been downloaded, or cannot be opened.
         InputError: its server cannot be reached.
     """
-    made = _open(spec, language, pause)
+    made: Recogniser
+    if "://" in spec:
+        check_recogniser(spec)
+        made = ServerRecogniser(spec)
+    else:
+        code = parse_language(language, "source language").code
+        name, _, model = resolve(spec, code).partition(":")
+        made = _points()[name].load().recogniser(RecogniserOptions(model, code, pause))
     return made if punctuation is None else Punctuated(made, punctuator(punctuation))
 
 
@@ -137,15 +144,5 @@ def _chosen(language: str) -> str:
     return "moonshine" if language == "en" else "whisper"
 
 
-def _points() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
-
-
-def _open(spec: str, language: str, pause: float) -> Recogniser:
-    if "://" in spec:
-        check_recogniser(spec)
-        return ServerRecogniser(spec)
-    code = parse_language(language, "source language").code
-    name, _, model = resolve(spec, code).partition(":")
-    made: Recogniser = _points()[name].load().recogniser(RecogniserOptions(model, code, pause))
-    return made
+def _points(group: str = ENTRY_POINT_GROUP) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}

@@ -20,15 +20,12 @@ from dataclasses import MISSING, fields, replace
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeAlias
 
-from redraft.captions.events import CONTROLS, Failure, Order, Update, is_seconds, is_text, is_whole, shown
+from redraft.captions.events import CONTROLS, Failure, Field, Order, Update, is_text, is_whole, shown
 from redraft.captions.words import WORD
 from redraft.errors import InputError, OptionError
 
 #: Maximum length of a line in bytes; a spoken utterance has a few hundred.
 MAX_LINE_BYTES = 65_536
-
-#: A check of a field's value, and the allowed values in words.
-Field: TypeAlias = tuple[Callable[[Any], bool], str]
 
 
 class LineSource(Protocol):
@@ -123,9 +120,6 @@ def whole(name: str, value: int, low: int) -> int:
     return value
 
 
-TEXT: Field = (is_text, "a string of whole characters")
-FLAG: Field = (lambda value: isinstance(value, bool), "true or false")
-TIME: Field = (lambda value: value is None or is_seconds(value), "a finite number of seconds, 0 or more, or null")
 NAME: Field = (
     lambda value: is_whole(value) or (is_text(value) and value != ""),
     "a non-empty string or a whole number",

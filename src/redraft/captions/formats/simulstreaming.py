@@ -16,11 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from redraft.captions.events import Failure, Update, is_seconds
+from redraft.captions.events import FLAG, TEXT, Failure, Field, Update, is_seconds
 from redraft.captions.formats.read import (
-    FLAG,
-    TEXT,
-    Field,
     Item,
     LineSource,
     check_fields,

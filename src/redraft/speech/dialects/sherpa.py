@@ -7,10 +7,9 @@ segment ends.  The C++ server also sends ``is_final`` with a segment's last text
 
 from __future__ import annotations
 
-from redraft.captions.events import is_seconds, is_whole
-from redraft.captions.formats.read import FLAG, TEXT, Field
+from redraft.captions.events import FLAG, TEXT, Field, is_seconds, is_whole
 from redraft.speech.audio import Samples
-from redraft.speech.dialect import Dialect, ServerHypothesis, parsed
+from redraft.speech.dialect import ServerHypothesis, parsed
 
 SUMMARY = "streaming websocket server of sherpa-onnx: ws://HOST:6006"
 PATH = "/"
@@ -22,11 +21,6 @@ _FIELDS: dict[str, Field] = {
     "start_time": (is_seconds, "a finite number of seconds, 0 or more"),
     "timestamps": (lambda value: isinstance(value, list) and all(map(is_seconds, value)), "a list of seconds"),
 }
-
-
-def dialect() -> Dialect:
-    """Return the protocol for one connection."""
-    return SherpaDialect()
 
 
 class SherpaDialect:
@@ -60,3 +54,6 @@ class SherpaDialect:
         now = ServerHypothesis(found["text"], found.get("is_final", False), start, end)
         self._open = ServerHypothesis("") if now.final else now
         return [*ended, now]
+
+
+dialect = SherpaDialect

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from redraft.captions.events import is_seconds
-from redraft.captions.formats.read import TEXT, Field
+from redraft.captions.events import TEXT, Field, is_seconds
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import Dialect, ServerHypothesis, message, parsed, pcm
+from redraft.speech.dialect import ServerHypothesis, message, parsed, pcm
 
 SUMMARY = "vosk-server: ws://HOST:2700"
 PATH = "/"
@@ -29,11 +28,6 @@ _FIELDS: dict[str, Field] = {
     "text": TEXT,
     "result": (lambda value: isinstance(value, list) and all(map(_is_word, value)), "a list of words with their times"),
 }
-
-
-def dialect() -> Dialect:
-    """Return the protocol for one connection."""
-    return Vosk()
 
 
 class Vosk:
@@ -68,3 +62,6 @@ class Vosk:
         if "partial" in found:
             return [ServerHypothesis(found["partial"], end=position)]
         raise InputError("partial or text must be given")
+
+
+dialect = Vosk

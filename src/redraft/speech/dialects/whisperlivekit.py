@@ -12,11 +12,10 @@ import struct
 from collections import Counter
 from typing import Any
 
-from redraft.captions.events import is_text
-from redraft.captions.formats.read import FLAG, TEXT, Field
+from redraft.captions.events import FLAG, TEXT, Field, is_text
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import Dialect, ServerHypothesis, parsed, pcm
+from redraft.speech.dialect import ServerHypothesis, parsed, pcm
 
 SUMMARY = "WhisperLiveKit: ws://HOST:8000"
 PATH = "/asr"
@@ -46,11 +45,6 @@ _FIELDS: dict[str, Field] = {
     "buffer_diarization": TEXT,
     "error": TEXT,
 }
-
-
-def dialect() -> Dialect:
-    """Return the protocol for one connection."""
-    return WhisperLiveKit()
 
 
 class WhisperLiveKit:
@@ -124,3 +118,6 @@ _WAV = struct.pack(
     "<4sI4s4sIHHIIHH4sI",
     b"RIFF", 0xFFFFFFFF, b"WAVE", b"fmt ", 16, 1, 1, RATE, 2 * RATE, 2, 16, b"data", 0xFFFFFFFF,
 )  # fmt: skip
+
+
+dialect = WhisperLiveKit

@@ -14,13 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from redraft.captions.events import Failure, Update, is_text, is_whole
+from redraft.captions.events import TEXT, TIME, Failure, Field, Update, is_text, is_whole
 from redraft.captions.formats.read import (
     MAX_LINE_BYTES,
     NAME,
-    TEXT,
-    TIME,
-    Field,
     Item,
     LineSource,
     check_fields,
