@@ -14,7 +14,7 @@ from tests.watchdog import Watchdog
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# A shell lets what it runs in the background ignore Ctrl-C, and then whoever waits for it in a test waits for ever.
+# A shell lets what it runs in the background ignore Ctrl-C, and then a test that waits for it waits for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

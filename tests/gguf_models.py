@@ -319,7 +319,7 @@ def write_encoder_decoder(path: Path, seed: int = 5) -> Path:
 
 
 def write_embedder(path: Path, seed: int = 6) -> Path:
-    """A BERT shape, which makes embeddings of texts and says nothing."""
+    """A BERT shape, which makes embeddings of texts and writes nothing."""
     writer = _Writer(path, "bert", seed)
     writer.facts.add_layer_norm_eps(1e-6)
     writer.facts.add_causal_attention(False)

@@ -88,7 +88,7 @@ def template_of(family: Family) -> str:
 
 
 def config_of(name: str) -> dict[str, Any]:
-    """What transformers is told of a tokenizer."""
+    """The configuration of a tokenizer for transformers."""
     return dict(json.loads((found(name) / "tokenizer_config.json").read_text(encoding="utf-8")))
 
 

@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 
 
 def check(folder: Path, name: str, text: str) -> list[str]:
-    """What the checker says of a package with one module."""
+    """What the checker reports about a package with one module."""
     path = folder / PACKAGE / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Language models that were not made for Redraft: a base model by examples, and a chat model that says too much."""
+"""Language models that were not made for Redraft: a base model by examples, and a chat model that writes too much."""
 
 from __future__ import annotations
 

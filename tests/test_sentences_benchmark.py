@@ -22,9 +22,9 @@ def test_utterances() -> None:
 
 
 def test_times_are_those_of_arrival() -> None:
-    heard = list(utterances(timed()))
+    recognised = list(utterances(timed()))
     for sentences in (False, True):
-        times = [update.time or 0.0 for update in captioned(heard, sentences=sentences)]
+        times = [update.time or 0.0 for update in captioned(recognised, sentences=sentences)]
         assert times == sorted(times)
-        words = [segment.source for segment in as_stream("talk", {"talk": heard}, sentences=sentences).segments]
+        words = [segment.source for segment in as_stream("talk", {"talk": recognised}, sentences=sentences).segments]
         assert " ".join(words).split() == [word for word, _ in SPOKEN]

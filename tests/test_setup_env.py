@@ -1,4 +1,4 @@
-"""The scripts that install Redraft: what they keep, what they say, and when they stop."""
+"""The scripts that install Redraft: what they keep and print, and when they stop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_features_are_those_that_decide_what_is_compiled(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
-    """A compiler that says what it is told to say, first on the path as cc and c++."""
+    """A compiler with the version that the test asks for, first on the path as cc and c++."""
     compiler = Compiler(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{compiler.folder}{os.pathsep}{os.environ['PATH']}")
     for name in setup_env.BUILD_VARIABLES:

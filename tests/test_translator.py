@@ -89,8 +89,8 @@ def test_updates_out_of_order() -> None:
         assert isinstance(translator.translate(Update("1", 1, "One"))[-1], Caption)
         for seq in (1, 0):
             (failure,) = translator.translate(Update("1", seq, "One two"))
-            said = f"seq of utterance '1' must be greater than its last one, 1, not {seq}"
-            assert failure == Failure(said, None, "1", seq)
+            message = f"seq of utterance '1' must be greater than its last one, 1, not {seq}"
+            assert failure == Failure(message, None, "1", seq)
         assert all(event.seq == 2 for event in translator.translate(Update("1", 2, "One two", final=True)))
         (failure,) = translator.translate(Update("1", 3, "One two three"))
         assert isinstance(failure, Failure) and "utterance '1' is final already" in failure.message
@@ -109,7 +109,7 @@ def test_model_may_be_named_by_path(tmp_path: Path) -> None:
         Translator.open(tmp_path / "none.gguf", to=["de"])
 
 
-def test_closed_translator_says_so() -> None:
+def test_closed_translator() -> None:
     translator = opened(RandomModel())
     translator.close()
     translator.close()

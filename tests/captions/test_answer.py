@@ -18,23 +18,8 @@ from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from tests.fakes import RandomModel
 
-PIECES = [
-    "",
-    "?",
-    "Hallo",
-    " Welt",
-    ".",
-    "\n",
-    "\n\n",
-    ".\n\n",
-    "Here is the translation",
-    ":",
-    ":\n",
-    "Note",
-    " ",
-    '"',
-    '."',
-]
+PIECES = ["", "?", "Hallo", " Welt", ".", "\n", "\n\n", ".\n\n", "Here is the translation", ":", ":\n", "Note", " "]
+PIECES += ['"', '."']
 IDS = {piece: number for number, piece in enumerate(PIECES)}
 DATA = [piece.encode() for piece in PIECES]
 BREAKS = LineBreaks.of(DATA)
@@ -88,7 +73,7 @@ def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark
         (['"', "Hallo", '"', " Welt", '."', "\n"], '"Hallo" Welt."'),
     ],
 )
-@pytest.mark.parametrize("method", sorted(all_methods()))
+@pytest.mark.parametrize("method", ["aasd", "speculative-sampling", "ssbd"])
 def test_caption(pieces: list[str], text: str, method: str) -> None:
     first, last = captions(Scripted(*pieces), ["Hello", "Hello world."], method)
     assert (last.text, last.cut) == (text, False)

@@ -26,6 +26,7 @@ from redraft.errors import InputError
         ({"time": float("nan")}, "time must be a finite number of seconds, 0 or more, or null, not NaN"),
         ({"time": float("inf")}, "time must be a finite number of seconds, 0 or more, or null, not Infinity"),
         ({"time": -0.5}, "time must be a finite number of seconds, 0 or more, or null, not -0.5"),
+        ({"speaker": "a\nb"}, 'speaker must be a name of 1 to 100 characters on one line, or null, not "a\\nb"'),
         ({"time": "1"}, 'time must be a finite number of seconds, 0 or more, or null, not "1"'),
     ],
 )

@@ -119,7 +119,7 @@ def test_exact_methods(seed: int, sources: list[str], method: str) -> None:
             assert (event.source, event.final) == (source, final)
 
 
-def test_events_carry_what_update_said() -> None:
+def test_events_carry_fields_of_update() -> None:
     stream = Stream(Speaker())
     (asking,) = stream.session.translate(Update("talk", 7, "a b", False, 2.5))
     (event,) = run(asking, stream.model, 0)
@@ -182,7 +182,7 @@ def test_new_utterance_forgets_draft() -> None:
     assert len(stream.asked[0].draft) == 0
     stream.send("a b c d", "two", final=True)
     assert len(stream.asked[0].draft) > 0
-    stream.send("a b c d", "two")  # the name is used anew
+    stream.send("a b c d", "two")  # the name is used again
     assert stream.asked and len(stream.asked[0].draft) == 0
 
 
@@ -310,12 +310,12 @@ class Silent(RandomModel):
         return row
 
 
-@pytest.mark.parametrize(("text", "said"), [("a b", True), ("3", True), ("日本", True), ("—", False), (" ", False)])
-def test_empty_final_is_failure_where_text_has_words(text: str, said: bool) -> None:
+@pytest.mark.parametrize(("text", "fails"), [("a b", True), ("3", True), ("日本", True), ("—", False), (" ", False)])
+def test_empty_final_is_failure_where_text_has_words(text: str, fails: bool) -> None:
     stream = Stream(Silent(), context=1)
     assert stream.caption(text).text == ""  # of a partial text nothing need be known yet
     (event,) = stream.send(text, final=True)
-    if said:
+    if fails:
         assert event == Failure(EMPTY, None, "u", stream.seq, "de")
     else:
         assert isinstance(event, Caption) and (event.text, event.final) == ("", True)

@@ -1,6 +1,6 @@
 """Everything that users can get wrong: one clear sentence each, and nothing lost before or after it.
 
-Nothing here depends on what the model says; runs are cut at a few tokens, which is itself reported as a failure.
+Nothing here depends on what the model writes; runs are cut at a few tokens, which is itself reported as a failure.
 """
 
 from __future__ import annotations

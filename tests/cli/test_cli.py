@@ -187,7 +187,7 @@ class TestTables:
         assert {"draft_acceptance", "ne_display", "speedup", "signature"} <= done.rows[1].keys()
         assert done.status == 0
 
-    def test_doctor_says_which_kernels_run(self, redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_doctor_kernels(self, redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         monkeypatch.setattr(kernels, "report", lambda: "AMX kernels crash. To get right ones:\nsome command")
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
@@ -310,7 +310,7 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
             assert (process.wait(20), process.stderr.read().strip()) == (130, b"")
 
     @pytest.mark.parametrize(
-        ("redirection", "status", "said"),
+        ("redirection", "status", "message"),
         [
             ("<&-", 2, "redraft: standard input is closed: name a file to read\n"),
             (">&-", 2, "redraft: 'standard output': Bad file descriptor\n"),
@@ -318,11 +318,13 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
             pytest.param(">/dev/full", 2, "redraft: 'standard output': No space left on device\n", marks=NEEDS_FULL),
         ],
     )
-    def test_streams_that_are_closed_or_full(self, redirection: str, status: int, said: str) -> None:
+    def test_streams_that_are_closed_or_full(self, redirection: str, status: int, message: str) -> None:
         command = f"{sys.executable} -c 'from redraft.cli import main; main()' translate --to de {redirection}"
-        text = b'{"utterance": 1, "seq": 0, "text": ""}\n'  # nothing heard yet: no failure of the model can come in
+        text = (
+            b'{"utterance": 1, "seq": 0, "text": ""}\n'  # nothing recognised yet: no failure of the model can come in
+        )
         done = subprocess.run(["sh", "-c", f"{command} --input jsonl --output jsonl"], input=text, capture_output=True)
-        assert (done.returncode, done.stderr.decode()) == (status, said)
+        assert (done.returncode, done.stderr.decode()) == (status, message)
 
 
 def test_commands_are_lazy() -> None:

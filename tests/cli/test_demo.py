@@ -142,8 +142,8 @@ def test_ctrl_c_leaves_every_method_with_same_sentences(redraft: Command, monkey
     assert done.status == 130 and [row["segments"] for row in done.rows] == [1, 1, 1]
 
 
-class Hears:
-    """A recogniser that hears a word more every half second, and a sentence every three."""
+class Recognises:
+    """A recogniser that recognises a word more every half second, and a sentence every three."""
 
     def __init__(self, dies: bool = False) -> None:
         self.samples, self.dies, self.closed = 0, dies, False
@@ -171,9 +171,9 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hurried")
-def test_live_translates_what_is_heard_now(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_translates_what_is_recognised_now(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
-    monkeypatch.setattr(isolated, "isolated", lambda *_: Hears())
+    monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises())
     monkeypatch.setenv("FORCE_COLOR", "1")
     done = redraft("demo", "--live", "--sentences", "2", "--to", "de", "--method", "cd", "--threads", "1")
     drawn = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[0])
@@ -184,7 +184,7 @@ def test_live_translates_what_is_heard_now(redraft: Command, monkeypatch: pytest
 @pytest.mark.usefixtures("hurried")
 def test_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
-    monkeypatch.setattr(isolated, "isolated", lambda *_: Hears(dies=True))
+    monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises(dies=True))
     done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--threads", "1")
     assert (
         done.status == 1 and "tokens/s" in done.out and re.search(r"stopped after 4.\d s of audio: OSError", done.err)
@@ -227,7 +227,7 @@ def test_columns_are_explained_before_table(redraft: Command) -> None:
     assert 0 <= shown.find("passes: runs of the model. A/D: drafted") < shown.find("ssbd beta=0.2")
 
 
-def test_who_starts_it_without_input_is_told_what_is_read() -> None:
+def test_keyboard_input_has_hint() -> None:
     with Terminal(80, 24, program("translate", "--to", "de", "--threads", "1", "--output", "lines")) as terminal:
         terminal.wait_for("redraft: type a sentence, Enter after each change; an empty line ends it\r\n")
         terminal.wait_for("redraft: Ctrl-D ends the input")

@@ -17,29 +17,15 @@ from tests.gguf_models import write_llama
 BILD = [*T, "--method", "bild"]
 SAMPLING = [*T, "--method", "speculative-sampling"]
 BAD = [
-    ([*BILD, "-o", "fallback=3"], ["fallback must be a number from 0 to 1", "3.0"]),
-    ([*BILD, "-o", "fallback=-0.1"], ["fallback must be a number from 0 to 1", "-0.1"]),
     ([*BILD, "-o", "fallback=nan"], ["fallback must be a number from 0 to 1", "nan"]),
-    ([*BILD, "-o", "rollback=-1"], ["rollback must be a number from 0 to 100", "-1.0"]),
     ([*BILD, "-o", "rollback=inf"], ["rollback must be a number from 0 to 100", "inf"]),
-    ([*BILD, "-o", "window=0"], ["window must be a whole number from 1 to 10", "0.0"]),
-    ([*BILD, "-o", "window=11"], ["window must be a whole number from 1 to 10", "11.0"]),
     ([*BILD, "-o", "window=2.5"], ["window must be a whole number from 1 to 10", "2.5"]),
     ([*BILD, "-o", "layers=1"], ["method 'bild' has no option 'layers'", "fallback, rollback, window"]),
-    ([*SAMPLING, "-o", "fallback=0.5"], ["'speculative-sampling'", "'fallback'", "window, temperature, top_p, seed"]),
-    ([*SAMPLING, "-o", "top_p=1.1"], ["top_p must be a number from 0 to 1", "1.1"]),
-    ([*SAMPLING, "-o", "temperature=-1"], ["temperature must be a number from 0 to 2", "-1.0"]),
-    ([*SAMPLING, "-o", "seed=0.5"], ["seed must be a whole number from 0 to 999999", "0.5"]),
     ([*SAMPLING, "-o", "seed=random"], ["seed must be a whole number", "'random'"]),
     ([*T, "--draft-model", "demo-tiny"], ["method 'ssbd' drafts without a small model", "--draft-model out"]),
-    (
-        [*T, "--method", "bild-early-exit", "--draft-model", "demo-tiny"],
-        ["method 'bild-early-exit' drafts without a small model", "--draft-model out"],
-    ),
     ([*T, "--method", "bild-early-exit"], ["method 'bild-early-exit' needs a backend with early exit"]),
     ([*BILD, "--draft-model", "wonder"], ["model 'wonder'", "demo", "`redraft models`"]),
     ([*BILD, "--draft-model", "/no/such.gguf"], ["such.gguf", "does not exist"]),
-    ([*BILD, "--draft-model"], ["--draft-model"]),
     ([*BILD, "--model", "demo-tiny"], ["'bild' needs a small model", "'demo-tiny'", "name it with --draft-model"]),
 ]
 
@@ -49,23 +35,17 @@ def test_one_sentence_names_field_and_what_is_allowed(redraft: Run, arguments: l
     check_refusal(redraft(*arguments, stdin=b"Hello.\n"), words)
 
 
-@pytest.mark.parametrize("method", ["bild", "ssbd-bild", "speculative-sampling"])
-def test_models_of_different_vocabularies(redraft: Run, tmp_path: Path, method: str) -> None:
+def test_models_of_different_vocabularies(redraft: Run, tmp_path: Path) -> None:
     other = write_llama(tmp_path / "other.gguf")
-    done = redraft(*T, "--method", method, "--draft-model", str(other), stdin=b"Hello.\n")
+    done = redraft(*BILD, "--draft-model", str(other), stdin=b"Hello.\n")
     check_refusal(done, ["the small model has", "tokens and the target", "must share one vocabulary"])
 
 
-OPTIONS = {
-    "bild": ["fallback=0", "fallback=1", "rollback=0", "rollback=100", "temperature=1"],
-    "ssbd-bild": ["fallback=0", "rollback=0"],
-    "speculative-sampling": ["window=10", "temperature=0", "top_p=0"],
-    "sampling": ["top_p=0.8"],
-}
-
-
-@pytest.mark.parametrize(("method", "option"), [(name, option) for name in OPTIONS for option in OPTIONS[name]])
-def test_ends_of_every_range(redraft: Run, method: str, option: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "option"),
+    [("ssbd-bild", "temperature=1"), ("speculative-sampling", "temperature=0"), ("sampling", "top_p=0")],
+)
+def test_sampling(redraft: Run, method: str, option: str) -> None:
     done = redraft(*RUN, "--method", method, "-o", option, "--input", "jsonl", "--output", "jsonl", stdin=final("1"))
     captions, errors = events(done)
     assert [(row["source"], row["type"]) for row in captions] == [("Hello.", "final")]

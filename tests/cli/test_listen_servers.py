@@ -14,11 +14,11 @@ pytest.importorskip("websockets")
 
 
 def test_captions_of_server_that_listens_by_itself(redraft: Run) -> None:
-    def tells(socket: Any) -> None:
+    def broadcasts(socket: Any) -> None:
         socket.send('{"text": "I have a dog.", "segment": 0, "is_final": true}')
         socket.send("Done!")
 
-    with serving(tells) as url:
+    with serving(broadcasts) as url:
         done = redraft("translate", "--input", f"sherpa:{url}", "--to", "de")
     assert done.status == 0 and done.out.startswith("final\tde\t")
 

@@ -100,7 +100,7 @@ def test_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: Sound)
     over = threading.Event()
 
     def interrupt() -> None:
-        while scripted.heard < 5.1:
+        while scripted.recorded < 5.1:
             if over.wait(0.01):
                 return
         signal.raise_signal(signal.SIGINT)
@@ -185,7 +185,7 @@ def test_without_portaudio(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "the PortAudio library is missing" in done.err and "apt install libportaudio2" in done.err
 
 
-def test_slow_recogniser_is_told_of(monkeypatch: pytest.MonkeyPatch, sound: Sound) -> None:
+def test_slow_recogniser(monkeypatch: pytest.MonkeyPatch, sound: Sound) -> None:
     monkeypatch.setattr(microphone, "_WAITING", 0.2)
     recorded = microphone.Microphone()
     blocks = recorded.blocks()

@@ -43,7 +43,7 @@ def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     )
     assert process.stderr is not None
     try:
-        # On a busy machine, a line before says that the cost of a pass could not be measured well.
+        # On a busy machine, a line before warns that the cost of a pass could not be measured well.
         messages = (json.loads(line)["message"] for line in process.stderr)
         address = next(message for message in messages if "http://" in message)
         yield process, int(address.rpartition(":")[2])
@@ -197,7 +197,7 @@ def test_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
         (("--punctuation", "punct"), "punctuation needs a recogniser"),
     ],
 )
-def test_server_that_cannot_be_started_says_why(
+def test_server_cannot_be_started(
     redraft: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], part: str
 ) -> None:
     monkeypatch.setattr("redraft.serve.process.set_up_logs", lambda **_: None)  # would last longer than this test
@@ -227,7 +227,7 @@ def test_greeting() -> None:
         for address in addresses:
             with urlopen(address) as answer:
                 assert answer.status == 200
-        # On a busy machine, a warning says that the cost of a pass could not be measured well.
+        # On a busy machine, a warning that the cost of a pass could not be measured well.
         greeting = [line for line in shown.splitlines() if " warning: " not in line]
         assert "{" not in shown and max(map(len, greeting)) <= 80
         terminal.type("\x03")
@@ -236,7 +236,7 @@ def test_greeting() -> None:
 
 
 @pytest.mark.parametrize(("error", "status"), [(Stopped("it has stopped"), 1), (OptionError("port is taken"), 2)])
-def test_status_says_whether_another_start_may_help(
+def test_status_of_stopped_server(
     redraft: Run, monkeypatch: pytest.MonkeyPatch, error: RedraftError, status: int
 ) -> None:
     def serve(*_: object) -> None:

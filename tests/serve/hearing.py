@@ -43,7 +43,7 @@ class Crashing(Scripted):
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
         yield from super().hear(samples)
-        if self.heard > 2.7:
+        if self.recorded > 2.7:
             os.kill(os.getpid(), 9)
 
 

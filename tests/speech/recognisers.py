@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from redraft.captions.words import distances
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import Hypothesis, Recognised
 
@@ -28,7 +29,7 @@ comparison only.
 
 
 class Scripted:
-    """Hears one word in every ``seconds`` of audio, and an utterance in every ``words`` of them."""
+    """Recognises one word in every ``seconds`` of audio, and an utterance in every ``words`` of them."""
 
     def __init__(self, words: int = 5, *, dies_after: float | None = None, sentence: str = "") -> None:
         self.words, self.seconds, self.dies_after = words, 0.5, dies_after
@@ -36,19 +37,19 @@ class Scripted:
         self.samples, self.closed = 0, False
 
     @property
-    def heard(self) -> float:
+    def recorded(self) -> float:
         return self.samples / RATE
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
-        before = int(self.heard / self.seconds)
+        before = int(self.recorded / self.seconds)
         self.samples += len(samples)
-        if self.dies_after is not None and self.heard > self.dies_after:
+        if self.dies_after is not None and self.recorded > self.dies_after:
             raise RuntimeError("out of memory. Try a smaller model")
-        for word in range(before, int(self.heard / self.seconds)):
+        for word in range(before, int(self.recorded / self.seconds)):
             yield self._at(word, (word + 1) % self.words == 0)
 
     def finish(self) -> Iterator[Recognised]:
-        word = int(self.heard / self.seconds)
+        word = int(self.recorded / self.seconds)
         if word % self.words:
             yield self._at(word - 1, final=True)
 
@@ -57,8 +58,8 @@ class Scripted:
 
     def _at(self, word: int, final: bool) -> Hypothesis:
         start = word - word % self.words
-        said = range(start, word + 1)
-        text = " ".join(self.sentence[each - start] if self.sentence else f"w{each}" for each in said)
+        spoken_words = range(start, word + 1)
+        text = " ".join(self.sentence[each - start] if self.sentence else f"w{each}" for each in spoken_words)
         return Hypothesis(text, start * self.seconds, (word + 1) * self.seconds, final)
 
 
@@ -94,12 +95,6 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z0-9']+", text.lower())
 
 
-def errors(reference: Iterable[str], heard: Iterable[str]) -> int:
+def errors(reference: Iterable[str], found: Sequence[str]) -> int:
     """How many words are wrong, missing or too many: the Levenshtein distance."""
-    heard = list(heard)
-    row = list(range(len(heard) + 1))
-    for word in reference:
-        last, row[0] = row[0], row[0] + 1
-        for place, other in enumerate(heard, 1):
-            last, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, last + (word != other))
-    return row[-1]
+    return distances([*reference], found)[-1]

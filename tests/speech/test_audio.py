@@ -37,11 +37,11 @@ def test_files_of_all_rates_and_channels(tmp_path: Path, kind: str, rate: int, c
         pytest.skip("MP3 has two channels at most")
     path = tmp_path / f"tone.{kind}"
     soundfile.write(path, tone(rate, channels=channels), rate)
-    heard = np.concatenate(list(file_blocks(str(path))))
-    assert heard.dtype == np.float32 and heard.ndim == 1
-    assert len(heard) / RATE == pytest.approx(2.0, abs=0.1)  # MP3 pads
-    assert frequency(heard) == pytest.approx(440, abs=1)
-    loudness = float(np.sqrt(2 * np.mean(heard[RATE // 2 : RATE] ** 2)))
+    found = np.concatenate(list(file_blocks(str(path))))
+    assert found.dtype == np.float32 and found.ndim == 1
+    assert len(found) / RATE == pytest.approx(2.0, abs=0.1)  # MP3 pads
+    assert frequency(found) == pytest.approx(440, abs=1)
+    loudness = float(np.sqrt(2 * np.mean(found[RATE // 2 : RATE] ** 2)))
     if kind != "mp3":  # libsndfile's encoder of MP3 does badly with pure tones
         assert loudness == pytest.approx(0.5 / channels, rel=0.02)
 
@@ -70,19 +70,19 @@ def test_damaged_file_says_so_after_what_could_be_read(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
     path.write_bytes(data)
-    heard = 0
+    found = 0
     with pytest.raises(InputError, match="cut.flac' cannot be read to its end"):  # noqa: PT012
         for block in file_blocks(str(path)):
-            heard += len(block)
-    assert heard > 5 * RATE
+            found += len(block)
+    assert found > 5 * RATE
 
 
 @pytest.mark.parametrize(("rate", "channels"), [(16_000, 1), (48_000, 2), (8000, 1)])
 def test_raw_audio(rate: int, channels: int) -> None:
     pcm = (tone(rate, channels=channels) * 32767).astype("<i2").tobytes()
-    heard = np.concatenate(list(pcm_blocks(io.BytesIO(pcm), rate, channels)))
-    assert len(heard) / RATE == pytest.approx(2.0, abs=0.01)
-    assert frequency(heard) == pytest.approx(440, abs=1)
+    found = np.concatenate(list(pcm_blocks(io.BytesIO(pcm), rate, channels)))
+    assert len(found) / RATE == pytest.approx(2.0, abs=0.01)
+    assert frequency(found) == pytest.approx(440, abs=1)
 
 
 def test_raw_audio_that_is_none() -> None:

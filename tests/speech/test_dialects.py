@@ -1,4 +1,4 @@
-"""What the messages of recognition servers say; the messages are as their documentation has them."""
+"""Messages of recognition servers; the messages are as their documentation has them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOUND = np.array([0, 0.5, -1, 2], np.float32)
 
 
 def read(dialect: Dialect, *messages: Any) -> list[ServerHypothesis]:
-    return [said for message in messages for said in dialect.read(json.dumps(message))]
+    return [found for message in messages for found in dialect.read(json.dumps(message))]
 
 
 def line(text: str | None, start: str, end: str, speaker: int = 1) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class TestVosk:
             {"conf": 1.0, "start": 0.84, "end": 1.02, "word": "one"},
             {"conf": 0.9, "start": 1.02, "end": 1.5, "word": "two"},
         ]
-        said = read(
+        found = read(
             dialect,
             {"partial": ""},
             {"partial": "one"},
@@ -49,7 +49,7 @@ class TestVosk:
             {"result": words, "text": "one two"},
             {"text": ""},
         )
-        assert said == [
+        assert found == [
             ServerHypothesis("", end=4 / 16_000),
             ServerHypothesis("one"),
             ServerHypothesis("one too"),
@@ -78,7 +78,7 @@ class TestSherpa:
         dialect = sherpa.dialect()
         assert np.frombuffer(dialect.audio(SOUND), "<f4").tolist() == SOUND.tolist()
         common = {"is_eof": False, "start_time": 0.0, "tokens": [" A"], "words": []}
-        said = read(
+        found = read(
             dialect,
             {"text": "", "segment": 0, "is_final": False, "timestamps": [], **common},
             {"text": "AFTER", "segment": 0, "is_final": False, "timestamps": [0.64], **common},
@@ -86,7 +86,7 @@ class TestSherpa:
             {**common, "text": "NIGHT", "segment": 1, "is_final": False, "timestamps": [0.5], "start_time": 3.2},
             {**common, "text": "NIGHTFALL", "segment": 1, "is_final": True, "timestamps": [0.5], "start_time": 3.2},
         )
-        assert said == [
+        assert found == [
             ServerHypothesis("", False, 0.0, None),
             ServerHypothesis("AFTER", False, 0.0, 0.64),
             ServerHypothesis("AFTER EARLY", True, 0.0, 1.2),
@@ -96,15 +96,15 @@ class TestSherpa:
         assert not dialect.over
         assert dialect.read("Done!") == [] and dialect.over
 
-    def test_server_in_python_says_no_ends(self) -> None:
-        said = read(
+    def test_server_in_python_marks_no_ends(self) -> None:
+        found = read(
             sherpa.dialect(),
             {"text": "AFTER", "segment": 0},
             {"text": "AFTER EARLY", "segment": 0},
             {"text": "", "segment": 1},
             {"text": "NIGHTFALL", "segment": 1},
         )
-        assert said == [
+        assert found == [
             ServerHypothesis("AFTER"),
             ServerHypothesis("AFTER EARLY"),
             ServerHypothesis("AFTER EARLY", True),
@@ -130,7 +130,7 @@ class TestWhisperLiveKit:
         assert read(dialect, {"type": "config", "useAudioWorklet": True, "mode": "full"}) == []
         assert dialect.listens and dialect.goodbye == b""
         assert dialect.audio(SOUND) == pcm(SOUND)
-        said = read(
+        found = read(
             dialect,
             {**state(), "status": "no_audio_detected"},
             state(buffer="Hello"),
@@ -139,7 +139,7 @@ class TestWhisperLiveKit:
             state(line("Hello world. How are you? At 7.", "0:00:01", "0:00:05"), buffer="15"),
             state(line("Hello world. How are you? At 7.15 sharp", "0:00:01", "0:00:06")),
         )
-        assert said == [
+        assert found == [
             ServerHypothesis("Hello"),
             ServerHypothesis("Hello world.", True, 1, 3),
             ServerHypothesis("How"),
@@ -162,8 +162,8 @@ class TestWhisperLiveKit:
         ]  # lines leave at the front
 
     def test_chinese(self) -> None:
-        said = read(whisperlivekit.dialect(), state(line("你好。我是", "0:00:00", "0:00:02"), buffer="你"))
-        assert said == [ServerHypothesis("你好。", True, 0, 2), ServerHypothesis("我是 你", start=0)]
+        found = read(whisperlivekit.dialect(), state(line("你好。我是", "0:00:00", "0:00:02"), buffer="你"))
+        assert found == [ServerHypothesis("你好。", True, 0, 2), ServerHypothesis("我是 你", start=0)]
 
     def test_server_that_takes_files_gets_one(self) -> None:
         dialect = whisperlivekit.dialect()

@@ -31,14 +31,14 @@ def finals(items: Iterable[object]) -> list[str]:
     return [item.text for item in items if isinstance(item, Update) and item.final]
 
 
-def said(*texts: str, gap: float = 1.0) -> list[Update]:
+def utterances(*texts: str, gap: float = 1.0) -> list[Update]:
     """Utterances of one second each, with a pause between them."""
     length = 1.0 + gap
     return transcript(*([(text, place * length), (text, place * length + 1)] for place, text in enumerate(texts)))
 
 
 def test_sentence_goes_on() -> None:
-    updates = said("It was the season of light,", "it was the season of darkness.", "We had everything.")
+    updates = utterances("It was the season of light,", "it was the season of darkness.", "We had everything.")
     assert finals(in_sentences(updates)) == [
         "It was the season of light, it was the season of darkness.",
         "We had everything.",
@@ -47,12 +47,12 @@ def test_sentence_goes_on() -> None:
 
 def test_long_pause_ends_sentence() -> None:
     texts = ["It was the season of light,", "it was dark."]
-    assert finals(in_sentences(said(*texts, gap=PAUSE + 0.1))) == texts
+    assert finals(in_sentences(utterances(*texts, gap=PAUSE + 0.1))) == texts
 
 
 def test_silence_ends_sentence() -> None:
     sentences = Sentences()
-    made = [each for update in said("It was the season of light,") for each in sentences.update(update)]
+    made = [each for update in utterances("It was the season of light,") for each in sentences.update(update)]
     assert not finals(made)
     assert not list(sentences.passed(1 + PAUSE))
     assert finals(sentences.passed(1.1 + PAUSE)) == ["It was the season of light,"]
@@ -61,11 +61,11 @@ def test_silence_ends_sentence() -> None:
 
 def test_no_punctuation() -> None:
     texts = ["it was the season of light", "it was the season of darkness"]
-    assert finals(in_sentences(said(*texts))) == texts
+    assert finals(in_sentences(utterances(*texts))) == texts
 
 
 def test_endless_sentence() -> None:
-    made = finals(in_sentences(said(*["and so on and so on," for _ in range(40)], gap=0.1)))
+    made = finals(in_sentences(utterances(*["and so on and so on," for _ in range(40)], gap=0.1)))
     assert " ".join(made) == " ".join(["and so on and so on,"] * 40)
     assert max(len(text.split()) for text in made) < WORDS + 6
 
@@ -111,7 +111,7 @@ def test_marks_belong_to_sentence_before() -> None:
 def test_speakers() -> None:
     """Sentences keep their speaker, and do not go on in the words of another one."""
     names, texts = ("Ann", "Bob", "Bob", None), ("It was cold,", "but dry. I", "went out,", "alone.")
-    updates = [replace(update, speaker=names[int(update.utterance[1:])]) for update in said(*texts)]
+    updates = [replace(update, speaker=names[int(update.utterance[1:])]) for update in utterances(*texts)]
     made = [item for item in in_sentences(updates) if isinstance(item, Update)]
     assert [(each.speaker, each.text) for each in made if each.final] == [
         ("Ann", "It was cold,"),
@@ -148,7 +148,7 @@ def test_failures_pass() -> None:
 def test_open_sentence_is_known() -> None:
     sentences = Sentences()
     assert sentences.since is None
-    for update in said("Yes. I know,"):
+    for update in utterances("Yes. I know,"):
         list(sentences.update(update))
     assert sentences.since == 0.0
     list(sentences.finish())

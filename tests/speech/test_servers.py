@@ -28,12 +28,12 @@ from tests.speech.servers import QUICK, Died, Talk, serving
 
 
 def counted(seconds: float) -> Iterator[Samples]:
-    """Blocks of a tenth of a second; every sample of a block tells its number."""
+    """Blocks of a tenth of a second; every sample of a block has its number as the value."""
     for number in range(round(seconds * 10)):
         yield np.full(RATE // 10, number / 1000, np.float32)
 
 
-def heard_by(spec: str, seconds: float = 2.0) -> list[Item]:
+def recognised_by(spec: str, seconds: float = 2.0) -> list[Item]:
     return list(transcribe(counted(seconds), ServerRecogniser(spec, QUICK)))
 
 
@@ -42,7 +42,7 @@ def finals(items: list[Item]) -> list[str]:
 
 
 def vosk(
-    utterance: int = 10, *, dies_at: int | None = None, says: str | None = None, log: list[int] | None = None
+    utterance: int = 10, *, dies_at: int | None = None, nonsense: str | None = None, log: list[int] | None = None
 ) -> Talk:
     """A vosk-server that hears the number of every block, and ends an utterance at every tenth block of the talk."""
 
@@ -59,8 +59,8 @@ def vosk(
             if log is not None:
                 log.append(number)
             numbers.append(str(number))
-            if says is not None and number == 5:
-                socket.send(says)
+            if nonsense is not None and number == 5:
+                socket.send(nonsense)
             if (number + 1) % utterance:
                 socket.send(json.dumps({"partial": " ".join(numbers)}))
             else:
@@ -75,7 +75,7 @@ TENS = ["0 1 2 3 4 5 6 7 8 9", "10 11 12 13 14 15 16 17 18 19"]
 
 def test_talk() -> None:
     with serving(vosk()) as url:
-        items = heard_by(f"vosk:{url}", 2.5)
+        items = recognised_by(f"vosk:{url}", 2.5)
     assert finals(items) == [*TENS, "20 21 22 23 24"]
     assert all(isinstance(item, Update) for item in items)
     times = [item.time or 0.0 for item in items if isinstance(item, Update) and item.final]
@@ -86,7 +86,7 @@ def test_talk() -> None:
 def test_server_comes_back(dies_at: int) -> None:
     log: list[int] = []
     with serving(vosk(dies_at=dies_at), vosk(log=log)) as url:
-        items = heard_by(f"vosk:{url}", 2.5)
+        items = recognised_by(f"vosk:{url}", 2.5)
     assert finals(items) == [*TENS, "20 21 22 23 24"]
     assert all(isinstance(item, Update) for item in items)
     assert log[-1] == 24 and log == list(range(log[0], 25))  # nothing twice, nothing left out
@@ -99,7 +99,7 @@ def test_server_that_dies_at_end() -> None:
                 raise Died
 
     with serving(silent, vosk()) as url:
-        assert finals(heard_by(f"vosk:{url}")) == TENS
+        assert finals(recognised_by(f"vosk:{url}")) == TENS
 
 
 def test_server_that_always_dies_at_end_is_given_up() -> None:
@@ -147,9 +147,9 @@ def test_server_that_stays_away_keeps_what_it_has_ended() -> None:
 
 
 @pytest.mark.parametrize("nonsense", ["{", '{"partial": 7}', "[1]", '{"text": "\\ud800"}'])
-def test_nonsense_is_one_sentence_and_rest_is_heard(nonsense: str) -> None:
-    with serving(vosk(says=nonsense)) as url:
-        items = heard_by(f"vosk:{url}")
+def test_nonsense_is_one_failure(nonsense: str) -> None:
+    with serving(vosk(nonsense=nonsense)) as url:
+        items = recognised_by(f"vosk:{url}")
     assert finals(items) == TENS
     failures = [item.message for item in items if isinstance(item, Failure)]
     assert len(failures) == 1 and failures[0].startswith(f"a message of {url}/ cannot be used: ")
@@ -163,25 +163,27 @@ def test_server_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
     with serving(mute) as url:
-        assert heard_by(f"sherpa:{url}") == [Failure(f"{url}/ has not ended the audio's last utterance within 0.1 s")]
+        assert recognised_by(f"sherpa:{url}") == [
+            Failure(f"{url}/ has not ended the audio's last utterance within 0.1 s")
+        ]
 
 
 def test_sherpa() -> None:
     def talk(socket: Any) -> None:
-        heard = 0
+        received = 0
         for message in socket:
             if message == "Done":
                 socket.send(json.dumps({"text": "THE END", "segment": 1, "is_final": True, "is_eof": True}))
                 socket.send("Done!")
                 continue
-            heard += len(message) // 4
-            final = heard >= RATE
+            received += len(message) // 4
+            final = received >= RATE
             row = {"text": "A", "segment": 0, "is_final": final, "start_time": 0.2, "timestamps": [0.1]}
-            if heard <= RATE:
+            if received <= RATE:
                 socket.send(json.dumps(row))
 
     with serving(talk) as url:
-        items = heard_by(f"sherpa:{url}")
+        items = recognised_by(f"sherpa:{url}")
     assert finals(items) == ["A", "THE END"]
     assert isinstance(items[0], Update) and items[0].time == pytest.approx(0.1, abs=0.11)
 
@@ -197,7 +199,7 @@ def test_whisperlivekit() -> None:
                 socket.send(json.dumps({"type": "ready_to_stop"}))
 
     with serving(talk) as url:
-        items = heard_by(f"whisperlivekit:{url}")
+        items = recognised_by(f"whisperlivekit:{url}")
     assert finals(items) == ["One.", "Two.", "Three"]
 
 
@@ -214,8 +216,8 @@ def test_without_websockets(monkeypatch: pytest.MonkeyPatch) -> None:
         ServerRecogniser("vosk:ws://127.0.0.1:1")
 
 
-def telling(*texts: str, dies: bool = True) -> Talk:
-    """A microphone server of Vosk: it tells everybody what it hears."""
+def broadcasting(*texts: str, dies: bool = True) -> Talk:
+    """A microphone server of Vosk: it sends everybody what it recognises."""
 
     def talk(socket: Any) -> None:
         for text in texts:
@@ -227,15 +229,15 @@ def telling(*texts: str, dies: bool = True) -> Talk:
 
 
 def test_server_that_listens_by_itself() -> None:
-    first = telling('{"text": "one"}', "nonsense", '{"partial": "tw"}')
-    second = telling('{"partial": "three"}', '{"text": "three four"}')
-    with serving(first, second, telling()) as url:
+    first = broadcasting('{"text": "one"}', "nonsense", '{"partial": "tw"}')
+    second = broadcasting('{"partial": "three"}', '{"text": "three four"}')
+    with serving(first, second, broadcasting()) as url:
         items = list(overhear(f"vosk:{url}", Backoff(0.01, 0.02, 0.2)))
     assert finals(items) == ["one", "tw", "three four"]
     failures = [item.message for item in items if isinstance(item, Failure)]
     assert "a message of" in failures[0] and "the connection was lost" in failures[1] and len(failures) == 2
 
 
-def test_server_that_says_when_it_is_over() -> None:
-    with serving(telling('{"text": "A", "segment": 0}', "Done!", dies=False)) as url:
+def test_server_announces_its_end() -> None:
+    with serving(broadcasting('{"text": "A", "segment": 0}', "Done!", dies=False)) as url:
         assert finals(list(overhear(f"sherpa:{url}", QUICK))) == ["A"]

@@ -19,8 +19,8 @@ from redraft.speech.registry import open_recogniser
 from redraft.speech.sherpa import Sherpa, model_files
 from tests.speech.recognisers import Scripted, silence
 
-#: What the model has heard after so many tenths of a second, from the start of a segment.
-HEARD = {3: "I'M", 5: "I'M IT", 8: "I'M HIT"}
+#: What the model has recognised after so many tenths of a second, from the start of a segment.
+TEXTS = {3: "I'M", 5: "I'M IT", 8: "I'M HIT"}
 
 
 class Model:
@@ -50,7 +50,7 @@ class Model:
     def get_result(self, _: Model) -> str:
         if self.segment >= 2:
             return ""
-        return next((text for tenth, text in reversed(HEARD.items()) if self.tenths >= tenth), "")
+        return next((text for tenth, text in reversed(TEXTS.items()) if self.tenths >= tenth), "")
 
     def timestamps(self, _: Model) -> list[float]:
         return [0.2]

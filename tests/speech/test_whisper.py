@@ -29,7 +29,7 @@ PASSES = ("Good", "Good eve and...", "Good evening every-", "Food evening, every
 
 
 class Model:
-    """A faster_whisper.WhisperModel that says something else in every pass."""
+    """A faster_whisper.WhisperModel that writes something else in every pass."""
 
     def __init__(self, passes: tuple[str, ...] = PASSES, seconds: float = 0.0, multilingual: bool = True) -> None:
         self.passes, self.seconds, self.now = list(passes), seconds, 0.0
@@ -56,7 +56,7 @@ def speech(seconds: float, silent: float = 1.0) -> Iterator[Samples]:
             yield np.full(RATE // 10, on, np.float32)
 
 
-def heard(model: Model, seconds: float = 3.2) -> list[Update]:
+def updates_of(model: Model, seconds: float = 3.2) -> list[Update]:
     recogniser = Whisper(model, "en", Endpointer(loud), lambda: model.now)
     items = list(transcribe(speech(seconds), recogniser))
     assert not any(isinstance(item, Failure) for item in items)
@@ -65,7 +65,7 @@ def heard(model: Model, seconds: float = 3.2) -> list[Update]:
 
 def test_growing_utterance() -> None:
     model = Model()
-    updates = heard(model)
+    updates = updates_of(model)
     assert [update.text for update in updates] == ["Good", "Good eve and", "Good evening", "Food evening, everyone."]
     assert [update.final for update in updates] == [False, False, False, True]
     assert model.lengths[:3] == pytest.approx([1.1, 2.1, 3.2], abs=0.15)
@@ -73,12 +73,12 @@ def test_growing_utterance() -> None:
 
 
 def test_final_without_words() -> None:
-    assert heard(Model(("Good", "Good evening", "Good evening all", " ...")))[-1].text == "Good evening all"
-    assert heard(Model(("...",))) == []
+    assert updates_of(Model(("Good", "Good evening", "Good evening all", " ...")))[-1].text == "Good evening all"
+    assert updates_of(Model(("...",))) == []
 
 
 def test_repetition_is_passed_over() -> None:
-    texts = [update.text for update in heard(Model(("Good", LOOP, "Good evening", "Good evening, everyone.")))]
+    texts = [update.text for update in updates_of(Model(("Good", LOOP, "Good evening", "Good evening, everyone.")))]
     assert texts == ["Good", "Good evening", "Good evening, everyone."]
 
 
@@ -91,14 +91,14 @@ def test_previous_utterance_is_prompt() -> None:
 
 def test_slow_model_makes_fewer_passes() -> None:
     model = Model(seconds=2.5)
-    heard(model, 9)
+    updates_of(model, 9)
     assert len(model.lengths) <= 5
     assert np.diff(model.lengths[:3]).min() >= 2.4
 
 
 def test_longest_utterance() -> None:
     model = Model(("so",))
-    assert sum(update.final for update in heard(model, 65)) == 4
+    assert sum(update.final for update in updates_of(model, 65)) == 4
     assert max(model.lengths) < 30
 
 

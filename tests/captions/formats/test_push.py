@@ -105,7 +105,7 @@ def test_zoom() -> None:
         )
     assert captions.got == {42: "Ich sah.\n", 43: "Sie ging.\n"}
     assert captions.languages == {"de-DE"}
-    assert len(kept.events) == 4  # whoever reads them elsewhere gets them all
+    assert len(kept.events) == 4
 
 
 def test_youtube_gets_time_in_utc_before_text() -> None:
@@ -118,7 +118,7 @@ def test_youtube_gets_time_in_utc_before_text() -> None:
 
 def test_retried_captions() -> None:
     captions = Captions()
-    captions.answers = [503, -500, 200, 429]  # the second was taken, though its answer says otherwise
+    captions.answers = [503, -500, 200, 429]  # the second was taken, though its answer denies it
     with serving(captions) as url:
         kept = push(f"zoom:{url}", final("eins"), final("zwei"), final("drei"))
     assert captions.got == {1: "eins\n", 2: "zwei\n", 3: "drei\n"}
@@ -135,7 +135,7 @@ def test_service_that_refuses() -> None:
     assert failure.message == "a caption could not be sent and was dropped: the service answered 403"
 
 
-def test_service_that_is_not_there_is_said_so() -> None:
+def test_service_that_is_not_there() -> None:
     with serving(Captions()) as url:
         pass
     (failure,) = [event for event in push(f"zoom:{url}", final("eins")).events if isinstance(event, Failure)]

@@ -227,7 +227,7 @@ def test_text_with_line_that_is_too_long() -> None:
     assert words == [100, 200, 300, 400, 500]
 
 
-def test_text_with_rate_tells_when_last_word_is_spoken() -> None:
+def test_text_with_rate_has_times() -> None:
     items = list(read_text(io.BytesIO(b"a b c\nd\n"), lag=2, rate=2))
     assert [item.time for item in items if isinstance(item, Update)] == [1.0, 1.5, 2.0]
 

@@ -18,25 +18,23 @@ from redraft.cli.shared.stream import updates as updates_of
 
 
 def read(*rows: dict | bytes) -> list[Item]:
-    lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
+    lines = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in rows]
     return list(read_simulstreaming(io.BytesIO(b"\n".join(lines))))
 
 
-def heard(new: str, time: float = 1.0, **more: object) -> dict:
+def row(new: str, time: float = 1.0, **more: object) -> dict:
     """A row of the recogniser."""
     return {"start": 0, "end": 0.7, "text": new, "tokens": [400], "words": [], "emission_time": time, **more}
 
 
 def translated(status: str, text: str, tail: str, time: float = 1.0, *, final: bool = False) -> dict:
     """A row of the translator."""
-    row = {"emission_time": time, "end": None, "status": status, "text": text, "unconfirmed_text": tail}
-    return row | {"is_final": final}
+    fields = {"emission_time": time, "end": None, "status": status, "text": text, "unconfirmed_text": tail}
+    return fields | {"is_final": final}
 
 
 def test_text_of_recogniser_is_what_is_new() -> None:
-    assert read(
-        heard(" And so", 1.5), heard(",", 2.5), heard(" my fellow", 3), heard(" Americans.", 4, is_final=True)
-    ) == [
+    assert read(row(" And so", 1.5), row(",", 2.5), row(" my fellow", 3), row(" Americans.", 4, is_final=True)) == [
         Update("1", 0, "And so", time=1.5),
         Update("1", 1, "And so,", time=2.5),
         Update("1", 2, "And so, my fellow", time=3.0),
@@ -46,7 +44,7 @@ def test_text_of_recogniser_is_what_is_new() -> None:
 
 def test_final_row_without_text() -> None:
     pause = {"is_final": True, "emission_time": 3}
-    assert read(pause, heard(" one", 1), pause, pause, heard(" two", 4, is_final=False)) == [
+    assert read(pause, row(" one", 1), pause, pause, row(" two", 4, is_final=False)) == [
         Update("1", 0, "one", time=1.0),
         Update("1", 1, "one", final=True, time=3.0),
         Update("2", 0, "two", time=4.0),
@@ -97,11 +95,11 @@ def test_open_at_end_with_tail() -> None:
 
 
 def test_zero_is_time_and_null_no_status() -> None:
-    assert read(heard(" a", 0, status=None))[0] == Update("1", 0, "a", time=0.0)
+    assert read(row(" a", 0, status=None))[0] == Update("1", 0, "a", time=0.0)
 
 
 def test_control_characters_become_spaces() -> None:
-    assert read(heard(" a\tb\x1b[2J", is_final=True)) == [Update("1", 0, "a b [2J", final=True, time=1.0)]
+    assert read(row(" a\tb\x1b[2J", is_final=True)) == [Update("1", 0, "a b [2J", final=True, time=1.0)]
 
 
 BAD: list[tuple[bytes | dict, str]] = [
@@ -110,24 +108,24 @@ BAD: list[tuple[bytes | dict, str]] = [
     (b"\xff", "the line must be UTF-8, but byte 0xff at offset 0 of the line is not"),
     ({"text": " a"}, "emission_time must be given: a row needs emission_time"),
     ({"emission_time": 1}, "text must be given unless is_final is"),
-    (heard(" a", -1), "emission_time must be a finite number of seconds, 0 or more, not -1"),
-    (heard(" a", emission_time=None), "emission_time must be a finite number of seconds, 0 or more, not null"),
+    (row(" a", -1), "emission_time must be a finite number of seconds, 0 or more, not -1"),
+    (row(" a", emission_time=None), "emission_time must be a finite number of seconds, 0 or more, not null"),
     (
-        heard(" a", float("inf")),
+        row(" a", float("inf")),
         "emission_time must be a finite number of seconds, 0 or more, not Infinity",
     ),
-    (heard(" a", status="ERROR"), 'status must be COMPLETE, INCOMPLETE or null, not "ERROR"'),
-    (heard(" a", status=[]), "status must be COMPLETE, INCOMPLETE or null, not a list"),
-    (heard(" a", text=1), "text must be a string of whole characters, not 1"),
-    (heard(" a", text="\ud800"), 'text must be a string of whole characters, not "\\ud800"'),
-    (heard(" a", unconfirmed_text=None), "unconfirmed_text must be a string of whole characters, not null"),
-    (heard(" a", is_final=1), "is_final must be true or false, not 1"),
+    (row(" a", status="ERROR"), 'status must be COMPLETE, INCOMPLETE or null, not "ERROR"'),
+    (row(" a", status=[]), "status must be COMPLETE, INCOMPLETE or null, not a list"),
+    (row(" a", text=1), "text must be a string of whole characters, not 1"),
+    (row(" a", text="\ud800"), 'text must be a string of whole characters, not "\\ud800"'),
+    (row(" a", unconfirmed_text=None), "unconfirmed_text must be a string of whole characters, not null"),
+    (row(" a", is_final=1), "is_final must be true or false, not 1"),
 ]
 
 
 @pytest.mark.parametrize(("bad", "message"), BAD)
 def test_bad_row_is_one_failure_and_loses_nothing_around_it(bad: bytes | dict, message: str) -> None:
-    assert read(heard(" one"), bad, b"", heard(" two", is_final=True)) == [
+    assert read(row(" one"), bad, b"", row(" two", is_final=True)) == [
         Update("1", 0, "one", time=1.0),
         Failure(message, 2),
         Update("1", 1, "one two", final=True, time=1.0),
@@ -136,8 +134,8 @@ def test_bad_row_is_one_failure_and_loses_nothing_around_it(bad: bytes | dict, m
 
 def test_it_is_form_of_command_line() -> None:
     assert "simulstreaming" in INPUTS
-    row = json.dumps(heard(" a", is_final=True)).encode()
-    assert list(updates_of(io.BufferedReader(io.BytesIO(row)), "simulstreaming", 3, None)) == [
+    line = json.dumps(row(" a", is_final=True)).encode()
+    assert list(updates_of(io.BufferedReader(io.BytesIO(line)), "simulstreaming", 3, None)) == [
         Update("1", 0, "a", final=True, time=1.0)
     ]
 
@@ -146,8 +144,8 @@ def test_it_is_form_of_command_line() -> None:
     st.lists(st.lists(st.sampled_from([" a", "b", " c d", ",", ""]), min_size=1, max_size=5), min_size=1, max_size=4)
 )
 def test_nothing_that_is_confirmed_is_lost(utterances: list[list[str]]) -> None:
-    rows = [heard(text, is_final=number == len(texts) - 1) for texts in utterances for number, text in enumerate(texts)]
+    rows = [row(text, is_final=number == len(texts) - 1) for texts in utterances for number, text in enumerate(texts)]
     items = [item for item in read(*rows) if isinstance(item, Update)]
-    said = [[text.strip() for text in accumulate(texts)] for texts in utterances]
-    assert [item.text for item in items if item.final] == [texts[-1] for texts in said if texts[-1]]
-    assert [item.text for item in items] == [text for texts in said for text in texts if text]
+    spoken = [[text.strip() for text in accumulate(texts)] for texts in utterances]
+    assert [item.text for item in items if item.final] == [texts[-1] for texts in spoken if texts[-1]]
+    assert [item.text for item in items] == [text for texts in spoken for text in texts if text]

@@ -18,7 +18,7 @@ from redraft.errors import OptionError
 
 
 class Stream(io.StringIO):
-    """A text stream that tells what would be left if the process were killed now."""
+    """A text stream that knows what would be left if the process were killed now."""
 
     flushed = ""
 
@@ -102,7 +102,7 @@ def test_text_output() -> None:
 # --- JSON Lines
 
 
-def test_jsonl_has_type_and_every_field_that_says_something() -> None:
+def test_jsonl_has_type_and_fields_that_are_not_empty() -> None:
     out = Stream()
     writer = JsonlWriter(out)
     caption = Caption("7", 2, "ja", "今日は\n", "いい", False, 1.5, "today")
@@ -239,15 +239,15 @@ def test_times_since_1970_are_reported_once_and_estimated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "said"),
+    ("events", "part"),
     [
         ([partial("1", "a", 30), final("1", "a", 20)], "20 s, is before that of its first one, 30 s; its cue"),
         ([final("2", "a", 9.5), final("1", "b", 1)], "1 s, is before the end of an earlier cue, 9.5 s; its"),
     ],
 )
-def test_times_that_run_backwards_are_reported(events: list[Event], said: str) -> None:
+def test_times_that_run_backwards_are_reported(events: list[Event], part: str) -> None:
     text, errors = subtitles("srt", *events)
-    assert errors.startswith(f"redraft: utterance 1: the time of the final update, {said}") and errors.count("\n") == 1
+    assert errors.startswith(f"redraft: utterance 1: the time of the final update, {part}") and errors.count("\n") == 1
     assert len(spans(text)) == len({event.utterance for event in events})
 
 
