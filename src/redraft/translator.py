@@ -23,14 +23,14 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import drafting_backend, open_models
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, parse_language
-from redraft.captions.prompt import Prompter, Request, clean
+from redraft.captions.prompt import Prompter, clean
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.session import Encode, Session, Translation
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import DEFAULT_SOURCE
 from redraft.captions.stabilise import DEFAULT_MASK, Mask
-from redraft.captions.style import Style
+from redraft.captions.style import Request, Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.cost import CostCurve

@@ -13,7 +13,8 @@ import pytest
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter, Request
+from redraft.captions.prompt import Prompter
+from redraft.captions.style import Request
 from tests.real_tokenizers import FAMILIES, vocabulary
 
 #: Words, digits, an apostrophe, other scripts, spaces that tokenizers join to either side.

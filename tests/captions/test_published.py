@@ -6,7 +6,8 @@ import pytest
 
 from redraft.captions import published
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter, Request, choose_template
+from redraft.captions.prompt import Prompter, choose_template
+from redraft.captions.style import Request
 from redraft.errors import ModelError, OptionError
 
 #: The turns of a Hunyuan model, in short: no system role, the answer follows at once.

@@ -43,7 +43,7 @@ def test_models_of_different_vocabularies(redraft: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("method", "option"),
-    [("ssbd-bild", "temperature=1"), ("speculative-sampling", "temperature=0"), ("sampling", "top_p=0")],
+    [("bild", "temperature=1"), ("speculative-sampling", "temperature=0"), ("sampling", "top_p=0")],
 )
 def test_sampling(redraft: Run, method: str, option: str) -> None:
     done = redraft(*RUN, "--method", method, "-o", option, "--input", "jsonl", "--output", "jsonl", stdin=final("1"))

@@ -150,12 +150,7 @@ def test_what_server_refuses_and_what_it_decides(redraft: Run) -> None:
             "redraft: --model, --threads cannot be combined with --server, which decides this itself\n",
         )
         assert redraft(*at, stdin=b"").status == 1  # an empty input is a failure
-        done = redraft(
-            *at,
-            "--output",
-            "jsonl",
-            stdin=b"we saw {her}\n",
-        )
+        done = redraft(*at, "--output", "jsonl", stdin=b"we saw {her}\n")
         assert done.status == 0
     done = redraft("translate", "--to", "de", "--server", "http://127.0.0.1:1", stdin=b"a\n")
     assert done.status == 2 and "cannot be reached" in done.err
@@ -188,7 +183,7 @@ def test_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
     ("arguments", "part"),
     [
         (("--host", "0.0.0.0"), "needs API keys"),
-        (("--config", "nowhere.toml"), "there is no such file"),
+        (("--config", "nowhere.toml"), "settings file 'nowhere.toml'"),
         (("--method", "none"), "method"),
         (("--model", "none"), "model 'none' is neither"),
         (("--method", "bild-early-exit"), "bild-early-exit"),

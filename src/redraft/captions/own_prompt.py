@@ -12,19 +12,17 @@ A base model translates by examples, which the text may hold:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from string import Formatter
 
 from redraft.captions.languages import Language
+from redraft.captions.style import Request
 from redraft.errors import OptionError, first_sentence
 
 #: The fields, as in `str.format`; ``{{`` and ``}}`` are braces.
 FIELDS = ("source", "source_language", "target_language", "source_code", "target_code", "terms", "context")
 #: Fields for texts of the user; each may occur once.
 _TEXTS = ("source", "terms", "context")
-
-Pairs = Sequence[tuple[str, str]]
 
 
 def prompt_file(path: Path) -> str:
@@ -72,25 +70,21 @@ class OwnPrompt:
             if self._fields[name] > 1:
                 raise OptionError(f"prompt: {{{name}}} may occur once, not {self._fields[name]} times")
 
-    def render(self, text: str, earlier: Pairs, terms: Pairs, source: Language, target: Language) -> str:
-        """Return the prompt of a text.
+    def render(self, request: Request, source: Language, target: Language) -> str:
+        """Return the prompt of a request.
 
         Raises:
             OptionError: there are terms or earlier sentences, and no field for them.
         """
-        for name, pairs, option in (("terms", terms, "glossary"), ("context", earlier, "context")):
-            if pairs and name not in self._fields:
+        pairs = {"terms": request.glossary, "context": request.context}
+        for name, option in (("terms", "glossary"), ("context", "context")):
+            if pairs[name] and name not in self._fields:
                 raise OptionError(f"{option}: the prompt has no field {{{name}}}, so add it or leave {option} out")
         return self._text.format(
-            source=text,
+            source=request.source,
             source_language=source.name,
             target_language=target.name,
             source_code=source.code,
             target_code=target.code,
-            terms=_lines(terms),
-            context=_lines(earlier),
+            **{name: "\n".join(f"{left} = {right}" for left, right in each) for name, each in pairs.items()},
         )
-
-
-def _lines(pairs: Pairs) -> str:
-    return "\n".join(f"{left} = {right}" for left, right in pairs)

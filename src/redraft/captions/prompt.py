@@ -31,7 +31,7 @@ from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.languages import Language, closest, parse_language
 from redraft.captions.own_prompt import OwnPrompt
 from redraft.captions.published import hy_mt2, hy_mt15, translategemma
-from redraft.captions.style import TEMPLATES
+from redraft.captions.style import TEMPLATES, Request
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 
@@ -52,21 +52,6 @@ _INSTRUCTION = (
 # Private-use characters: no template strips or escapes them, and the user's texts are inserted after splitting.
 _MARK = re.compile("\ue000(end|[0-9]+)\ue001")
 _END_MARK = "\ue000end\ue001"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The contents of a prompt; all texts are the user's and pass through `clean`.
-
-    Attributes:
-        source: the text to translate.
-        context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
-        glossary: required translations as (source term, target term).
-    """
-
-    source: str
-    context: tuple[tuple[str, str], ...] = ()
-    glossary: tuple[tuple[str, str], ...] = ()
 
 
 _NO_TEMPLATE = (
@@ -134,7 +119,9 @@ class Prompter:
         name = "prompt" if prompt is not None else template or choose_template(metadata)
         prompter = cls(
             name,
-            _own_layout(prompt, source, target) if prompt is not None else _layout(name, metadata, source, target),
+            partial(OwnPrompt(prompt).render, source=source, target=target)
+            if prompt is not None
+            else _layout(name, metadata, source, target),
             _token(metadata, "tokenizer.ggml.bos_token_id"),
             _token(metadata, "tokenizer.ggml.eos_token_id"),
         )
@@ -227,7 +214,7 @@ def _layout(name: str, metadata: Mapping[str, str], source: Language, target: La
     if name == "chat":
         return partial(_conversation, render=chat, source=source.name, target=target.name)
     message = hy_mt2 if name == "hy-mt2" else hy_mt15
-    return lambda request: chat.ask(message(request.source, request.context, request.glossary, source, target))
+    return lambda request: chat.ask(message(request, source, target))
 
 
 def _gemma_layout(metadata: Mapping[str, str], source: Language, target: Language) -> Layout:
@@ -237,7 +224,7 @@ def _gemma_layout(metadata: Mapping[str, str], source: Language, target: Languag
     """
 
     def by_turns(request: Request) -> str:
-        return gemma(translategemma(request.source, request.context, request.glossary, source, target))
+        return gemma(translategemma(request, source, target))
 
     if "source_lang_code" not in metadata.get(_CHAT_KEY, ""):
         return by_turns
@@ -261,11 +248,6 @@ def _gemma_layout(metadata: Mapping[str, str], source: Language, target: Languag
 
         return by_template
     raise problem or ModelError(_NO_TEMPLATE)
-
-
-def _own_layout(prompt: str, source: Language, target: Language) -> Layout:
-    own = OwnPrompt(prompt)
-    return lambda request: own.render(request.source, request.context, request.glossary, source, target)
 
 
 def _plain_layout(metadata: Mapping[str, str], source: Language, target: Language) -> Layout:

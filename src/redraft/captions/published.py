@@ -12,10 +12,10 @@ has a system prompt, or starts its answer with the name of a language.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from redraft.captions.languages import Language, closest, parse_language
+from redraft.captions.style import Request
 from redraft.errors import OptionError
 
 #: The languages of both models, with their names in Chinese, which prompts in Chinese use.
@@ -29,10 +29,8 @@ _HUNYUAN = dict(
     ).split()
 )
 
-Pairs = Sequence[tuple[str, str]]
 
-
-def hy_mt2(text: str, earlier: Pairs, terms: Pairs, source: Language, target: Language) -> str:
+def hy_mt2(request: Request, source: Language, target: Language) -> str:
     """Return the message for Hy-MT2; earlier sentences are its background information.
 
     With terms and background together, which the publisher does not combine, the terms come first.
@@ -42,7 +40,7 @@ def hy_mt2(text: str, earlier: Pairs, terms: Pairs, source: Language, target: La
     """
     chinese = _in_chinese(source, target)
     name = _chinese_name(target) if chinese else target.name
-    sources = " ".join(before for before, _ in earlier)
+    text, terms, sources = request.source, request.glossary, " ".join(before for before, _ in request.context)
     message = ""
     if terms and chinese:
         message = "参考下面的翻译：\n" + "".join(f"{term} 翻译成 {wanted}\n" for term, wanted in terms)
@@ -65,7 +63,7 @@ def hy_mt2(text: str, earlier: Pairs, terms: Pairs, source: Language, target: La
     )
 
 
-def hy_mt15(text: str, earlier: Pairs, terms: Pairs, source: Language, target: Language) -> str:
+def hy_mt15(request: Request, source: Language, target: Language) -> str:
     """Return the message for HY-MT1.5; only its default prompt has an English form.
 
     With terms and context together, which the publisher does not combine, the terms come first.
@@ -74,7 +72,7 @@ def hy_mt15(text: str, earlier: Pairs, terms: Pairs, source: Language, target: L
         OptionError: the model was not trained on a language.
     """
     chinese = _in_chinese(source, target)
-    sources = " ".join(before for before, _ in earlier)
+    text, terms, sources = request.source, request.glossary, " ".join(before for before, _ in request.context)
     if not (chinese or terms or sources):
         return f"Translate the following segment into {target.name}, without additional explanation.\n\n{text}"
     name, message = _chinese_name(target), ""
@@ -87,21 +85,21 @@ def hy_mt15(text: str, earlier: Pairs, terms: Pairs, source: Language, target: L
     return f"{message}将以下文本翻译为{name}，注意只需要输出翻译后的结果，不要额外解释：{gap}{text}"
 
 
-def translategemma(text: str, earlier: Pairs, terms: Pairs, source: Language, target: Language) -> str:
+def translategemma(request: Request, source: Language, target: Language) -> str:
     """Return the message for TranslateGemma, which has no form for context or terms.
 
     Raises:
         OptionError: there are terms or earlier sentences.
     """
-    if terms or earlier:
-        option = "glossary" if terms else "context"
+    if request.glossary or request.context:
+        option = "glossary" if request.glossary else "context"
         raise OptionError(f"{option}: TranslateGemma does not support it, so leave it out or use another model")
     return (
         f"You are a professional {source.name} ({source.code}) to {target.name} ({target.code}) translator. Your goal "
         f"is to accurately convey the meaning and nuances of the original {source.name} text while adhering to "
         f"{target.name} grammar, vocabulary, and cultural sensitivities.\nProduce only the {target.name} translation, "
         f"without any additional explanations or commentary. Please translate the following {source.name} text into "
-        f"{target.name}:\n\n\n{text}"
+        f"{target.name}:\n\n\n{request.source}"
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from redraft.captions.events import Caption, is_number, is_whole
+from redraft.captions.events import Caption, is_number, whole
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
@@ -45,13 +45,12 @@ class Reading:
     """
 
     def __init__(self, width: int = 37, patience: float = 1.0, longest: float = 4.0) -> None:
-        if not is_whole(width) or not NARROWEST <= width <= WIDEST:
-            raise OptionError(f"line width must be a whole number from {NARROWEST} to {WIDEST}, not {width!r}")
         if not is_number(patience) or patience < 0:
             raise OptionError(f"line patience must be a number of seconds, 0 or more, not {patience!r}")
         if not is_number(longest) or longest < patience:
             raise OptionError(f"longest wait of a line must be at least its patience, not {longest!r}")
-        self._width, self._patience, self._longest = width, patience, longest
+        self._width = whole("line width", width, NARROWEST, WIDEST)
+        self._patience, self._longest = patience, longest
         self._utterance: str | None = None
         self._shown: list[str] = []
         self._waiting: list[_Waiting] = []

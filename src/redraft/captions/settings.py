@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from redraft.captions.events import is_whole
+from redraft.captions.events import whole
 from redraft.captions.source import RAW, check_policy
 from redraft.captions.stabilise import Mask
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
-from redraft.errors import OptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +67,7 @@ class Settings:
     final: str = BIASED
 
     def __post_init__(self) -> None:
-        for name, low in (("context", 0), ("max_tokens", 1)):
-            value = getattr(self, name)
-            if not is_whole(value) or value < low:
-                raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
+        whole("context", self.context, 0)
+        whole("max_tokens", self.max_tokens, 1)
         check_policy(self.source)
         beam_width(self.final)

@@ -16,7 +16,7 @@ import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redraft.captions.events import is_number, is_whole
+from redraft.captions.events import is_number, whole
 from redraft.captions.words import WORD
 from redraft.errors import OptionError
 
@@ -48,8 +48,7 @@ class Mask:
     margin: float = OFF
 
     def __post_init__(self) -> None:
-        if not is_whole(self.k) or self.k < 0:
-            raise OptionError(f"mask_k must be a whole number of 0 or more, not {self.k!r}")
+        whole("mask_k", self.k, 0)
         if self.unit not in UNITS:
             raise OptionError(f"mask unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
         if not (is_number(self.margin) and OFF <= self.margin <= 1):

@@ -1,4 +1,4 @@
-"""Prompt style: an option of translators and clients."""
+"""What goes into prompts: the style, an option of translators and clients, and the texts of a request."""
 
 from __future__ import annotations
 
@@ -25,3 +25,18 @@ class Style:
     prompt: str | None = None
     glossary: tuple[tuple[str, str], ...] = ()
     context: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The contents of a prompt; all texts are the user's and pass through `redraft.captions.prompt.clean`.
+
+    Attributes:
+        source: the text to translate.
+        context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
+        glossary: required translations as (source term, target term).
+    """
+
+    source: str
+    context: tuple[tuple[str, str], ...] = ()
+    glossary: tuple[tuple[str, str], ...] = ()

@@ -82,12 +82,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     metavar="NAME[:MODEL|:URL]",
     help="Recogniser, or a server such as vosk:ws://127.0.0.1:2700. auto chooses one for the language of --from.",
 )
-@click.option(
-    "--pause",
-    type=common.Real(0.1, 5),
-    default=0.5,
-    help="Seconds of silence that end an utterance.",
-)
+@click.option("--pause", type=common.Real(0.1, 5), default=0.5, help="Seconds of silence that end an utterance.")
 @common.punctuation
 @common.sentences
 @click.option(

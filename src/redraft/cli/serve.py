@@ -71,9 +71,7 @@ Examples:
     "--transcripts", type=click.Path(path_type=Path), metavar="FOLDER", help="Write transcripts to this folder."
 )
 @click.option(
-    "--compat",
-    metavar="NAMES",
-    help="APIs to offer, comma-separated: deepl, libretranslate, openai.  [default: none]",
+    "--compat", metavar="NAMES", help="APIs to offer, comma-separated: deepl, libretranslate, openai.  [default: none]"
 )
 @click.option(
     "--recogniser",
@@ -90,11 +88,7 @@ Examples:
 @click.option("--source", metavar="POLICY", help=f"{common.SOURCE}  [default: stable]")
 @common.punctuation
 @click.option("--sentences/--no-sentences", default=None, help=f"{common.SENTENCES}  [default: on]")
-@click.option(
-    "--fanout",
-    metavar="URL",
-    help="Redis: servers that share one serve the viewers of all their sessions.",
-)
+@click.option("--fanout", metavar="URL", help="Redis: servers that share one serve the viewers of all their sessions.")
 @click.option("--viewers-only", is_flag=True, help="Serve only viewers of other servers' sessions; loads no model.")
 @common.needs("serve")
 def serve(

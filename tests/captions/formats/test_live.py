@@ -129,9 +129,10 @@ def test_wide_characters_wrap_within_width(width: int) -> None:
     writer.close()
 
 
-def test_scrolling() -> None:
+def test_scrolling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LiveWriter, "HISTORY", 2)
     console = terminal()
-    writer = LiveWriter(["de"], console, history=2)
+    writer = LiveWriter(["de"], console)
     for number in range(6):
         writer.write(caption(str(number), f"Satz-{number}"))
     assert [word for word in drawn(writer).split() if word.startswith("Satz")] == ["Satz-3", "Satz-4", "Satz-5"]
@@ -139,9 +140,10 @@ def test_scrolling() -> None:
     assert screen(console) == [line for number in range(6) for line in (f"source {number}.0", f"de Satz-{number}")]
 
 
-def test_what_is_redrawn_fits_screen() -> None:
+def test_what_is_redrawn_fits_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LiveWriter, "HISTORY", 5)
     console = terminal(40, 9)
-    writer = LiveWriter(["de"], console, history=5)
+    writer = LiveWriter(["de"], console)
     for number in range(5):
         writer.write(caption(str(number), f"Satz-{number} " + "lang " * 10))
         assert len(drawn(writer, 40).splitlines()) < 9
@@ -159,9 +161,10 @@ def until(ready: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("by_itself", [True, False])
-def test_narrower_terminal(by_itself: bool) -> None:
+def test_narrower_terminal(by_itself: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LiveWriter, "HISTORY", 1)
     console = terminal(100, 12)
-    writer = LiveWriter(["de"], console, history=1)
+    writer = LiveWriter(["de"], console)
     writer.write(Failure("far too long", 1))
     for number in range(6):
         writer.write(caption(str(number), f"Satz-{number} " + "lang " * 12))
@@ -179,9 +182,10 @@ def test_narrower_terminal(by_itself: bool) -> None:
     assert "\x1b[?25h" in cleared[-10:]
 
 
-def test_redrawn_part_of_screen() -> None:
+def test_redrawn_part_of_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LiveWriter, "HISTORY", 1)
     console = terminal(100, 16)
-    writer = LiveWriter(["de"], console, history=1)
+    writer = LiveWriter(["de"], console)
     for number in range(9):
         writer.write(caption(str(number), f"Satz-{number}"))
         writer.write(Failure(f"bad-{number}", number))
@@ -260,7 +264,5 @@ def test_options_out_of_range() -> None:
         LiveWriter([])
     with pytest.raises(OptionError, match="columns must be one or more different titles"):
         LiveWriter(["de", "de"])
-    with pytest.raises(OptionError, match="history must be a whole number of 0 or more, not -1"):
-        LiveWriter(["de"], history=-1)
     with pytest.raises(OptionError, match="column must be one of de, ja, not 'fr'"):
         LiveWriter(["de", "ja"], terminal()).write(caption("1", "a", language="fr"))

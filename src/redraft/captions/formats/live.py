@@ -19,7 +19,7 @@ from rich.segment import Segment, SegmentLines
 from rich.table import Table
 from rich.text import Text
 
-from redraft.captions.events import Caption, Event, Failure, is_whole
+from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import LinesWriter, by, failure_line
 from redraft.captions.words import UNBREAKABLE
@@ -92,18 +92,18 @@ class LiveWriter:
     Args:
         columns: titles, in order: target languages, or names of methods to compare.
         console: where to draw; standard output by default.
-        history: maximum number of earlier utterances to redraw along with the newest.
 
     Raises:
-        OptionError: there are no columns, a title occurs twice, or ``history`` is negative.
+        OptionError: there are no columns, or a title occurs twice.
     """
 
-    def __init__(self, columns: Sequence[str], console: Console | None = None, *, history: int = 3) -> None:
+    #: Maximum number of earlier utterances to redraw along with the newest.
+    HISTORY = 3
+
+    def __init__(self, columns: Sequence[str], console: Console | None = None) -> None:
         if not columns or len(set(columns)) < len(columns):
             raise OptionError(f"columns must be one or more different titles, not {list(columns)!r}")
-        if not is_whole(history) or history < 0:
-            raise OptionError(f"history must be a whole number of 0 or more, not {history!r}")
-        self._columns, self._history = tuple(columns), history
+        self._columns = tuple(columns)
         self._console = Console() if console is None else console
         self._blocks: dict[str, _Block] = {}
         self._above: deque[_Block | Text] = deque(maxlen=_KEPT)
@@ -202,7 +202,7 @@ class LiveWriter:
         """Whether an utterance must be printed for good, because the picture is taller than the screen."""
         if len(self._blocks) <= 1:
             return False
-        if len(self._blocks) > self._history + 1:
+        if len(self._blocks) > self.HISTORY + 1:
             return True
         height = sum(len(self._lines(block).lines) for block in self._blocks.values())
         return height + self._side_by_side >= self._console.height

@@ -18,10 +18,23 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import wraps
-from typing import Any, ParamSpec, Protocol, TypeAlias
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from redraft.captions.events import CONTROLS, Failure, Field, Order, Update, is_text, is_whole, shown
-from redraft.captions.words import WORD
+from redraft.captions.events import (
+    CONTROLS,
+    FLAG,
+    TEXT,
+    Failure,
+    Field,
+    Order,
+    Update,
+    is_seconds,
+    is_text,
+    is_whole,
+    shown,
+    whole,
+)
+from redraft.captions.words import WORD, joined
 from redraft.errors import InputError, OptionError
 
 #: Maximum length of a line in bytes; a spoken utterance has a few hundred.
@@ -109,17 +122,6 @@ def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: S
             raise InputError(f"{name} must be {words}, not {shown(found[name])}")
 
 
-def whole(name: str, value: int, low: int) -> int:
-    """Check that ``value`` is a whole number of at least ``low``, and return it.
-
-    Raises:
-        OptionError: it is not.
-    """
-    if not is_whole(value) or value < low:
-        raise OptionError(f"{name} must be a whole number of {low} or more, not {value!r}")
-    return value
-
-
 NAME: Field = (
     lambda value: is_whole(value) or (is_text(value) and value != ""),
     "a non-empty string or a whole number",
@@ -128,6 +130,7 @@ NAME: Field = (
 
 Item: TypeAlias = Update | Failure
 _Parameters = ParamSpec("_Parameters")
+_Parsed = TypeVar("_Parsed")
 
 #: Maximum number of words in a line of plain text: some minutes of speech without a pause.
 MAX_TEXT_WORDS = 500
@@ -191,21 +194,90 @@ def read_jsonl(source: LineSource) -> Iterator[Item]:
     names of all utterances are kept in memory.
     """
     order = Order()
+
+    def parse(text: str, number: int) -> Item:
+        update = parse_update(json_object(text, (*_NAMES, "type")))
+        try:
+            order.accept(update)
+        except InputError as error:
+            return Failure(str(error), number, update.utterance, update.seq)
+        return update
+
+    yield from _parsed(source, parse)
+
+
+def _parsed(source: LineSource, parse: Callable[[str, int], _Parsed]) -> Iterator[_Parsed | Failure]:
+    """Yield what ``parse`` makes of the text and number of each line that is not blank."""
     for number, text in decoded(source):
         if isinstance(text, Failure):
             yield text
         elif text.strip():
             try:
-                update = parse_update(json_object(text, (*_NAMES, "type")))
+                yield parse(text, number)
             except InputError as error:
                 yield Failure(str(error), number)
-                continue
-            try:
-                order.accept(update)
-            except InputError as error:
-                yield Failure(str(error), number, update.utterance, update.seq)
-            else:
-                yield update
+
+
+_STATES = ("COMPLETE", "INCOMPLETE")
+_FIELDS: dict[str, Field] = {
+    "emission_time": (is_seconds, "a finite number of seconds, 0 or more"),
+    "status": (lambda value: value is None or value in _STATES, f"{', '.join(_STATES)} or null"),
+    "text": TEXT,
+    "unconfirmed_text": TEXT,
+    "is_final": FLAG,
+}
+
+
+@not_empty
+def read_simulstreaming(source: LineSource) -> Iterator[Item]:
+    """Read the rows of SimulStreaming (ufal), from its recogniser and its translator.
+
+    Each is a line such as
+    ``{"emission_time": 8.8, "status": "COMPLETE", "text": " So,", "unconfirmed_text": "and ask", "is_final": false}``.
+    ``text`` is confirmed and appended to the utterance's confirmed text as is: it starts with a space if a word does.
+    ``unconfirmed_text`` is the tail that may still change; each row replaces it.  The recogniser's rows have neither
+    ``status`` nor tail.  Of the translator's, INCOMPLETE rows preview what the next COMPLETE row confirms, so they add
+    nothing to the confirmed text; the tail does not start with a space, nor does the text of the last row, which
+    confirms the tail.
+
+    Each row becomes an update with the whole text of the utterance so far, confirmed and unconfirmed, at its
+    ``emission_time``.  A row with ``is_final`` ends the utterance; SimulStreaming writes it at pauses if started with
+    ``--vac``, often without text.  Utterances are named "1", "2", ...; the end of the input ends the last one.  A row
+    needs ``emission_time`` and ``text`` or ``is_final``; other unknown fields are ignored.
+    """
+    utterance, confirmed = 1, ""
+    last: Update | None = None
+    for row in _parsed(source, lambda text, _: _row(text)):
+        if isinstance(row, Failure):
+            yield row
+            continue
+        final = row.get("is_final", False)
+        now = _with_new(confirmed, row)
+        text = printable(joined(now, row.get("unconfirmed_text", ""))).strip()
+        if last or text:  # a pause starts no utterance
+            last = Update(str(utterance), last.seq + 1 if last else 0, text, final, float(row["emission_time"]))
+            yield last
+        if row.get("status") != "INCOMPLETE":
+            confirmed = now
+        if final:
+            utterance, confirmed, last = utterance + (last is not None), "", None
+    if last:
+        yield finished(last)
+
+
+def _row(text: str) -> dict[str, Any]:
+    row = json_object(text, tuple(_FIELDS))
+    check_fields(row, _FIELDS, ("emission_time",), "a row")
+    if "text" not in row and "is_final" not in row:
+        raise InputError("text must be given unless is_final is")
+    return row
+
+
+def _with_new(confirmed: str, row: dict[str, Any]) -> str:
+    """Return the confirmed text including the row's."""
+    text = row.get("text", "")
+    ends_translation = row.get("status") is not None and row.get("is_final", False)
+    return joined(confirmed, text) if ends_translation else confirmed + text
 
 
 def ended(items: Iterable[Item]) -> Iterator[Item]:

@@ -69,13 +69,7 @@ class Player:
     """
 
     def __init__(
-        self,
-        backend: LlamaCpp,
-        method: Method,
-        language: str,
-        beta: float,
-        small: LlamaCpp | None = None,
-        **more: Any,
+        self, backend: LlamaCpp, method: Method, language: str, beta: float, small: LlamaCpp | None = None, **more: Any
     ) -> None:
         options = {"beta": beta} if BETA in method.options else {}
         self.method, self.language, self.settings = method, language, f"beta={beta:g}" if options else ""

@@ -55,10 +55,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
 
 
 languages = common.all_of(
-    [
-        common.to,
-        click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language of the source."),
-    ]
+    [common.to, click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language of the source.")]
 )
 
 translation = common.all_of(
@@ -163,7 +160,7 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
         run = _on_a_server(languages, wanted, chosen) if chosen["server"] else _here(stack, languages, wanted, chosen)
         writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed))
         whole = run(items, writer, watch, live)
-    if not (whole and stream.is_whole(writer)):
+    if not (whole and stream.wrote_everything(writer)):
         raise click.exceptions.Exit(1)
 
 

@@ -128,9 +128,7 @@ gpu_layers = click.option(
     "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 for all that fit."
 )
 punctuation = click.option(
-    "--punctuation",
-    metavar="FOLDER",
-    help="Punctuation model of sherpa-onnx, for recognisers without punctuation.",
+    "--punctuation", metavar="FOLDER", help="Punctuation model of sherpa-onnx, for recognisers without punctuation."
 )
 #: Help text of ``--sentences``.
 SENTENCES = "Cut the transcript into sentences instead of at pauses."

@@ -13,8 +13,7 @@ from typing import cast
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import CaptionService, PushWriter
-from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_text
-from redraft.captions.formats.simulstreaming import read_simulstreaming
+from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
 from redraft.captions.source import LONGEST
 from redraft.errors import InputError
@@ -113,7 +112,7 @@ def writer(
         made.close()
 
 
-def is_whole(writer: Writer) -> bool:
+def wrote_everything(writer: Writer) -> bool:
     """Whether a writer wrote everything unchanged; subtitles cannot represent some times."""
     while isinstance(writer, PushWriter | RowsWriter):
         if isinstance(writer, PushWriter) and writer.given_up:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from redraft.captions.events import Update
-from redraft.captions.formats.read import whole
+from redraft.captions.events import Update, whole
 from redraft.captions.languages import parse_language
 from redraft.decoding.method import Option
 from redraft.errors import InputError

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.captions.events import Update
-from redraft.captions.formats.read import prefixes, whole
+from redraft.captions.events import Update, whole
+from redraft.captions.formats.read import prefixes
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError, OptionError
 from redraft.signature import text_hash

@@ -26,9 +26,9 @@ from redraft.captions.formats.read import (
     json_object,
     parse_update,
     read_jsonl,
+    read_simulstreaming,
     refuse_unknown,
 )
-from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.captions.words import WORD
 from redraft.errors import InputError, OptionError
 from redraft.signature import text_hash

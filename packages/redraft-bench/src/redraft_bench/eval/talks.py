@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from redraft.captions.events import Update
-from redraft.captions.formats.read import finished, whole
+from redraft.captions.events import Update, whole
+from redraft.captions.formats.read import finished
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError, OptionError
 from redraft_bench.eval.sets import load_set, read_data, reveal
