@@ -1,18 +1,19 @@
-"""Somebody else's session, in the view for people and in the overlay."""
+"""Sessions in the viewers' page and in the overlay, by name and by room, and lines that never change."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from redraft.serve.protocol import new_token, public_name
-from tests.serve.browsers import expect, finals, until, wait_for_finals
+from tests.serve.browsers import expect, final, finals, play, session_of, until, wait_for_end, wait_for_finals
 from tests.serve.servers import Running, Socket
+from tests.serve.test_faults import eventually
 from tests.serve.test_sockets import expected
 
 ABSENT = "404"
@@ -301,6 +302,182 @@ def test_overlay_reading_mode(server: Running, visit: Callable[..., Any]) -> Non
             f"{json.dumps(last)}.endsWith([...document.querySelectorAll('.cell')].at(-1).textContent.trim())",
         )
         seen = page.evaluate("window.seen")
-    for before, after in itertools.pairwise(seen):
+    for before, after in pairwise(seen):
         assert after[: len(before)] == before
     assert max(map(len, seen)) >= 2 and all(len(line) <= 16 for line in seen[-1])
+
+
+# Rooms, and what their operators do
+
+
+def utter(socket: Socket, *texts: str, first: int = 0) -> None:
+    for number, text in enumerate(texts, first):
+        socket.say("update", utterance=str(number), seq=0, text=text, final=True)
+
+
+def test_next_talk(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/watch/hall-1")
+    assert page.url.endswith("/watch?room=hall-1")
+    expect(page.locator("#state")).to_have_text("Not started")
+    expect(page.locator("#notice")).to_contain_text("Waiting for the talk to start…")
+    expect(page.locator("#problem")).not_to_be_visible()
+    page.evaluate("window.here = true")
+    for targets, texts in ((("de", "ar"), ("we saw", "her duck")), (("ja", "de"), ("it was",))):
+        with server.socket() as socket:
+            socket.start(*targets, room="hall-1")
+            utter(socket, *texts)
+            wait_for_finals(page, targets[0], len(texts))
+            expect(page.locator(".utterance")).to_have_count(len(texts))
+            expect(page.locator("#state")).to_have_text("Live")
+            expect(page.locator("#notice")).not_to_be_visible()
+            socket.say("end")
+            expect(page.locator("#state")).to_have_text("Ended")
+            expect(page.locator("#notice")).to_contain_text("Waiting for the next one in this room…")
+            expect(page.locator(".utterance")).to_have_count(len(texts))  # what was shown stays
+    assert page.evaluate("window.here")  # without a reload
+
+
+def test_room_after_restart(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/watch?room=hall-1")
+    with server.socket() as socket:
+        socket.start("de", room="hall-1")
+        utter(socket, "we saw")
+        wait_for_finals(page, "de", 1)
+        room = server.hub.rooms.find("hall-1")
+        (viewer,) = room.viewers
+        server.call(lambda: viewer.close(1012, "started anew"))
+        eventually(lambda: room.viewers and viewer not in room.viewers)
+        utter(socket, "her duck", first=1)
+        wait_for_finals(page, "de", 2)
+        expect(page.locator("#notice")).not_to_be_visible()
+
+
+def test_language_of_next_talk(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/watch?room=hall-1&language=ja")
+    overlay = visit("/overlay?room=hall-1&language=ja&clear=0")
+    expect(page.locator("#state")).to_have_text("Not started")
+    for targets, shown, text in ((("de", "ar"), "de", "we saw"), (("ja", "de"), "ja", "it was")):
+        with server.socket() as socket:
+            socket.start(*targets, room="hall-1")
+            utter(socket, text)
+            wait_for_finals(page, shown, 1)
+            expect(page.locator(".cell:visible")).to_have_count(1)
+            socket.say("end")
+            expect(page.locator("#state")).to_have_text("Ended")
+        if shown == "de":
+            expect(page.locator("#problem")).to_contain_text("no captions in ja. It has de, ar")
+            expect(overlay.locator("#problem")).to_contain_text("no captions in ja: language must be one of de, ar")
+            expect(overlay.locator(".cell")).to_have_count(0)
+    wait_for_finals(overlay, "ja", 1)
+    expect(page.locator("#problem")).not_to_be_visible()
+
+
+def test_overlay_of_room(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/overlay?room=hall-1&clear=0")
+    until(page, "document.title.includes('waiting for the session')")
+    for target, text in (("de", "we saw"), ("ja", "her duck")):
+        with server.socket() as socket:
+            socket.start(target, room="hall-1")
+            utter(socket, text)
+            wait_for_finals(page, target, 1)
+            expect(page.locator(".cell")).to_have_count(1)
+            socket.say("end")
+            until(page, "document.title.includes('waiting for the next session')")
+
+
+def test_operator(server: Running, visit: Callable[..., Any]) -> None:
+    with server.socket() as socket:
+        name = socket.start("de")["session"]
+        watch, overlay = (visit(f"/{path}?session={name}&language=de") for path in ("watch", "overlay"))
+        socket.say("update", utterance="0", seq=0, text="we saw")
+        expect(watch.locator(".utterance")).to_have_count(1)
+        socket.say("hide", utterance="0")
+        expect(watch.locator(".utterance:visible")).to_have_count(0)
+        socket.say("update", utterance="0", seq=1, text="we saw")
+        socket.say("hide", utterance="0", hidden=False)
+        expect(watch.locator(".utterance:visible")).to_have_count(1)
+        socket.say("update", utterance="0", seq=2, text="we saw", final=True)
+        utter(socket, "her duck", first=1)
+        for page in (watch, overlay):
+            wait_for_finals(page, "de", 2)
+        before = finals(watch, "de")
+        socket.say("correct", utterance="0", language="de", text="Wir sahen es")
+        socket.say("hide", utterance="1")
+        socket.say("pause")
+        utter(socket, "it was", first=2)
+        expect(watch.locator("#notice")).to_have_text("Captions are paused.")
+        expect(watch.locator("#state")).to_have_text("Paused")
+        until(overlay, "document.title.includes('paused')")
+        for page in (watch, overlay):
+            expect(page.locator(final("de")).first).to_have_text("Wir sahen es")
+            wait_for_finals(page, "de", 1)
+            expect(page.locator(".utterance:visible")).to_have_count(1)
+            assert before[1] not in page.inner_text("body")
+        socket.say("hide", utterance="1", hidden=False)
+        for page in (watch, overlay):
+            wait_for_finals(page, "de", 2)
+            assert finals(page, "de") == ["Wir sahen es", before[1]]  # in its old place
+        socket.say("pause", paused=False)
+        for page in (watch, overlay):
+            wait_for_finals(page, "de", 3)
+        expect(watch.locator("#notice")).not_to_be_visible()
+
+
+def test_invalid_address(server: Running, visit: Callable[..., Any]) -> None:
+    width = "whole number from 16 to 80, the character cells of a line"
+    with server.socket() as socket:
+        name = socket.start("de")["session"]
+        page = visit()
+        for path, problem in (
+            ("/watch?room=hall-1&language=nonsense", "language 'nonsense' is not known: use a BCP 47 tag"),
+            ("/watch/Hall%201", "room must be 1 to 63 lower-case letters"),
+            (f"/watch?session={name}&reading=1e2", width),
+            ("/?reading=5", width),
+        ):
+            page.goto(server.url + path)
+            expect(page.locator("#problem")).to_contain_text(problem)
+
+
+# Reading mode on the speaker's own page
+
+
+#: Keeps every state of the cells of each language.
+KEEP_CELLS = """() => {
+  window.seen = { "": [], de: [] };
+  const of = { "": ".cell.source", de: ".cell[lang=de]" };
+  const look = () => {
+    for (const [tag, cells] of Object.entries(of)) {
+      window.seen[tag].push([...document.querySelectorAll(cells)].map((cell) => cell.textContent));
+    }
+  };
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+
+
+def lines(page: Any, cells: str) -> list[str]:
+    found: list[str] = page.locator(cells).all_inner_texts()
+    return [line for line in found if line.strip()]
+
+
+def test_lines_of_speaker(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit("/?reading=20")
+    page.evaluate(KEEP_CELLS)
+    play(page)
+    wait_for_end(page)
+    spoken = server.hub.find(session_of(page)["name"]).transcript
+    seen = page.evaluate("window.seen")
+    for states in seen.values():
+        for before, after in pairwise(states):
+            changed = [(old, new) for old, new in zip(before, after, strict=False) if old not in ("", new)]
+            assert changed == []
+    for cells in (".cell.source", ".cell[lang=de]"):
+        shown = lines(page, cells)
+        assert len(shown) > 4 and all(len(line) <= 20 or " " not in line.strip() for line in shown)
+    finals = [caption for caption in spoken.finals if caption.language == "de"]
+    assert lines(page, ".cell.source")[-1] in finals[-1].source
+    expect(page.locator("#edit")).not_to_be_visible()
+    count = len(lines(page, ".cell[lang=de]"))
+    page.reload()
+    expect(page.locator("#state")).to_have_text("Live")
+    assert len(lines(page, ".cell[lang=de]")) == pytest.approx(count, abs=count / 2)
+    assert page.evaluate("getComputedStyle(document.querySelector('.cell'), '::after').content") == "none"

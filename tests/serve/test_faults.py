@@ -103,7 +103,7 @@ def test_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
             big = protocol.Error(code="stale", message="x" * 50_000).wire()
             until = time.monotonic() + SECONDS
             while session.delivery.owner is not None and time.monotonic() < until:
-                server.call(partial(session.delivery.tell, big))
+                server.call(partial(session.delivery.send, big))
                 time.sleep(0.002)
             assert session.delivery.owner is None
             say(other, "we saw")

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from redraft.serve import protocol
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Lane
-from redraft.serve.refusals import Refused
+from redraft.serve.refusals import Refused, describe
 from redraft.serve.sockets import _execute
 from tests.serve.fakes import CachedModel, offline
 from tests.serve.servers import FUZZED, Running, running
@@ -74,7 +74,7 @@ def test_fuzz_session(sent: list[str | bytes]) -> None:
             try:
                 message = protocol.FROM_CLIENT.validate_json(frame)
             except ValidationError as error:
-                sentences.append(protocol.sentence(error))
+                sentences.append(describe(error, *protocol.CLIENT))
             else:
                 with suppress(Refused):
                     _execute(message, session, mock.Mock())

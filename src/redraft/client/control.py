@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from redraft.errors import InputError
 from redraft.serve import protocol
+from redraft.serve.refusals import describe
 
 #: Utterance and language.
 Key: TypeAlias = tuple[str, str]
@@ -128,7 +129,7 @@ def _made(kind: type[M], **fields: Any) -> M:
     try:
         return kind(**fields)
     except ValidationError as error:
-        raise InputError(protocol.sentence(error, kind)) from None
+        raise InputError(describe(error, kind)) from None
 
 
 def _key_of(message: protocol.Hide | protocol.Hidden) -> Key:

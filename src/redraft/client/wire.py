@@ -15,6 +15,7 @@ from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
 from redraft.errors import InputError, OptionError, RedraftError
 from redraft.serve import protocol
+from redraft.serve.refusals import describe
 
 
 class ServerError(RedraftError):
@@ -80,7 +81,7 @@ def start_of(to: Sequence[str], mask: Mask, style: Style, **fields: Any) -> prot
     try:
         return protocol.Start(targets=tuple(to), **masked, **styled, **fields)
     except ValidationError as error:
-        raise OptionError(protocol.sentence(error, protocol.Start)) from None
+        raise OptionError(describe(error, protocol.Start)) from None
 
 
 def parse(text: str | bytes) -> Any:
@@ -93,7 +94,7 @@ def parse(text: str | bytes) -> Any:
         return protocol.FROM_SERVER.validate_json(text)
     except ValidationError as error:
         raise ServerError(
-            "protocol", f"the server speaks another protocol: {protocol.sentence(error, *protocol.SERVER)}"
+            "protocol", f"the server speaks another protocol: {describe(error, *protocol.SERVER)}"
         ) from None
 
 
@@ -120,7 +121,7 @@ def message_of(update: Update) -> protocol.UpdateMessage:
     try:
         return protocol.UpdateMessage(**{each.name: getattr(update, each.name) for each in fields(Update)})
     except ValidationError as error:
-        raise InputError(protocol.sentence(error, protocol.UpdateMessage)) from None
+        raise InputError(describe(error, protocol.UpdateMessage)) from None
 
 
 def failure_of(message: protocol.Error) -> Failure:

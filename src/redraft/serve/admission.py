@@ -67,10 +67,10 @@ class Admission:
         if service is None:
             raise Refused("missing", VIEWERS_ONLY)
         with self._engines.chosen(len(wanted.targets)) as engine:
-            tell = engine.answers_to(answered)
+            receive = engine.answers_to(answered)
 
             def make() -> None:
-                lanes = service.lanes(wanted, tell)  # first, since invalid requests do not depend on capacity
+                lanes = service.lanes(wanted, receive)  # first, since invalid requests do not depend on capacity
                 self._engines.admit(engine, lanes)
                 made.update((lane.translation.language, lane) for lane in lanes)
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequenc
 
 from redraft.captions.events import Caption
 from redraft.serve import protocol
-from redraft.serve.transcript import Key, Transcript
+from redraft.serve.transcript import Key, Transcript, key_of
 
 #: Maximum number of messages queued for a connection.
 MOST_MESSAGES = 256
@@ -134,7 +134,7 @@ class Delivery:
 
     def partial(self, caption: Caption, lag_ms: float) -> None:
         """Send a partial caption; the next one of the same utterance replaces it."""
-        key, message = _key_of(caption), protocol.wire_of(caption, lag_ms=lag_ms)
+        key, message = key_of(caption), protocol.wire_of(caption, lag_ms=lag_ms)
         self._partials[key] = message
         if len(self._partials) > MOST_PARTIALS:
             self._partials.pop(next(iter(self._partials)))
@@ -143,13 +143,13 @@ class Delivery:
 
     def final(self, caption: Caption, lag_ms: float) -> None:
         """Add a final caption to the transcript and send it."""
-        key = _key_of(caption)
+        key = key_of(caption)
         self.transcript.add(key, caption, held=self.paused)
         self._conclude(key, self._final(caption, lag_ms))
 
     def restored(self, caption: Caption) -> None:
         """Restore a final caption that the owner already has."""
-        key = _key_of(caption)
+        key = key_of(caption)
         self.transcript.add(key, caption, held=self.paused)
         if self.transcript.shows(key):
             self._fill(caption)
@@ -183,7 +183,7 @@ class Delivery:
         if paused == self.paused:
             return
         self.paused = paused
-        self.tell(protocol.Paused(paused=paused).wire(), "paused")
+        self.send(protocol.Paused(paused=paused).wire(), "paused")
         if not paused:
             for key in self.transcript.release():
                 self._reveal(key)
@@ -193,7 +193,7 @@ class Delivery:
     def hide(self, key: Key, hidden: bool) -> None:
         """Hide a caption from viewers, or show it again; it need not be final."""
         message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden)
-        self.tell_owner(message)
+        self.send_to_owner(message)
         if hidden == (key in self.transcript.hidden):
             return
         self.transcript.hide(key, hidden=hidden)
@@ -206,7 +206,7 @@ class Delivery:
 
     def correct(self, caption: Caption) -> None:
         """Replace the final caption of the same utterance and language."""
-        key, message = _key_of(caption), self._final(caption, corrected=True)
+        key, message = key_of(caption), self._final(caption, corrected=True)
         self.transcript.replace(caption)
         self._unacknowledged[key] = message
         for outbox in self._outboxes(key[1], viewers=self.transcript.shows(key)):
@@ -259,7 +259,7 @@ class Delivery:
             self.owner.put(protocol.Error(code="replaced", message=sentence, fatal=True).wire())
             self.owner.close(1008, sentence)
 
-    def tell_owner(self, message: protocol.Message) -> None:
+    def send_to_owner(self, message: protocol.Message) -> None:
         """Send a message to the owner only."""
         if self.owner:
             self.owner.put(message.wire())
@@ -306,7 +306,7 @@ class Delivery:
         if self.owner is outbox:
             self.owner = None
 
-    def tell(self, message: str, key: object = None, *, language: str | None = None) -> None:
+    def send(self, message: str, key: object = None, *, language: str | None = None) -> None:
         """Send a message to everyone, or to those who want ``language``; see `Outbox.put` for the key."""
         for outbox in self._outboxes(language):
             outbox.put(message, key and self._place(key))
@@ -352,9 +352,5 @@ class Delivery:
         return [*found, self.feed] if self.feed else found
 
     def _place(self, key: object) -> tuple[int, object]:
-        """Return the key for replacing messages, which tells sessions of a room apart."""
+        """Return the key for replacing messages, which distinguishes the sessions of a room."""
         return id(self), key
-
-
-def _key_of(caption: Caption) -> Key:
-    return caption.utterance, caption.language

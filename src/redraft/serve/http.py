@@ -27,7 +27,7 @@ from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
 from redraft.serve.protocol import Language, Line, Message, Wanted
-from redraft.serve.refusals import CODES, Refused, error_body
+from redraft.serve.refusals import CODES, Refused, describe, error_body
 from redraft.serve.rooms import Room, Session
 from redraft.serve.transcript import FORMS, Past
 
@@ -132,7 +132,7 @@ class Query(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            raise Refused("option", protocol.sentence(error, cls)) from None
+            raise Refused("option", describe(error, cls)) from None
 
 
 async def read_bytes(request: Request, most: int | None = None) -> bytes:
@@ -153,7 +153,7 @@ async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, mo
     try:
         return read(await read_bytes(request, most))
     except ValidationError as error:
-        raise Refused("protocol", protocol.sentence(error, *kinds)) from None
+        raise Refused("protocol", describe(error, *kinds)) from None
 
 
 def answer_of(message: protocol.Message, status: int = 200) -> Response:

@@ -62,10 +62,10 @@ class Lane:
 
     Args:
         translation: the target language with its previous output.
-        tell: called on the engine's thread with the lane and the answer to each update.
+        answered: called on the engine's thread with the lane and the answer to each update.
     """
 
-    def __init__(self, translation: Translation, tell: Callable[[Lane, Answer], None]) -> None:
+    def __init__(self, translation: Translation, answered: Callable[[Lane, Answer], None]) -> None:
         self.translation = translation
         #: The request that the current update waits for; None if there is none.
         self.score: Score | None = None
@@ -76,7 +76,7 @@ class Lane:
         #: The lane with the lowest number is served first.
         self.turn = 0
         self.coalesced = self.abandoned = 0
-        self._tell = tell
+        self._answered = answered
         self._waiting: list[Waiting] = []
         #: The update being translated.
         self.running: Running | None = None
@@ -154,7 +154,7 @@ class Lane:
     def _done(self, waiting: Waiting, events: list[Event], now: float) -> None:
         self._gave_up_last = False
         language, tally = self.translation.language, replace(self.translation.tally)
-        self._tell(self, Answer(language, waiting.update, events, now - waiting.since, tally, waiting.rest))
+        self._answered(self, Answer(language, waiting.update, events, now - waiting.since, tally, waiting.rest))
 
     def close(self) -> None:
         """Drop all updates without answers."""

@@ -25,7 +25,7 @@ from redraft.serve.lanes import Answer, Lane
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.protocol import public_name
 from redraft.serve.refusals import FULL, Refused
-from redraft.serve.transcript import SessionFile, Transcript
+from redraft.serve.transcript import SessionFile, Transcript, key_of
 
 #: Maximum number of characters that a session keeps.
 MOST_CHARACTERS = 10_000_000
@@ -147,7 +147,7 @@ class LiveSession:
         return self.transcript.targets
 
     def started(self, server: str, *, resumed: bool = False) -> protocol.Started:
-        """Return the message that tells the owner of its start; ``server`` is this server's name."""
+        """Return the message that announces its start to the owner; ``server`` is this server's name."""
         return protocol.Started(
             session=self.name,
             token=self.token,
@@ -284,7 +284,7 @@ class LiveSession:
 
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
-        if (caption.utterance, caption.language) not in self.transcript.hidden:
+        if key_of(caption) not in self.transcript.hidden:
             self.file.add(caption)
 
     def end(self) -> None:
@@ -299,7 +299,7 @@ class LiveSession:
     def listen(self, recognisers: Recognisers) -> SessionAudio:
         """Return its audio, whose recognisers come from ``recognisers``."""
         self.audio = self.audio or SessionAudio(
-            self.name, self.begin, recognisers, self._recognised, self.delivery.tell_owner, self.pending.room
+            self.name, self.begin, recognisers, self._recognised, self.delivery.send_to_owner, self.pending.room
         )
         return self.audio
 
@@ -331,7 +331,7 @@ class LiveSession:
         self._finish()
 
     def _publish_caption(self, caption: events.Caption, lag: float) -> None:
-        key, lag_ms = (caption.utterance, caption.language), round(lag * 1000, 1)
+        key, lag_ms = key_of(caption), round(lag * 1000, 1)
         if key in self.transcript:  # restored: the client already has it
             return
         if not caption.final:
@@ -353,15 +353,15 @@ class LiveSession:
         if final and key not in self.transcript:
             self.delivery.failed(key, error)
         else:
-            self.delivery.tell(error.wire(), language=target)
+            self.delivery.send(error.wire(), language=target)
 
     def send_stats(self) -> None:
         """Send statistics if they are due."""
         if self._counts.due():
-            self._tell_stats()
+            self._publish_stats()
 
-    def _tell_stats(self) -> None:
-        self.delivery.tell(self._counts.message(self.lanes).wire(), "stats")
+    def _publish_stats(self) -> None:
+        self.delivery.send(self._counts.message(self.lanes).wire(), "stats")
 
     @property
     def done(self) -> bool:
@@ -384,7 +384,7 @@ class LiveSession:
         if self.done and not self.transcript.closed:
             self.transcript.close()
             self.release()
-            self._tell_stats()
+            self._publish_stats()
             self.delivery.done()
             if self.over:
                 self.over()

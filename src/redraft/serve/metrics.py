@@ -151,7 +151,7 @@ class SessionCounts:
     def __init__(self, targets: Sequence[str]) -> None:
         self._targets = {target: TargetCounts() for target in targets}
         self._lags: deque[float] = deque(maxlen=_RECENT)
-        self._told = 0.0
+        self._sent = 0.0
         #: Whether anything was counted since the last message.
         self._news = False
 
@@ -166,9 +166,9 @@ class SessionCounts:
     def due(self) -> bool:
         """Whether a message is due: there are new counts and `STATS_EVERY` seconds have passed.  Marks them as sent."""
         now = time.monotonic()
-        if not self._news or now - self._told < STATS_EVERY:
+        if not self._news or now - self._sent < STATS_EVERY:
             return False
-        self._told, self._news = now, False
+        self._sent, self._news = now, False
         return True
 
     def message(self, lanes: Mapping[str, Lane]) -> protocol.Stats:

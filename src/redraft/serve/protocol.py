@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, fields
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
 from redraft.captions import events
 from redraft.captions.formats.read import one_line, printable
 from redraft.captions.stabilise import DEFAULT_MASK, Mask
-from redraft.serve.refusals import CODES, describe
+from redraft.serve.refusals import CODES
 
 T = TypeVar("T")
 
@@ -267,7 +267,7 @@ class Started(Message):
     """The session that a connection belongs to.
 
     ``resumed`` is false for a new session.  If a token was given all the same, the server does not have the session, or
-    no longer the latest copy of it, because it was restarted or is another one: `Restore` tells it what the client has.
+    no longer the latest copy of it, because it was restarted or is another one: `Restore` sends what the client has.
     """
 
     type: Literal["started"] = "started"
@@ -421,8 +421,3 @@ SERVER: tuple[type, ...] = (*VIEWED, Listening, Recognised)
 FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
 FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(FromClient)
 FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)
-
-
-def sentence(error: ValidationError, *kinds: type) -> str:
-    """Describe what is wrong with a message, see `redraft.serve.refusals`; by default, one from a client."""
-    return describe(error, *(kinds or CLIENT))

@@ -101,7 +101,8 @@ def describe(error: ValidationError, *kinds: type) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     path, problem = list(first["loc"]), first["type"]
     if problem == "json_invalid":
-        return _not_json(str(first.get("ctx", {}).get("error", "")))
+        place = _POSITION.search(str(first["ctx"]["error"]))
+        return "the message must be valid JSON" + (f"; see line {place[1]}, column {place[2]}" if place else "")
     tagged = {tag_of(kind): kind for kind in kinds} if len(kinds) > 1 else {}
     if problem.startswith("union_tag"):
         return f"type must be one of {', '.join(tagged)}"
@@ -126,13 +127,6 @@ def _about(problem: str, path: Sequence[str | int], whole: Schema) -> str:
     if problem == "string_unicode":
         return f"{name} must be Unicode text, and has one half of a surrogate pair without the other"
     return f"{name} must be {allowed(schema)}"
-
-
-def _not_json(reason: str) -> str:
-    if "hex escape" in reason or "surrogate" in reason:
-        return "the message must be JSON in which no string has one half of a surrogate pair without the other"
-    place = _POSITION.search(reason)
-    return "the message must be valid JSON" + (f"; see line {place[1]}, column {place[2]}" if place else "")
 
 
 def _walked(whole: Schema, path: Sequence[str | int]) -> tuple[list[str], Schema]:

@@ -76,7 +76,7 @@ class Service:
         """Return a complete text as the models should see it (`redraft.captions.sentence`)."""
         return self._vocabulary.as_sentence(text)
 
-    def lanes(self, wanted: Wanted, tell: Callable[[Lane, Answer], None]) -> list[Lane]:
+    def lanes(self, wanted: Wanted, answered: Callable[[Lane, Answer], None]) -> list[Lane]:
         """Make a lane for each target language.
 
         Raises:
@@ -96,7 +96,7 @@ class Service:
         source = self.settings.source if source is None else check_policy(source, "source_policy")
         settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve, source, self.settings.final)
         return [
-            Lane(Translation(language, encode, self._vocabulary, settings), tell)
+            Lane(Translation(language, encode, self._vocabulary, settings), answered)
             for language, encode in encoders.items()
         ]
 

@@ -17,7 +17,7 @@ from redraft.serve.delivery import Outbox, close_reason
 from redraft.serve.http import address_of, bearer, wanted_languages
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
-from redraft.serve.refusals import CODES, Refused
+from redraft.serve.refusals import CODES, Refused, describe
 from redraft.serve.security import Rate
 
 log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
     try:
         return protocol.FROM_CLIENT.validate_json(frame)
     except ValidationError as error:
-        raise Refused("protocol", protocol.sentence(error)) from None
+        raise Refused("protocol", describe(error, *protocol.CLIENT)) from None
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:

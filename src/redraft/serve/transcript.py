@@ -43,6 +43,11 @@ class Spoken:
     finals: dict[str, Caption | None] = field(default_factory=dict)
 
 
+def key_of(caption: Caption) -> Key:
+    """Return what identifies a caption."""
+    return caption.utterance, caption.language
+
+
 class Transcript:
     """Collects the final captions of a session; adding one twice has no effect.
 
@@ -77,14 +82,14 @@ class Transcript:
     @property
     def finals(self) -> Iterator[Caption]:
         """Yield the captions that readers may see, in order of utterances."""
-        return (caption for caption in self.kept if self.shows((caption.utterance, caption.language)))
+        return (caption for caption in self.kept if self.shows(key_of(caption)))
 
     @property
     def kept(self) -> Iterator[Caption]:
         """Yield all captions that are not hidden, including those held back, in order of utterances."""
         for row in list(self._rows.values()):  # threads export while captions are added
             for caption in list(row.finals.values()):
-                if caption is not None and (caption.utterance, caption.language) not in self.hidden:
+                if caption is not None and key_of(caption) not in self.hidden:
                     yield caption
 
     def ended(self, utterance: str) -> bool:
@@ -236,7 +241,7 @@ class SessionFile:
             if self._had is None:
                 self._had = set()
                 self._had.update(self._rows(self._path))
-            if _key(caption) in self._had:
+            if key_of(caption) in self._had:
                 self.outdated = True
                 return
             with self._path.open("a", encoding="utf-8") as file:
@@ -251,7 +256,7 @@ class SessionFile:
         self.outdated = False
         fresh = self._path.with_suffix(".new")
         try:
-            ours = {_key(caption): _line(caption) for caption in transcript.kept}
+            ours = {key_of(caption): _line(caption) for caption in transcript.kept}
             known = self._rows(self._path).items()
             kept = (line for key, line in known if key not in ours and key not in transcript.hidden)
             fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
@@ -267,10 +272,6 @@ class SessionFile:
                 row = json.loads(line)
                 rows[row["utterance"], row["language"]] = line + "\n"
         return rows
-
-
-def _key(caption: Caption) -> Key:
-    return caption.utterance, caption.language
 
 
 def _line(caption: Caption) -> str:

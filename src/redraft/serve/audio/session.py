@@ -34,7 +34,7 @@ _ARRIVALS_EVERY, _ARRIVALS_KEPT = 0.05, 120.0
 _KEPT = 200
 #: Seconds without audio after which a stream ends and frees its place.
 IDLE_SECONDS = 15.0
-#: Seconds of audio without text beyond which the client is told even if the recogniser makes no progress.
+#: Seconds of audio without text beyond which the position is sent even if the recogniser makes no progress.
 BEHIND_SECONDS = 5.0
 #: Seconds within which a recogniser must finish.
 FINISH_SECONDS = 30.0
@@ -220,7 +220,7 @@ class SessionAudio:
     Args:
         accept: accepts recognised text, with when its words arrived, in seconds of the monotonic clock; None for the
             end of an utterance after its recogniser has stopped.
-        tell: sends a message to the client.
+        send: sends a message to the client.
         room: waits until the session can accept more updates.
     """
 
@@ -230,11 +230,11 @@ class SessionAudio:
         begin: protocol.Begin,
         recognisers: Recognisers,
         accept: Callable[[Update, float | None], None],
-        tell: Callable[[protocol.Message], None],
+        send: Callable[[protocol.Message], None],
         room: Callable[[], Awaitable[None]],
     ) -> None:
         self._name, self._begin, self._recognisers = name, begin, recognisers
-        self._accept, self._tell, self._room = accept, tell, room
+        self._accept, self._send, self._room = accept, send, room
         self._stream: AudioStream | None = None
         self._process: RecogniserProcess | None = None
         #: Cuts the recogniser's text into sentences, if that is wanted.
@@ -272,7 +272,7 @@ class SessionAudio:
             try:
                 stream = self._open(wanted)
             except Refused:
-                self._tell(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
+                self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
                 raise
         elif stream.name != wanted.stream:
             raise Refused("audio", f"stream {stream.name!r} must be ended with `audio_end` before another begins")
@@ -281,10 +281,10 @@ class SessionAudio:
         if (lost := wanted.samples - stream.received) > 0:
             stream.received = wanted.samples
             self._skip(stream, lost)
-            self._tell(_error("audio", f"{lost / RATE:.1f} seconds of audio were lost on the way"))
+            self._send(_error("audio", f"{lost / RATE:.1f} seconds of audio were lost on the way"))
         for number, recognised in stream.newest.items():
             if number >= wanted.utterance:
-                self._tell(recognised)
+                self._send(recognised)
         self._send_position()
 
     def take(self, frame: bytes) -> None:
@@ -324,7 +324,7 @@ class SessionAudio:
         """Report what was dropped."""
         if stream.dropped:
             self._skip(stream, stream.dropped)
-            self._tell(_error("audio", f"{stream.dropped / RATE:.1f} seconds of audio were dropped"))
+            self._send(_error("audio", f"{stream.dropped / RATE:.1f} seconds of audio were dropped"))
             stream.dropped = 0
 
     def _skip(self, stream: AudioStream, samples: int) -> None:
@@ -355,7 +355,7 @@ class SessionAudio:
         if self._stream and self.running and self._stream.behind(self._last.samples) > BEHIND_SECONDS:
             self._send_position()
         if self.running and not self._finishing and monotonic() - self._touched > IDLE_SECONDS:
-            self._tell(_error("audio", IDLE))
+            self._send(_error("audio", IDLE))
             self.finish()
 
     def close(self) -> None:
@@ -388,7 +388,7 @@ class SessionAudio:
                         self._progressed(progress, stream)
         except Exception:
             log.exception("a recogniser failed")
-            self._tell(_error("audio", FAILED))
+            self._send(_error("audio", FAILED))
 
     def _progressed(self, progress: Progress, stream: AudioStream) -> None:
         self._recognisers.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
@@ -399,7 +399,7 @@ class SessionAudio:
                 "a recogniser reports a problem",
                 extra={"sentence": sentence} if self._recognisers.settings.log_text else {},
             )
-            self._tell(_error("audio", self._recognisers.public(sentence)))
+            self._send(_error("audio", self._recognisers.public(sentence)))
         else:
             for item in self._updates(progress):
                 self._accept_update(stream.named(item), stream, stream.arrival(item, progress.samples))
@@ -422,7 +422,7 @@ class SessionAudio:
         except Refused as refused:
             self._stop(_error(refused.code, refused.sentence))
         else:
-            self._tell(stream.remember(update, self._recognised()))
+            self._send(stream.remember(update, self._recognised()))
 
     def _recognised(self) -> int:
         """Return the number of samples before the words that are in no finished sentence yet."""
@@ -431,7 +431,7 @@ class SessionAudio:
 
     def _stop(self, problem: protocol.Error) -> None:
         """Stop the recogniser immediately."""
-        self._tell(problem)
+        self._send(problem)
         if self._process is not None:
             self._process.kill()
 
@@ -448,7 +448,7 @@ class SessionAudio:
             left = finished(stream.open)
             with suppress(Refused):
                 self._accept(left, None)
-                self._tell(stream.remember(left, self._last.samples))
+                self._send(stream.remember(left, self._last.samples))
         self._reported.add(NO_STREAM)
         self._send_position()
         (then, self._then), (wanted, self._next) = (self._then, None), (self._next, None)
@@ -459,7 +459,7 @@ class SessionAudio:
                 self.begin(wanted)
             except Refused as refused:
                 self._recognisers.metrics.refused.labels(refused.code).inc()
-                self._tell(_error(refused.code, refused.sentence))
+                self._send(_error(refused.code, refused.sentence))
 
     # To the client
 
@@ -467,7 +467,7 @@ class SessionAudio:
         if self._stream is None:
             return
         self._sent_position = self._stream.gaps.position(self._last.samples)
-        self._tell(
+        self._send(
             protocol.Listening(
                 stream=self._stream.name,
                 listening=self.running,

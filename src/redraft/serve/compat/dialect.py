@@ -16,10 +16,9 @@ from starlette.routing import BaseRoute, Route
 
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
-from redraft.serve import protocol
 from redraft.serve.compat.callers import Caller, Callers
 from redraft.serve.http import Endpoint, address_of, answering, read_bytes
-from redraft.serve.refusals import Refused
+from redraft.serve.refusals import Refused, describe
 
 M = TypeVar("M", bound=BaseModel)
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -92,7 +91,7 @@ def checked(kind: type[M], found: Mapping[str, Any]) -> M:
     try:
         return kind.model_validate(found)
     except ValidationError as error:
-        raise Refused("protocol", protocol.sentence(error, kind)) from None
+        raise Refused("protocol", describe(error, kind)) from None
 
 
 def tag(name: str, field: str) -> str:

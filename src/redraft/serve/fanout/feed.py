@@ -15,7 +15,7 @@ from redraft.serve import protocol
 from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Position, Store, Superseded, parse_news
 from redraft.serve.live import LiveSession
-from redraft.serve.transcript import Key, Transcript
+from redraft.serve.transcript import Key, Transcript, key_of
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ class Publisher:
         self.position = first
         feed = self._feed = FeedOutbox()
         self.session.delivery.publish(feed)
-        await self._write(await _waiting(feed), tell=False)
+        await self._write(await _waiting(feed), publish=False)
         await store.conclude(name, first, self.position)
         await self._alive(self.session, True)
         whole, beat = self.position, time.monotonic() + BEAT
@@ -134,7 +134,7 @@ class Publisher:
         with suppress(*TROUBLE):
             await self._alive(self.session, False)
 
-    async def _write(self, messages: Sequence[str], *, tell: bool = True) -> None:
+    async def _write(self, messages: Sequence[str], *, publish: bool = True) -> None:
         entries = []
         for message in messages:
             kept = not message.startswith(_PASSING)
@@ -142,7 +142,7 @@ class Publisher:
             entries.append(Entry(self.position, message, kept))
         self._writing = True
         try:
-            await self._store.append(self.session.name, entries, tell=tell)
+            await self._store.append(self.session.name, entries, publish=publish)
         finally:
             self._writing = False
 
@@ -255,7 +255,7 @@ class Mirror:
         elif isinstance(message, protocol.Paused):
             self.delivery.pause(message.paused)
         elif isinstance(message, protocol.Stats):
-            self.delivery.tell(message.wire(), "stats")
+            self.delivery.send(message.wire(), "stats")
         elif isinstance(message, protocol.Error):
             self._error(message)
         elif isinstance(message, protocol.Done) and not self.done:
@@ -272,7 +272,7 @@ class Mirror:
 
     def _error(self, message: protocol.Error) -> None:
         if not message.final:
-            self.delivery.tell(message.wire(), language=message.language)
+            self.delivery.send(message.wire(), language=message.language)
             return
         key = message.utterance or "", message.language or ""
         self.delivery.failed(key, message)
@@ -281,7 +281,7 @@ class Mirror:
     def _final(self, message: protocol.Final) -> None:
         """Show a final caption once; another text than before is a correction."""
         caption = protocol.caption_of(message)
-        key = caption.utterance, caption.language
+        key = key_of(caption)
         self._show(key)
         if key not in self.transcript:
             self.transcript.begin(message.utterance, message.begun)

@@ -210,11 +210,11 @@ class Store:
             found, _ = await pipe.execute()
         return Position.parse(found)
 
-    async def append(self, name: str, entries: Sequence[Entry], *, tell: bool = True) -> None:
+    async def append(self, name: str, entries: Sequence[Entry], *, publish: bool = True) -> None:
         """Append events of a session.
 
         Args:
-            tell: whether to publish each of them immediately.
+            publish: whether to publish each of them immediately.
 
         Raises:
             Superseded: another replica has started a later epoch.
@@ -225,7 +225,7 @@ class Store:
                 for entry in entries[start : start + _PIECE]:
                     if entry.kept:
                         pipe.xadd(key, {"message": entry.message}, id=str(entry.position))
-                    if tell:
+                    if publish:
                         pipe.publish(key, f"{entry.position} {entry.message}")
                 for answer in await pipe.execute(raise_on_error=False):
                     _check(answer)

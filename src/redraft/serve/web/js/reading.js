@@ -131,7 +131,7 @@ export class ReadingLines extends EventTarget {
   /** Look at lines that wait, until `stop`. */
   start() {
     this.#timer = setInterval(() => {
-      for (const { reading, caption } of [...this.#open.values()]) this.#tell(caption, reading.due(performance.now() / 1000));
+      for (const { reading, caption } of [...this.#open.values()]) this.#emit(caption, reading.due(performance.now() / 1000));
     }, TICK);
   }
 
@@ -155,11 +155,11 @@ export class ReadingLines extends EventTarget {
     const { reading } = this.#open.get(key) ?? { reading: new Reading(this.#width) };
     this.#open.set(key, { reading, caption });
     this.#counts.set(key, this.#counts.get(key) ?? 0);
-    this.#tell(caption, reading.read({ text: caption.text, final }, performance.now() / 1000));
+    this.#emit(caption, reading.read({ text: caption.text, final }, performance.now() / 1000));
     if (final) this.#open.delete(key);
   }
 
-  #tell(caption, lines) {
+  #emit(caption, lines) {
     const { utterance, language } = caption;
     const key = JSON.stringify([utterance, language]);
     for (const text of lines) {

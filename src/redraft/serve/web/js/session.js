@@ -12,7 +12,7 @@ import { hiding, restoring } from "./restore.js";
 
 const PROTOCOL = 1;
 /** Messages that are dispatched unchanged. */
-const TOLD = new Set(["started", "partial", "stats", "listening", "recognised", "paused", "hidden", "done"]);
+const FORWARDED = new Set(["started", "partial", "stats", "listening", "recognised", "paused", "hidden", "done"]);
 
 export class Session extends EventTarget {
   #memory;
@@ -71,7 +71,7 @@ export class Session extends EventTarget {
     this.#memory.keepOpen(update);
     this.#unsent.delete(update.utterance);
     this.#unsent.set(update.utterance, update);
-    this.#tell("update", update);
+    this.#emit("update", update);
     this.#flush();
   }
 
@@ -118,13 +118,13 @@ export class Session extends EventTarget {
   }
 
   #connect() {
-    if (!this.#waiting) this.#tell("state", "connecting");
+    if (!this.#waiting) this.#emit("state", "connecting");
     const socket = new WebSocket(address("/v1/live"));
     const { start, token, server } = this.#memory.session;
     this.#socket = socket;
     this.#refusal = null;
     socket.onopen = () => this.#say({ type: "start", protocol: PROTOCOL, ...start, token, server });
-    socket.onmessage = ({ data }) => socket === this.#socket && this.#hear(JSON.parse(data));
+    socket.onmessage = ({ data }) => socket === this.#socket && this.#handle(JSON.parse(data));
     socket.onclose = () => socket === this.#socket && this.#closed();
   }
 
@@ -139,9 +139,9 @@ export class Session extends EventTarget {
     if (this.#memory.session.ending) this.#say({ type: "end" });
   }
 
-  #hear(message) {
+  #handle(message) {
     if (message.type === "partial" || message.type === "final") this.#restored(); // the server has processed what was sent before
-    const hear = {
+    const handle = {
       started: () => this.#started(message),
       final: () => this.#concluded(message, message),
       paused: () => this.#memory.note({ paused: message.paused }),
@@ -150,8 +150,8 @@ export class Session extends EventTarget {
       error: () => this.#failed(message),
       done: () => this.#done(),
     }[message.type];
-    hear?.();
-    if (TOLD.has(message.type)) this.#tell(message.type, message);
+    handle?.();
+    if (FORWARDED.has(message.type)) this.#emit(message.type, message);
   }
 
   #started({ token, session, targets, resumed, server }) {
@@ -168,7 +168,7 @@ export class Session extends EventTarget {
     if (!this.speaking && !resumed) this.finishSpoken();
     this.#flush();
     if (!resumed) for (const each of hiding(this.#memory)) this.#say(each);
-    this.#tell("state", "live");
+    this.#emit("state", "live");
   }
 
   /** The server has recognised an update; after a restart it must be sent as text. */
@@ -177,7 +177,7 @@ export class Session extends EventTarget {
     const begun = this.#memory.open.get(utterance)?.begun ?? time;
     const update = { type: "update", utterance, seq, text, final, time, begun, spoken: true };
     this.#memory.keepOpen(update);
-    this.#tell("update", update);
+    this.#emit("update", update);
   }
 
   #isConcluded(utterance) {
@@ -201,11 +201,11 @@ export class Session extends EventTarget {
     const { finals } = this.#memory;
     if (!finals.has(key)) {
       this.#memory.keepFinal(key, final);
-      if (final) this.#tell("final", final);
+      if (final) this.#emit("final", final);
       if (this.#isConcluded(utterance)) this.#memory.dropOpen(utterance);
     } else if (final?.corrected) {
       this.#memory.keepFinal(key, final);
-      this.#tell("final", final);
+      this.#emit("final", final);
     }
     this.#say({ type: "ack", utterance, language });
   }
@@ -214,13 +214,13 @@ export class Session extends EventTarget {
     if (error.fatal) this.#refusal = error;
     else if (error.final) this.#concluded(error, null);
     else if (error.code === "stale" && error.utterance) this.#memory.dropOpen(error.utterance);
-    if (error.final) this.#tell("failed", error);
-    if (!error.fatal) this.#tell("problem", error);
+    if (error.final) this.#emit("failed", error);
+    if (!error.fatal) this.#emit("problem", error);
   }
 
   #done() {
     this.leave();
-    this.#tell("state", "over");
+    this.#emit("state", "over");
   }
 
   #closed() {
@@ -228,17 +228,17 @@ export class Session extends EventTarget {
     const refusal = this.#refusal;
     if (refusal && !(this.#memory.session.token && PASSING.has(refusal.code))) {
       this.#socket = null;
-      this.#tell("state", "over");
-      this.#tell("problem", refusal);
+      this.#emit("state", "over");
+      this.#emit("problem", refusal);
       return;
     }
-    if (!this.#waiting) this.#tell("state", "waiting");
+    if (!this.#waiting) this.#emit("state", "waiting");
     this.#waiting = true;
     const left = this.#socket;
     setTimeout(() => left === this.#socket && this.#connect(), this.#backoff.next());
   }
 
-  #tell(type, detail) {
+  #emit(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 }

@@ -49,7 +49,7 @@ export class Viewer extends EventTarget {
       this.#wait(status === ABSENT ? "absent" : "waiting");
       return;
     }
-    this.#tell("about", body);
+    this.#emit("about", body);
     this.#listen(`/v1/watch/${this.#session}`);
   }
 
@@ -74,41 +74,41 @@ export class Viewer extends EventTarget {
     const socket = new WebSocket(address(this.#languages.length ? `${path}?${query}` : path));
     this.#socket = socket;
     this.#asked = this.#languages;
-    socket.onopen = () => this.#room || this.#tell("state", "live");
+    socket.onopen = () => this.#room || this.#emit("state", "live");
     socket.onmessage = ({ data }) => {
       const message = JSON.parse(data);
       if (message.type === "error") {
-        this.#tell("problem", message);
+        this.#emit("problem", message);
         return;
       }
       this.#backoff.reset();
       over ||= message.type === "done";
       if (CAPTIONS.includes(message.type)) this.#receive();
       if (message.type === "room") this.#showRoom(message);
-      else this.#tell(message.type, message);
-      if (message.type === "paused") this.#tell("state", message.paused ? "paused" : "live");
+      else this.#emit(message.type, message);
+      if (message.type === "paused") this.#emit("state", message.paused ? "paused" : "live");
     };
-    socket.onclose = () => (over ? this.#tell("state", "over") : this.#wait("waiting"));
+    socket.onclose = () => (over ? this.#emit("state", "over") : this.#wait("waiting"));
   }
 
   /** Handle a caption; what was shown before stays until the first one. */
   #receive() {
-    if (!covers(this.#received, this.#asked)) this.#tell("restart");
+    if (!covers(this.#received, this.#asked)) this.#emit("restart");
     this.#received = this.#asked;
   }
 
   #showRoom(message) {
-    if (message.session) this.#tell("about", message);
-    this.#tell("state", ROOM_STATES[message.state]);
+    if (message.session) this.#emit("about", message);
+    this.#emit("state", ROOM_STATES[message.state]);
   }
 
   #wait(state) {
     this.#socket = null;
-    this.#tell("state", state);
+    this.#emit("state", state);
     setTimeout(() => this.connect(), this.#backoff.next());
   }
 
-  #tell(type, detail) {
+  #emit(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 }
