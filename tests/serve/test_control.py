@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,15 @@ def speak(socket: Socket, utterance: str, text: str) -> str:
     return str(found["text"])
 
 
+@contextmanager
+def watched(server: Running) -> Iterator[tuple[Socket, Socket, str]]:
+    """A session in German, with a viewer; its owner, the viewer, and its name."""
+    with server.socket() as socket:
+        name = socket.start(method="ar")["session"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            yield socket, viewer, name
+
+
 def nothing_more(viewer: Socket, socket: Socket) -> list[dict[str, Any]]:
     """What a viewer was sent, up to the end of the session."""
     socket.say("end")
@@ -41,8 +51,7 @@ def nothing_more(viewer: Socket, socket: Socket) -> list[dict[str, Any]]:
 
 def test_pause(server: Running) -> None:
     with server.socket() as socket:
-        started = socket.start(method="ar")
-        name = started["session"]
+        name = socket.start(method="ar")["session"]
         with server.socket(f"/v1/watch/{name}") as viewer:
             speak(socket, "1", "we saw")
             viewer.until("final")
@@ -64,12 +73,10 @@ def test_pause(server: Running) -> None:
 
 
 def test_paused_at_end(server: Running) -> None:
-    with server.socket() as socket:
-        name = socket.start()["session"]
-        with server.socket(f"/v1/watch/{name}") as viewer:
-            socket.say("pause")
-            speak(socket, "1", "we saw")
-            assert finals(nothing_more(viewer, socket)) == []
+    with watched(server) as (socket, viewer, name):
+        socket.say("pause")
+        speak(socket, "1", "we saw")
+        assert finals(nothing_more(viewer, socket)) == []
         assert transcript(server, name) == []
 
 
@@ -94,16 +101,14 @@ def test_hide_and_show(server: Running) -> None:
 
 
 def test_hide_before_final(server: Running) -> None:
-    with server.socket() as socket:
-        name = socket.start(method="ar")["session"]
-        with server.socket(f"/v1/watch/{name}") as viewer:
-            say(socket, "we saw", final=False)
-            socket.until("partial")
-            socket.say("hide", utterance="1")
-            viewer.until("hidden")
-            say(socket, "we saw her", first=1)
-            socket.until("final")
-            assert finals(nothing_more(viewer, socket)) == []
+    with watched(server) as (socket, viewer, name):
+        say(socket, "we saw", final=False)
+        socket.until("partial")
+        socket.say("hide", utterance="1")
+        viewer.until("hidden")
+        say(socket, "we saw her", first=1)
+        socket.until("final")
+        assert finals(nothing_more(viewer, socket)) == []
         assert transcript(server, name) == []
 
 
@@ -130,23 +135,21 @@ def test_correct(server: Running) -> None:
 
 
 def test_edits_while_paused(server: Running) -> None:
-    with server.socket() as socket:
-        name = socket.start(method="ar")["session"]
-        with server.socket(f"/v1/watch/{name}") as viewer:
-            for utterance, text in (("1", "we saw"), ("2", "her duck")):
-                speak(socket, utterance, text)
-                viewer.until("final")
-            socket.say("pause")
-            speak(socket, "3", "it was")
-            socket.say("correct", utterance="1", language="de", text="wir")
-            socket.say("correct", utterance="3", language="de", text="es war")
-            socket.say("hide", utterance="2")
-            assert finals(viewer.until("hidden")) == [("1", "de", "wir")]
-            socket.say("hide", utterance="2", hidden=False)
-            assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
-            assert transcript(server, name) == ["wir", expected("her duck")]
-            socket.say("pause", paused=False)
-            assert finals(viewer.until("final")) == [("3", "de", "es war")]
+    with watched(server) as (socket, viewer, name):
+        for utterance, text in (("1", "we saw"), ("2", "her duck")):
+            speak(socket, utterance, text)
+            viewer.until("final")
+        socket.say("pause")
+        speak(socket, "3", "it was")
+        socket.say("correct", utterance="1", language="de", text="wir")
+        socket.say("correct", utterance="3", language="de", text="es war")
+        socket.say("hide", utterance="2")
+        assert finals(viewer.until("hidden")) == [("1", "de", "wir")]
+        socket.say("hide", utterance="2", hidden=False)
+        assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+        assert transcript(server, name) == ["wir", expected("her duck")]
+        socket.say("pause", paused=False)
+        assert finals(viewer.until("final")) == [("3", "de", "es war")]
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,15 @@ def server() -> Iterator[Running]:
         yield found
 
 
+@contextmanager
+def speaking(server: Running) -> Iterator[Socket]:
+    """A session in German that has begun a stream of audio."""
+    with server.socket() as socket:
+        socket.start("de", method="ar")
+        socket.say("audio", stream="1")
+        yield socket
+
+
 def send(socket: Socket, seconds: float, frame: float = 0.5) -> None:
     """Send so much audio."""
     for _ in range(round(seconds / frame)):
@@ -155,9 +164,7 @@ def test_audio_after_drop(server: Running) -> None:
 
 
 def test_lost_audio(server: Running) -> None:
-    with server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with speaking(server) as socket:
         send(socket, 1)
         socket.say("audio", stream="1", samples=6 * RATE)
         heard = until_error(socket)
@@ -245,9 +252,7 @@ def test_invalid_frames(server: Running) -> None:
         b"\x1aE\xdf\xa3" + bytes(3200): "audio must be raw 16-bit samples, not a file in WebM format",
         bytes(70_000): module.TOO_LARGE,
     }
-    with server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with speaking(server) as socket:
         for frame, sentence in frames.items():
             socket.connection.send(frame)
             error = until_error(socket)[-1]
@@ -260,9 +265,7 @@ def test_invalid_frames(server: Running) -> None:
 
 
 def test_second_stream(server: Running) -> None:
-    with server.socket() as socket:
-        socket.start("de")
-        socket.say("audio", stream="1")
+    with speaking(server) as socket:
         until_listening(socket, True)
         socket.say("audio", stream="2")
         assert socket.hear()["code"] == "audio"
@@ -274,9 +277,7 @@ def test_second_stream(server: Running) -> None:
 
 
 def test_refused_second_stream() -> None:
-    with hearing() as server, server.socket() as socket:
-        socket.start("de")
-        socket.say("audio", stream="1")
+    with hearing() as server, speaking(server) as socket:
         until_listening(socket, True)
         server.hub.recognisers.settings = server.hub.settings.model_copy(update={"listeners": 0})
         socket.say("audio_end")
@@ -303,9 +304,7 @@ def test_limited_places() -> None:
 
 def test_too_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BACKLOG_SECONDS", 4)
-    with hearing() as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with hearing() as server, speaking(server) as socket:
         send(socket, 10, frame=1)
         assert until_error(socket)[-1]["code"] == "audio"
         socket.say("end")
@@ -320,9 +319,7 @@ def test_slow_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(module, "BACKLOG_SECONDS", 4)
     stuck = tmp_path / "stuck"
     stuck.touch()
-    with hearing("--slow", str(stuck)) as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with hearing("--slow", str(stuck)) as server, speaking(server) as socket:
         until_listening(socket, True)
         began = time.monotonic()
         send(socket, 3.5)
@@ -346,9 +343,7 @@ def test_lag_of_slow_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(module, "BEHIND_SECONDS", 1.0)
     stuck = tmp_path / "stuck"
     stuck.touch()
-    with hearing("--slow", str(stuck)) as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with hearing("--slow", str(stuck)) as server, speaking(server) as socket:
         until_listening(socket, True)
         send(socket, 4)
         position = socket.until("listening")[-1]  # though the recogniser makes no progress
@@ -363,9 +358,7 @@ def test_lag_of_slow_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_audio_limit() -> None:
-    with hearing(audio_seconds=3) as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with hearing(audio_seconds=3) as server, speaking(server) as socket:
         send(socket, 5)
         heard = until_listening(socket, True) + until_listening(socket, False)
         assert [each["code"] for each in heard if each["type"] == "error"] == ["limit"]
@@ -386,9 +379,7 @@ def test_audio_limit() -> None:
     ],
 )
 def test_dying_recogniser(options: tuple[str, ...], sentence: str) -> None:
-    with hearing(*options) as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with hearing(*options) as server, speaking(server) as socket:
         send(socket, 3.5)
         heard = until_listening(socket, False)
         assert errors(heard) == [sentence]
@@ -426,9 +417,7 @@ def test_utterance_name_taken(server: Running) -> None:
 
 def test_full_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_CHARACTERS", 1000)
-    with hearing() as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with hearing() as server, speaking(server) as socket:
         send(socket, 25)
         heard = until_listening(socket, True) + until_listening(socket, False)
         assert errors(heard) == [FULL]
@@ -438,9 +427,7 @@ def test_hanging_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "FINISH_SECONDS", 0.3)
     stuck = tmp_path / "stuck"
     stuck.touch()
-    with hearing("--slow", str(stuck)) as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with hearing("--slow", str(stuck)) as server, speaking(server) as socket:
         send(socket, 1)
         socket.say("end")
         assert errors(socket.until("done")) == [module.NOT_ENDED]
@@ -449,9 +436,7 @@ def test_hanging_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_idle_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.2)
-    with hearing() as server, server.socket() as socket:
-        socket.start("de")
-        socket.say("audio", stream="1")
+    with hearing() as server, speaking(server) as socket:
         send(socket, 1)
         heard = until_listening(socket, True) + until_listening(socket, False)
         assert errors(heard) == [module.IDLE]
@@ -459,9 +444,7 @@ def test_idle_client(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_drain_with_audio(monkeypatch: pytest.MonkeyPatch) -> None:
-    with hearing() as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        socket.say("audio", stream="1")
+    with hearing() as server, speaking(server) as socket:
         send(socket, 1)
         socket.until("recognised")
         server.call(server.server.stop)
@@ -546,9 +529,7 @@ def test_fuzz_audio(server: Running, sent: list[str | bytes]) -> None:
 def test_two_minutes_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("moonshine_voice")
     monkeypatch.setattr(module, "BACKLOG_SECONDS", 600)
-    with running(recogniser="moonshine") as server, server.socket() as socket:
-        socket.start("de")
-        socket.say("audio", stream="1")
+    with running(recogniser="moonshine") as server, speaking(server) as socket:
         send(socket, 120, frame=2)
         socket.say("end")
         heard = socket.until("done")
