@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from redraft.speech.audio import RATE, file_blocks
-from redraft.speech.endpoint import FRAME
-from redraft.speech.whisper import SpeechDetector, endpointer
+from redraft.speech.endpoint import FRAME, Endpointer
+from redraft.speech.whisper import SpeechDetector
 from tests.speech.recognisers import silence, spoken
 
 pytest.importorskip("faster_whisper", reason="needs the extra listen-whisper")
@@ -21,7 +21,7 @@ def test_utterances(tmp_path: Path) -> None:
     talk = np.concatenate(list(file_blocks(str(spoken(tmp_path / "talk.wav", ["We saw two bicycles."])))))
     gap = np.concatenate(list(silence(2)))
     audio = np.concatenate((gap, talk, gap, talk, gap))
-    endpoints = endpointer(0.5)
+    endpoints = Endpointer(SpeechDetector(), 0.5)
     stretches = [each for start in range(0, len(audio), 1600) for each in endpoints.hear(audio[start : start + 1600])]
     found = [(each.start, each.end) for each in stretches if each.ends]
     second = 4 + len(talk) / RATE

@@ -161,7 +161,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
 
     fake = SimpleNamespace(WhisperModel=open_model, available_models=lambda: ["tiny", "base"])
     monkeypatch.setitem(sys.modules, "faster_whisper", fake)
-    monkeypatch.setattr(module, "endpointer", lambda pause: Endpointer(loud, pause))
+    monkeypatch.setattr(module, "SpeechDetector", lambda: loud)
     machine(monkeypatch, 0, {"float32", "int8", "int8_float32"})
     return found
 

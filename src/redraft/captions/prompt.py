@@ -279,18 +279,17 @@ def _supported(wanted: Language, tags: str, field: str) -> Language:
     return found
 
 
-def _instruction(request: Request, source: str, target: str) -> str:
-    """Return the instruction (SSBD v2, Table 5), with the glossary as an additional sentence."""
-    text = _INSTRUCTION.format(source=source, target=target)
-    if request.glossary:
-        text += f" Use these translations: {'; '.join(f'{term} = {wanted}' for term, wanted in request.glossary)}."
-    return text
-
-
 def _conversation(request: Request, render: Render, source: str, target: str) -> str:
-    """Render the prompt of a chat model: the instruction, then questions, and answers that start with the language."""
+    """Render the prompt of a chat model: the instruction, then questions, and answers that start with the language.
+
+    The instruction is that of SSBD v2, Table 5, with the glossary as an additional sentence.
+    """
+    instruction = _INSTRUCTION.format(source=source, target=target)
+    if request.glossary:
+        terms = "; ".join(f"{term} = {wanted}" for term, wanted in request.glossary)
+        instruction += f" Use these translations: {terms}."
     earlier = [(f"{source}: {text}", translation) for text, translation in request.context]
-    return render(_instruction(request, source, target), earlier, f"{source}: {request.source}", f"{target}:")
+    return render(instruction, earlier, f"{source}: {request.source}", f"{target}:")
 
 
 def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[PromptSegment]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import Source
-from redraft.captions.stabilise import OFF, Mask, stabilise
+from redraft.captions.stabilise import stabilise
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.accept.margins import Sure
 from redraft.decoding.beam import BIASED, Beam, beam_width
@@ -21,7 +21,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.lines import LineBreaks, first_line
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
-from redraft.decoding.types import Asking, Output, Prompt, Rule, Tally, common_prefix
+from redraft.decoding.types import Asking, Output, Prompt, Tally, common_prefix
 from redraft.errors import OptionError
 
 _ANNOUNCES = re.compile(
@@ -234,7 +234,7 @@ class Translation:
                 drafter = rule = Beam(width, vocabulary.end_tokens, vocabulary.breaks.ends, answer.end)
             elif width:
                 rule = Exact()
-            watched = None if final else _watched(rule, settings.mask)
+            watched = Sure(rule, settings.mask.margin) if settings.mask.asks and not final else None
             output = yield from decode(
                 prompt.ids,
                 drafter,
@@ -320,11 +320,6 @@ class Translation:
 
 def _has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
-
-
-def _watched(rule: Rule, mask: Mask) -> Sure | None:
-    """Wrap the rule to record margins if the mask needs them; return None if it does not."""
-    return Sure(rule, mask.margin) if mask.margin > OFF else None
 
 
 class Session:

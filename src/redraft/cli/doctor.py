@@ -81,13 +81,13 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
             found.append(costs.keep(backend, stopwatch.measure(backend, count, shown)))
         curve, path = stopwatch.best_of(found), backend.model.path
         slow = _slow_kernels(curve, backend.metadata)
-    line = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
+    signed = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
     if as_json:
-        print_json(_rows(found, curve), line, sys.stdout)
+        print_json(_rows(found, curve), signed, sys.stdout)
         return
     _print_system(f"{tested}{slow}", console)
     console.print(_table(found, curve))
-    console.print(f"[dim]{line}[/dim]\n", soft_wrap=True, highlight=False)
+    console.print(f"[dim]{signed}[/dim]\n", soft_wrap=True, highlight=False)
     for each in found:
         if each.problem:
             name = f"T(n) on {_threads(each.threads)}" if each.threads else "T(n)"
@@ -113,10 +113,10 @@ def _compare_formats(model: str, engine: LlamaOptions, console: Console | None) 
     path = resolve(model)
     steps = track(measure_formats(path, engine), "measuring", len(FORMATS), transient=True, disable=console is None)
     found = list(steps)
-    line = signature(path, "synthetic", "none", seed=0, threads=engine.threads or "adaptive", exact=engine.exact)
+    signed = signature(path, "synthetic", "none", seed=0, threads=engine.threads or "adaptive", exact=engine.exact)
     rows = [_format_row(each) for each in found]
     if console is None:
-        print_json(rows, line, sys.stdout)
+        print_json(rows, signed, sys.stdout)
         return
     table = Table(box=None)
     for name in rows[0]:
@@ -124,7 +124,7 @@ def _compare_formats(model: str, engine: LlamaOptions, console: Console | None) 
     for row in rows:
         table.add_row(*map(str, row.values()))
     console.print(table)
-    console.print(f"[dim]{line}[/dim]\n", soft_wrap=True, highlight=False)
+    console.print(f"[dim]{signed}[/dim]\n", soft_wrap=True, highlight=False)
     quick = {method: min(found, key=lambda each: getattr(each, method)).format for method in ("ar", "ssbd")}
     console.print(
         f"Fastest here: {quick['ar']} for ar, {quick['ssbd']} for ssbd. Formats with fewer bits may translate worse.",

@@ -6,7 +6,6 @@ An entry point in the group ``redraft.recogniser_servers`` names a module with `
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -112,8 +111,3 @@ def find_dialect(spec: str) -> tuple[ModuleType, str]:
         raise OptionError(f"the address of {name} must be like ws://127.0.0.1:2700, not {url!r}")
     path = parts.path if parts.path.strip("/") else module.PATH
     return module, urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-
-
-def message(**fields: Any) -> str:
-    """Return a JSON object."""
-    return json.dumps(fields)

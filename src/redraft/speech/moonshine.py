@@ -1,11 +1,11 @@
 """Moonshine: a fast recogniser for CPUs that writes punctuation; the package contains a model for English.
 
-The package finds lines of speech with a voice activity detector and recognises the growing line again and again.  Its
-other models are downloaded when they are first used.  A model is also the folder of one, in whose path the name of its
-size occurs: tiny, base, small or medium.
+The package finds utterances, which it calls lines, with a voice activity detector and recognises the growing one again
+and again.  Its other models are downloaded when they are first used.  A model is also the folder of one, in whose path
+the name of its size occurs: tiny, base, small or medium.
 
 The package has one voice activity detector per process, with a memory, so two streams in a process change each
-other's lines.  Every session therefore has a process of its own (`redraft.speech.worker`).
+other's utterances.  Every session therefore has a process of its own (`redraft.speech.worker`).
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _LATIN = ("en", "es")
 #: Systems and processors that the package is made for.
 _PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("darwin", "arm64"), ("win32", "AMD64"))
 
-#: Minimum seconds of new audio between two passes over a line.
+#: Minimum seconds of new audio between two passes over an utterance.
 STEP = 0.5
 #: After a pass, this many times its duration in new audio is waited for, so that recognition keeps up with speech.
 _SLACK = 1.5
-#: Seconds of speech that begin a line.
+#: Seconds of speech that begin an utterance.
 _BEGINS = 0.25
-#: Maximum length of a line in seconds.
+#: Maximum length of an utterance in seconds.
 _LONGEST = 15.0
 
 
@@ -88,7 +88,7 @@ def recogniser(wanted: RecogniserOptions) -> Moonshine:
         wanted.check_language(f"moonshine:{name}", (name.rpartition("-")[2],))
     folder = Path(package.get_model_path(name)) if name == _INSTALLED else _folder(name)
     # The detector's mean over a window exceeds the threshold after `_BEGINS` of speech, and falls below it after a
-    # pause.  It ends a line at two thirds of the maximum.
+    # pause.  It ends an utterance at two thirds of the maximum.
     window = wanted.pause + _BEGINS
     options: dict[str, object] = {
         "vad_window_duration": window,
@@ -97,7 +97,7 @@ def recogniser(wanted: RecogniserOptions) -> Moonshine:
         "return_audio_data": "false",  # otherwise it keeps all audio, and every pass copies it
     }
     if wanted.language not in _LATIN:
-        options["max_tokens_per_second"] = 13  # the default of 6.5 would cut lines short
+        options["max_tokens_per_second"] = 13  # the default of 6.5 would cut texts short
     try:
         return Moonshine(package.Transcriber(folder, _architecture(folder, package), options=options), wanted.pause)
     except package.MoonshineError as error:
@@ -171,11 +171,11 @@ def _architecture(folder: Path, package: Any) -> Any:
 
 
 class Moonshine:
-    """Recognises lines of speech.
+    """Recognises utterances.
 
     Args:
         model: a ``moonshine_voice.Transcriber``.
-        pause: seconds of silence that end a line.
+        pause: seconds of silence that end an utterance.
         clock: returns the time in seconds; slow passes are made less often, to keep up with
             live speech.
     """
@@ -195,10 +195,10 @@ class Moonshine:
             yield from self._pass()
 
     def finish(self) -> Iterator[Hypothesis]:
-        """Yield the line that is still open, as final."""
+        """Yield the utterance that is still open, as final."""
         import numpy as np
 
-        # Silence ends the line.  The package's own end of a stream would leave out audio after the last pass.
+        # Silence ends the utterance.  The package's own end of a stream would leave out audio after the last pass.
         self._add(np.zeros(round(RATE * (self._pause + 1)), np.float32))
         yield from self._pass()
 

@@ -28,18 +28,6 @@ _CONTEXT = 64
 _STARTS, _CONTINUES = 0.5, 0.35
 
 
-def endpointer(pause: float) -> Endpointer:
-    """Return a detector of utterances.
-
-    Args:
-        pause: seconds of silence that end an utterance.
-
-    Raises:
-        MissingExtra: the extra ``listen-whisper`` is not installed.
-    """
-    return Endpointer(SpeechDetector(), pause)
-
-
 class SpeechDetector:
     """Detects speech in one stream; the network's state is carried from frame to frame.
 
@@ -101,7 +89,7 @@ def recogniser(wanted: RecogniserOptions) -> Whisper:
     model = open_model(name)
     if not model.model.is_multilingual:
         wanted.check_language(f"whisper:{name}", ("en",))
-    return Whisper(model, wanted.language, endpointer(wanted.pause))
+    return Whisper(model, wanted.language, Endpointer(SpeechDetector(), wanted.pause))
 
 
 def open_model(name: str) -> Any:

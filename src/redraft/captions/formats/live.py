@@ -73,13 +73,13 @@ _GAP = 2
 class _Block:
     """An utterance on the screen: the newest source text and each column's newest caption.
 
-    ``lines`` caches its rendering at a terminal ``width``, since most blocks do not change between two redraws.
+    ``drawn`` caches its rendering at a terminal ``width``, since most blocks do not change between two redraws.
     """
 
     source: str = ""
     seq: int = -1
     captions: dict[str, Caption] = field(default_factory=dict)
-    lines: list[list[Segment]] = field(default_factory=list)
+    drawn: list[list[Segment]] = field(default_factory=list)
     width: int = 0
 
 
@@ -217,9 +217,9 @@ class LiveWriter:
 
     def _lines(self, block: _Block) -> SegmentLines:
         if block.width != self._console.width:
-            block.lines = self._console.render_lines(self._block(block), pad=False)
+            block.drawn = self._console.render_lines(self._block(block), pad=False)
             block.width = self._console.width
-        return SegmentLines(block.lines, new_lines=True)
+        return SegmentLines(block.drawn, new_lines=True)
 
     def _block(self, block: _Block) -> RenderableType:
         source = _Wrapped(Text(printable(block.source).strip(), style="dim italic", overflow="fold"))

@@ -137,14 +137,14 @@ def demo(
         text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in (found if live else talk))
         settings: dict[str, Any] = {"hidden": mask.label or "nothing", "source": source_policy}
         settings |= {"recogniser": listening} if live else {}
-        line = signature(backend.model.path, "talk", text_hash(text), **settings)
+        signed = signature(backend.model.path, "talk", text_hash(text), **settings)
     if finished := len(players[0].finished):
         rows = player.rows(players)
         if as_json:
-            print_json(rows, line, sys.stdout)
+            print_json(rows, signed, sys.stdout)
         else:
             console.print(f"\n{COLUMNS}\n", style="dim", highlight=False)
-            player.print_table(rows, line, console)
+            player.print_table(rows, signed, console)
     if isinstance(stopped, RedraftError):
         click.echo(f"redraft: {stopped}", err=True)
         raise click.exceptions.Exit(1)

@@ -7,13 +7,14 @@ the latter to all clients.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from typing import Any
 
 from redraft.captions.events import TEXT, Field, is_seconds
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import ServerHypothesis, message, parsed, pcm
+from redraft.speech.dialect import ServerHypothesis, parsed, pcm
 
 SUMMARY = "vosk-server: ws://HOST:2700"
 PATH = "/"
@@ -33,7 +34,7 @@ _FIELDS: dict[str, Field] = {
 class Vosk:
     """State of one connection; see `redraft.speech.dialect.Dialect`."""
 
-    greeting = message(config={"sample_rate": RATE, "words": True})
+    greeting = json.dumps({"config": {"sample_rate": RATE, "words": True}})
     listens = True
     #: Spelled as in the server's own clients, since the server compares the text.
     goodbye = '{"eof" : 1}'
