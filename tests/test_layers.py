@@ -26,15 +26,23 @@ def check(folder: Path, name: str, text: str) -> list[str]:
     [
         (
             "decoding/decode.py",
-            "import redraft.captions.session\n",
+            "import redraft.captions.translation\n",
             "redraft/decoding/decode.py:1: decoding imports captions",
         ),
         ("decoding/decode.py", "from redraft import captions\n", "decoding imports captions"),
         ("decoding/decode.py", "from .. import captions\n", "decoding imports captions"),
-        ("decoding/draft/previous.py", "from ...captions.session import Session\n", "decoding imports captions"),
+        (
+            "decoding/draft/previous.py",
+            "from ...captions.translation import Translation\n",
+            "decoding imports captions",
+        ),
         ("errors.py", "def later():\n    import json\n    import redraft.decoding.decode\n", ":3: errors"),
-        ("captions/session.py", "from redraft import __version__\n", "captions imports __init__"),
-        ("captions/session.py", "import redraft.captions.prompt as prompt\n", "captions.session belongs to the core"),
+        ("captions/translation.py", "from redraft import __version__\n", "captions imports __init__"),
+        (
+            "captions/translation.py",
+            "import redraft.captions.prompt as prompt\n",
+            "captions.translation belongs to the core",
+        ),
         ("captions/stabilise.py", "import numpy as np\n", "captions imports numpy, and the core needs"),
         ("decoding/accept/exact.py", "from llama_cpp import llama_decode\n", "decoding imports llama_cpp"),
         ("decoding/drive.py", "async def main():\n    import asyncio\n", "drive.py:2: decoding imports asyncio"),
@@ -51,7 +59,7 @@ def test_wrong_import_is_named(tmp_path: Path, name: str, text: str, complaint: 
     ("name", "text"),
     [
         ("cli/main.py", "import click\nfrom redraft import __version__, captions\nfrom redraft.serve import app\n"),
-        ("captions/session.py", "import json\nfrom redraft.decoding.types import Draft\nfrom ..errors import E\n"),
+        ("captions/translation.py", "import json\nfrom redraft.decoding.types import Draft\nfrom ..errors import E\n"),
         ("captions/prompt.py", "import numpy\nfrom redraft.captions.chat import Chat\n"),
         ("decoding/draft/a.py", "from redraft.decoding.draft.b import B\nfrom . import b\n"),
         ("backends/a.py", "import numpy\nimport asyncio\nfrom redraft.decoding.types import Rows\n"),

@@ -35,7 +35,7 @@ CORE = (
     "errors",
     "interrupt",
     "captions/events",
-    "captions/session",
+    "captions/translation",
     "captions/settings",
     "captions/source",
     "captions/stabilise",

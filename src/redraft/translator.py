@@ -26,11 +26,11 @@ from redraft.captions.languages import Language, as_tags, parse_language
 from redraft.captions.prompt import Prompter, clean
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import as_sentence, final_mark
-from redraft.captions.session import Encode, Session, Translation
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import DEFAULT_SOURCE
 from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.captions.style import Request, Style
+from redraft.captions.translation import Encode, Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.cost import CostCurve
@@ -101,6 +101,8 @@ class Translator:
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source, final)
         encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in as_tags(to)}
+        if not encoders:
+            raise OptionError("at least one target language is needed")
         self.backend, self.method, self.seconds = backend, chosen, 0.0
         self._name = backend.metadata.get("general.name", "unnamed")
         self._languages = f"{style.source} to {', '.join(encoders)}"
@@ -108,7 +110,8 @@ class Translator:
         self._backends = {TARGET: backend}
         if chosen.draft_model:
             self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
-        self._session = Session(encoders, vocabulary_of(self._backends), settings)
+        vocabulary = vocabulary_of(self._backends)
+        self._translations = {tag: Translation(tag, encode, vocabulary, settings) for tag, encode in encoders.items()}
         self._slots: list[dict[str, int]] = []
         self._owned: list[Backend] = []
         try:
@@ -198,7 +201,7 @@ class Translator:
                 self._order.accept(update)
             except InputError as error:
                 return [Failure(str(error), None, update.utterance, update.seq)]
-            return self._run(self._session.translate(update), update)
+            return self._run([each.translate(update) for each in self._translations.values()], update)
 
     def rest(self) -> list[Event]:
         """Translate the words of the latest update that were held back (``source``).
@@ -206,7 +209,7 @@ class Translator:
         Call this when no update has come for a while, and at the end of a stream whose last update is not final.
         """
         with self._lock:
-            return self._run(self._session.rest()) if self._slots else []
+            return self._run([each.rest() for each in self._translations.values()]) if self._slots else []
 
     def _run(self, askings: Sequence[Asking[list[Event]]], update: Update | None = None) -> list[Event]:
         lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self._slots, strict=True)]
@@ -225,10 +228,9 @@ class Translator:
         Raises:
             OptionError: the language is not in ``to``.
         """
-        found = {each.language: each for each in self._session.translations}
-        if language not in found:
-            raise OptionError(f"language must be one of {', '.join(found)}, not {language!r}")
-        return found[language]
+        if language not in self._translations:
+            raise OptionError(f"language must be one of {', '.join(self._translations)}, not {language!r}")
+        return self._translations[language]
 
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`; waits for a call in progress."""

@@ -10,8 +10,8 @@ import pytest
 
 from redraft.captions.events import Caption, Update
 from redraft.captions.sentence import as_sentence
-from redraft.captions.session import Answer, Session
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.translation import Answer, Translation
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.methods import all_methods, get_method
@@ -47,11 +47,11 @@ def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark
     as_sentence_ = partial(as_sentence, mark=mark)
     vocabulary = Vocabulary(model.end_tokens, model.token_bytes, 200, as_sentence=as_sentence_, breaks=BREAKS)
     encode = lambda source, _context: Prompt(PROMPT if source == sources[-1] else (*PROMPT[:2], 2))  # noqa: E731
-    session = Session({"de": encode}, vocabulary, Settings(chosen, chosen.check({})))
+    translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})))
     found: list[Caption] = []
     backends = {TARGET: model, DRAFT_MODEL: model}
     for seq, source in enumerate(sources):
-        (asking,) = session.translate(Update("u", seq, source, seq == len(sources) - 1))
+        asking = translation.translate(Update("u", seq, source, seq == len(sources) - 1))
         (events,) = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)
         assert all(isinstance(event, Caption) for event in events), events
         found += [event for event in events if isinstance(event, Caption)]

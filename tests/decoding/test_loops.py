@@ -19,7 +19,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, loop_at_end, out_of_loops
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import Asking, Drafter, Output
-from tests.captions.test_session import Stream
+from tests.captions.test_translation import Stream
 from tests.fakes import END, RandomModel, greedy
 
 ids = st.lists(st.integers(1, 4), max_size=12).map(tuple)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.captions.events import Update
-from redraft.captions.session import Session
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.translation import Translation
 from redraft.decoding.drive import run
 from redraft.decoding.methods import get_method
 from redraft.decoding.sampling import Sampler
@@ -89,16 +89,16 @@ def test_seed_decides() -> None:
     assert drawn(1) == drawn(1) != drawn(2)
 
 
-def test_in_session_every_update_has_same_random_numbers() -> None:
+def test_updates_have_same_random_numbers() -> None:
     def captions(seed: int) -> list[tuple[int, ...]]:
         model, method = RandomModel(1), get_method("sampling")
         vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.context_length)
         settings = Settings(method, method.check({"seed": seed}), max_tokens=16)
-        encoders = {"de": lambda source, _earlier: Prompt(tuple(model.tokenize(source)))}
-        session, found = Session(encoders, vocabulary, settings), []
+        encode = lambda source, _earlier: Prompt(tuple(model.tokenize(source)))  # noqa: E731
+        translation, found = Translation("de", encode, vocabulary, settings), []
         for utterance in ("1", "2"):
-            run(session.translate(Update(utterance, 0, "the same text"))[0], model, 0)
-            found.append(session.translations[0].output)
+            run(translation.translate(Update(utterance, 0, "the same text")), model, 0)
+            found.append(translation.output)
         return found
 
     assert captions(1)[0] == captions(1)[1] != ()

@@ -12,7 +12,7 @@ import pytest
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import prefixes
-from redraft.captions.session import EMPTY
+from redraft.captions.translation import EMPTY
 from redraft.decoding.drive import run
 from redraft.decoding.types import TARGET, Rows, Score
 from redraft.serve.lanes import Answer, Lane, SlotPool

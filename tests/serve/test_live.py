@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from redraft.captions.events import Caption, Failure, Update
-from redraft.captions.session import EMPTY
+from redraft.captions.translation import EMPTY
 from redraft.decoding.types import Tally
 from redraft.serve import protocol
 from redraft.serve.delivery import Outbox

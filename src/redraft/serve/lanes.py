@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from redraft.captions.events import Event, Failure, Update
-from redraft.captions.session import Translation
+from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally, common_prefix
 

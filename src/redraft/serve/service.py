@@ -14,10 +14,10 @@ from redraft.backends.load import check_same_vocabulary
 from redraft.captions.languages import parse_language
 from redraft.captions.own_prompt import prompt_file
 from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.session import Translation
 from redraft.captions.settings import Settings
 from redraft.captions.source import check_policy
 from redraft.captions.style import Style
+from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.method import Choice, Option

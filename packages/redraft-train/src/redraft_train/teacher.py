@@ -14,8 +14,8 @@ from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteria
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.captions.languages import parse_language
-from redraft.captions.session import Answer
 from redraft.captions.style import Style
+from redraft.captions.translation import Answer
 from redraft.decoding.types import Prompt
 from redraft.translator import line_breaks, prompt_encoder
 from redraft_train.batch import Example, collate, grouped, length, logits, padded

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.session import EMPTY, Encode, Session
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.stabilise import Mask
+from redraft.captions.translation import EMPTY, Encode, Translation
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET, Prompt, Score, common_prefix
@@ -25,7 +25,7 @@ Pairs = list[tuple[str, str]]
 
 
 class Stream:
-    """A session with its driver, and what its encoder was given."""
+    """Translations of a stream with their driver, and what their encoders were given."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Stream:
         self.encoded: list[tuple[str, str, Pairs]] = []
         vocabulary = Vocabulary(model.end_tokens, model.token_bytes, room, as_sentence=as_sentence)
         checked = chosen.check({"beta": 0.0} if method == "ssbd" and options is None else options or {})
-        encoders = {language: self._encoder(language) for language in languages}
-        self.session = Session(encoders, vocabulary, Settings(chosen, checked, **settings))
+        shared = vocabulary, Settings(chosen, checked, **settings)
+        self.translations = [Translation(language, self._encoder(language), *shared) for language in languages]
         self.seq = 0
 
     def _encoder(self, language: str) -> Encode:
@@ -62,14 +62,15 @@ class Stream:
     def send(self, text: str, utterance: str = "u", *, final: bool = False) -> list[Event]:
         """The events of all languages; ``asked`` gets the requests of this update only."""
         before, self.seq = len(self.model.requests), self.seq + 1
-        asking = self.session.translate(Update(utterance, self.seq, text, final))
+        update = Update(utterance, self.seq, text, final)
+        asking = [each.translate(update) for each in self.translations]
         found = run_together([Decoding(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
         self.asked = self.model.requests[before:]
         return [event for events in found for event in events]
 
     def rest(self) -> list[Event]:
         """The events of the words that were held back."""
-        asking = self.session.rest()
+        asking = [each.rest() for each in self.translations]
         found = run_together([Decoding(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
         return [event for events in found for event in events]
 
@@ -80,7 +81,7 @@ class Stream:
         return event
 
     def output(self, number: int = 0) -> list[int]:
-        return list(self.session.translations[number].output)
+        return list(self.translations[number].output)
 
 
 class Speaker(RandomModel):
@@ -121,7 +122,7 @@ def test_exact_methods(seed: int, sources: list[str], method: str) -> None:
 
 def test_events_carry_fields_of_update() -> None:
     stream = Stream(Speaker())
-    (asking,) = stream.session.translate(Update("talk", 7, "a b", False, 2.5))
+    asking = stream.translations[0].translate(Update("talk", 7, "a b", False, 2.5))
     (event,) = run(asking, stream.model, 0)
     text = shown(stream.model, greedy(stream.model, stream.prompt("a b"), 99))
     assert event == Caption("talk", 7, "de", text, "", False, 2.5, "a b")
@@ -290,11 +291,6 @@ def test_cut_final_is_reported() -> None:
         assert isinstance(failure, Failure) and failure.seq == stream.seq and "was cut at 8 tokens" in failure.message
         assert isinstance(caption, Caption) and caption.final and caption.cut
         stream.send("a b")
-
-
-def test_caption_that_model_ended_is_not_cut() -> None:
-    stream = Stream(Speaker())
-    assert not stream.caption("a b").cut and not stream.caption("a b", final=True).cut
 
 
 class Silent(RandomModel):
@@ -475,7 +471,7 @@ def test_outputs_are_counted() -> None:
     stream = Stream(Speaker())
     for source in ("a b", "a b", "a b c"):
         stream.send(source)
-    tally = stream.session.translations[0].tally
+    tally = stream.translations[0].tally
     assert (tally.updates, tally.passes) == (2, len(stream.model.requests))
     assert tally.drafted == sum(len(score.draft) for score in stream.model.requests)
 
@@ -493,11 +489,6 @@ def test_max_tokens_out_of_range(value: Any) -> None:
         Settings(get_method("ar"), {}, max_tokens=value)
     assert str(raised.value) == f"max_tokens must be a whole number of 1 or more, not {value!r}"
     assert Settings(get_method("ar"), {}, max_tokens=1).max_tokens == 1
-
-
-def test_session_needs_language() -> None:
-    with pytest.raises(OptionError, match="^at least one target language is needed$"):
-        Stream(Speaker(), [])
 
 
 def test_held_words_cost_no_pass() -> None:
@@ -524,7 +515,7 @@ def test_rest_is_translated_once() -> None:
 def test_rest_that_is_given_up_comes_later() -> None:
     stream = Stream(RandomModel(), source="stable:1")
     stream.send("we saw her duck")
-    (asking,) = stream.session.rest()
+    asking = stream.translations[0].rest()
     next(asking)
     asking.close()
     assert [each.source for each in stream.rest() if isinstance(each, Caption)] == ["we saw her duck"]

@@ -1,7 +1,8 @@
-"""A stream of updates, translated into several languages, without I/O, engine or clock.
+"""A stream of updates, translated into a language, without I/O, engine or clock.
 
-A `Session` takes an `Update` and returns one generator per target language; a driver (`redraft.decoding.drive`) runs
-them and returns the events.  Between updates it keeps the ids of the previous output of every language, never its text.
+A `Translation` takes an `Update` and returns a generator; a driver (`redraft.decoding.drive`) runs it, together with
+those of other languages and streams, and returns the events.  Between updates it keeps the ids of the previous output,
+never its text.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from redraft.decoding.lines import LineBreaks, first_line
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
 from redraft.decoding.types import Asking, Output, Prompt, Tally, common_prefix
-from redraft.errors import OptionError
 
 _ANNOUNCES = re.compile(
     r"translat|traduc|traduz|übersetz|oversæt|oversett|översätt|vertal|tłumacz|překlad|перев|翻译|翻譯|翻訳|訳|번역|ترجم",
@@ -320,31 +320,3 @@ class Translation:
 
 def _has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
-
-
-class Session:
-    """A stream with its target languages.
-
-    Args:
-        encoders: target language as named by the user -> function that makes its prompts.
-        vocabulary: facts about the target model.
-        settings: settings for all languages.
-
-    Raises:
-        OptionError: there are no target languages.
-    """
-
-    def __init__(self, encoders: dict[str, Encode], vocabulary: Vocabulary, settings: Settings) -> None:
-        if not encoders:
-            raise OptionError("at least one target language is needed")
-        self.translations = [
-            Translation(language, encode, vocabulary, settings) for language, encode in encoders.items()
-        ]
-
-    def translate(self, update: Update) -> list[Asking[list[Event]]]:
-        """Return one generator per target language, in order; run all of them before the next update."""
-        return [translation.translate(update) for translation in self.translations]
-
-    def rest(self) -> list[Asking[list[Event]]]:
-        """Return one generator per target language that translates the words held back (`Translation.rest`)."""
-        return [translation.rest() for translation in self.translations]
