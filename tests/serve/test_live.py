@@ -104,7 +104,7 @@ def test_shared_file(tmp_path: Path) -> None:
     )
     ends(second, "4", "noch einmal")
     ends(second, "5", "neu")
-    second.rewrite()
+    second.file.rewrite()
     assert rows() == [("1", "zuerst"), ("2", "wieder da"), ("4", "noch einmal"), ("5", "neu")]
 
 

@@ -181,7 +181,7 @@ def test_cancelled_start(monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
             wait()
             return Service.lanes(service, *arguments)
 
-        service = hub._models
+        service = hub.service
         if begun:  # the engine is making the lanes when whoever asked leaves
             monkeypatch.setattr(service, "lanes", lanes)
         else:

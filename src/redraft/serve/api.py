@@ -32,30 +32,21 @@ class Operation:
     """One method of one path.
 
     Attributes:
-        request: method and path, such as ``POST /v1/translate``.
+        path: the path, with parameter names in braces.
         endpoint: the handler; the first line of its docstring is the summary.
         body: message types of the body, or the maximum number of characters of a plain-text body; empty without a body.
         answer: message type of the response, or its media types.
         codes: error codes that it may return (`redraft.serve.refusals.CODES`).
     """
 
-    request: str
+    method: str
+    path: str
     endpoint: Endpoint
     body: tuple[type[BaseModel], ...] | int = ()
     answer: type[BaseModel] | tuple[str, ...] = ("application/json",)
     status: int = 200
     query: type[http.Query] | None = None
     codes: tuple[str, ...] = ()
-
-    @property
-    def method(self) -> str:
-        """The HTTP method, in capitals."""
-        return self.request.partition(" ")[0]
-
-    @property
-    def path(self) -> str:
-        """The path, with parameter names in braces."""
-        return self.request.partition(" ")[2]
 
     @property
     def summary(self) -> str:
@@ -71,7 +62,8 @@ _TEXT = ("text/plain",)
 
 def _transcript(path: str) -> Operation:
     return Operation(
-        f"GET {path}",
+        "GET",
+        path,
         http.transcript,
         answer=tuple(FORMS.values()),
         query=http.TranscriptQuery,
@@ -80,22 +72,26 @@ def _transcript(path: str) -> Operation:
 
 
 OPERATIONS = (
-    Operation("POST /v1/translate", http.translate_text, (Translate,), Translations, codes=(*_BODY, "option", *_WORK)),
-    Operation("POST /v1/sentences", http.sentences, (Text,), Sentences, codes=(*_BODY, "option", "key")),
     Operation(
-        "POST /v1/sessions",
+        "POST", "/v1/translate", http.translate_text, (Translate,), Translations, codes=(*_BODY, "option", *_WORK)
+    ),
+    Operation("POST", "/v1/sentences", http.sentences, (Text,), Sentences, codes=(*_BODY, "option", "key")),
+    Operation(
+        "POST",
+        "/v1/sessions",
         http.begin,
         (protocol.Begin,),
         protocol.Started,
         201,
         codes=(*_BODY, "option", "room", *_WORK),
     ),
-    Operation("GET /v1/sessions/{session}", http.about, codes=("missing",)),
+    Operation("GET", "/v1/sessions/{session}", http.about, codes=("missing",)),
     _transcript("/v1/sessions/{session}/transcript"),
-    Operation("GET /v1/rooms/{room}", http.room, answer=protocol.RoomState, codes=("missing",)),
+    Operation("GET", "/v1/rooms/{room}", http.room, answer=protocol.RoomState, codes=("missing",)),
     _transcript("/v1/rooms/{room}/transcript"),
     Operation(
-        "POST /v1/control/{token}",
+        "POST",
+        "/v1/control/{token}",
         http.decide,
         protocol.CONTROL,
         (),
@@ -103,21 +99,22 @@ OPERATIONS = (
         codes=("missing", *_BODY, "caption", "limit"),
     ),
     Operation(
-        "POST /v1/ingest/{token}",
+        "POST",
+        "/v1/ingest/{token}",
         http.ingest,
         LONGEST_TEXT,
         _TEXT,
         query=http.CaptionQuery,
         codes=("missing", *_BODY, "option", "stale", "limit", "draining", "engine"),
     ),
-    Operation("GET /v1/ingest/{token}", http.ingested, answer=_TEXT, codes=("missing",)),
-    Operation("DELETE /v1/ingest/{token}", http.finish, answer=(), status=204, codes=("missing",)),
-    Operation("GET /v1/offer", http.offer, answer=Offer),
-    Operation("GET /v1/talk", http.talk),
-    Operation("GET /v1/qr", http.qr, answer=("image/svg+xml",), query=http.Link, codes=("option",)),
-    Operation("GET /health", http.health, codes=("engine",)),
-    Operation("GET /ready", http.ready, codes=("engine",)),
-    Operation("GET /metrics", http.metrics, answer=_TEXT, codes=("key",)),
+    Operation("GET", "/v1/ingest/{token}", http.ingested, answer=_TEXT, codes=("missing",)),
+    Operation("DELETE", "/v1/ingest/{token}", http.finish, answer=(), status=204, codes=("missing",)),
+    Operation("GET", "/v1/offer", http.offer, answer=Offer),
+    Operation("GET", "/v1/talk", http.talk),
+    Operation("GET", "/v1/qr", http.qr, answer=("image/svg+xml",), query=http.Link, codes=("option",)),
+    Operation("GET", "/health", http.health, codes=("engine",)),
+    Operation("GET", "/ready", http.ready, codes=("engine",)),
+    Operation("GET", "/metrics", http.metrics, answer=_TEXT, codes=("key",)),
 )
 
 

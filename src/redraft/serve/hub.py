@@ -95,14 +95,11 @@ class Hub:
 
     def offer(self) -> Offer:
         """What a client may ask for."""
-        return offer_of(self._models, key=self.admission.keys is not None)
-
-    def as_sentence(self, text: str) -> str:
-        """Return a complete text as the models should see it."""
-        return self._models.as_sentence(text)
+        return offer_of(self.service, key=self.admission.keys is not None)
 
     @property
-    def _models(self) -> Service:
+    def service(self) -> Service:
+        """The models.  Raises `Refused` if the server serves only viewers."""
         if self._service is None:
             raise Refused("missing", VIEWERS_ONLY)
         return self._service
@@ -244,7 +241,7 @@ class Hub:
             self.fanout.forget(session)
         session.release()
         self.rooms.forget(session)
-        session.rewrite()
+        session.file.rewrite()
         if keep:
             self.past.keep(session.name, session.begin, session.transcript)
 
@@ -277,7 +274,7 @@ class Hub:
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # including those of the last captions
-        session.rewrite()
+        session.file.rewrite()
         if session.audio:
             session.audio.look_after()
         if not self.engines.alive:
@@ -298,7 +295,7 @@ class Hub:
             await asyncio.sleep(0.02)
         log.info("drained; closing %d sessions", len(self._sessions))
         for session in self._sessions.values():
-            session.rewrite()
+            session.file.rewrite()
             session.fail("draining", DRAINING, 1012)
         self.rooms.close(1012, DRAINING)
         if self.fanout:

@@ -139,7 +139,7 @@ class LiveSession:
         self.delivery = Delivery(self.transcript)
         self._counts = SessionCounts(self.targets)
         room = f"{self.begin.room}-" if self.begin.room else ""
-        self.file = SessionFile(self.folder, room + self.name)
+        self.file = SessionFile(self.folder, room + self.name, self.transcript)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -418,10 +418,6 @@ class LiveSession:
         """Release the lanes."""
         if self.engine:
             self.engine.remove(self.lanes.values())
-
-    def rewrite(self) -> None:
-        """Update its file after corrections and hidden captions."""
-        self.file.rewrite(self.transcript)
 
     # Connections
 

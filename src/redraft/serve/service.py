@@ -62,7 +62,7 @@ class Service:
         if DRAFT_MODEL in backends:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
         self.curve = curve or known_curve(backends[TARGET])
-        self._vocabulary = vocabulary_of(backends)
+        self.vocabulary = vocabulary_of(backends)
         self._prompt = None if settings.prompt_file is None else prompt_file(settings.prompt_file)
 
     @property
@@ -71,10 +71,6 @@ class Service:
         metadata = self.backends[TARGET].metadata
         sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
         return _tags(sources), _tags(targets)
-
-    def as_sentence(self, text: str) -> str:
-        """Return a complete text as the models should see it (`redraft.captions.sentence`)."""
-        return self._vocabulary.as_sentence(text)
 
     def lanes(self, wanted: Wanted, answered: Callable[[Lane, Answer], None]) -> list[Lane]:
         """Make a lane for each target language.
@@ -96,7 +92,7 @@ class Service:
         source = self.settings.source if source is None else check_policy(source, "source_policy")
         settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve, source, self.settings.final)
         return [
-            Lane(Translation(language, encode, self._vocabulary, settings), answered)
+            Lane(Translation(language, encode, self.vocabulary, settings), answered)
             for language, encode in encoders.items()
         ]
 

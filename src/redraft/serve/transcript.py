@@ -228,8 +228,8 @@ class SessionFile:
         outdated: whether captions in it have changed.
     """
 
-    def __init__(self, folder: Path | None, name: str) -> None:
-        self.outdated = False
+    def __init__(self, folder: Path | None, name: str, transcript: Transcript) -> None:
+        self.outdated, self._transcript = False, transcript
         self._path = folder and folder / f"{name}.jsonl"
         self._had: set[Key] | None = None
 
@@ -249,16 +249,16 @@ class SessionFile:
         except (OSError, UnicodeDecodeError):
             log.exception("a caption could not be written to the folder of transcripts")
 
-    def rewrite(self, transcript: Transcript) -> None:
+    def rewrite(self) -> None:
         """Rewrite the file if it is outdated; captions that only the file has are kept, before the others."""
         if self._path is None or not self.outdated:
             return
         self.outdated = False
         fresh = self._path.with_suffix(".new")
         try:
-            ours = {key_of(caption): _line(caption) for caption in transcript.kept}
+            ours = {key_of(caption): _line(caption) for caption in self._transcript.kept}
             known = self._rows(self._path).items()
-            kept = (line for key, line in known if key not in ours and key not in transcript.hidden)
+            kept = (line for key, line in known if key not in ours and key not in self._transcript.hidden)
             fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
             fresh.replace(self._path)
         except (OSError, UnicodeDecodeError):

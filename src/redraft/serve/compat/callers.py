@@ -277,7 +277,7 @@ class Callers:
 
     async def _ask(self, exchange: Exchange, place: Place, text: str) -> Reply:
         # Never final: the caller may still revise a complete sentence, and its translation is then the draft.
-        source = self.hub.as_sentence(text) if place.whole else text
+        source = self.hub.service.vocabulary.as_sentence(text) if place.whole else text
         (found,) = (await exchange.ask(Update(place.utterance, place.seq, source))).values()
         captions = [event for event in found if isinstance(event, Caption)]
         failures = [event for event in found if isinstance(event, Failure)]
