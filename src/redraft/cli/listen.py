@@ -13,7 +13,7 @@ import click
 from redraft.captions.formats.read import Item
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
-from redraft.errors import InputError, OptionError
+from redraft.errors import InputError
 
 if TYPE_CHECKING:
     from redraft.captions.events import Failure
@@ -122,7 +122,15 @@ def listen(
     from redraft.speech.delay import Delay, NoWords
     from redraft.speech.registry import resolve
 
-    _refuse_idle(file)
+    raw = "" if file == "-" else "raw audio from standard input, so leave it out without -"
+    common.refuse_idle(
+        {
+            "device": "the microphone, so leave it out with a file" if file is not None else "",
+            "speed": "a file, so leave it out with the microphone" if file is None else "",
+            "rate": raw,
+            "channels": raw,
+        }
+    )
     recogniser = resolve(recogniser, parse_language(source, "source language").code)
 
     def warn(sentence: str) -> None:
@@ -147,19 +155,6 @@ def listen(
             yield newest(items) if live else items
 
     captioning.caption(opened, delay.check, source=source, **chosen)
-
-
-def _refuse_idle(file: str | None) -> None:
-    """Raise `OptionError` for options that the chosen source does not use."""
-    wrong = {
-        "device": file is not None and "the microphone, so leave it out with a file",
-        "speed": file is None and "a file, so leave it out with the microphone",
-        "rate": file != "-" and "raw audio from standard input, so leave it out without -",
-        "channels": file != "-" and "raw audio from standard input, so leave it out without -",
-    }
-    for name, reason in wrong.items():
-        if reason and common.is_given(name):
-            raise OptionError(f"--{name} is for {reason}")
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
     Captions go to standard output, errors to standard error. The exit status is 1 if something could not be translated,
     and 2 if nothing was started. docs/streams.md describes all formats.
     """
-    common.refuse_idle(form)
+    common.refuse_idle_text(form)
     if "://" in form and common.is_given("file"):
         raise OptionError(f"--input {form} reads from a server, so leave {file!r} out")
 

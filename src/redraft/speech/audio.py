@@ -75,18 +75,15 @@ def file_blocks(path: str) -> Iterator[Samples]:
         raise InputError(f"{found}, such as WAV, FLAC, MP3 or Ogg: {_reason(error)}") from None
 
     def blocks() -> Iterator[Samples]:
+        size = max(1, round(file.samplerate * BLOCK_SECONDS))
         with file:
-            size = max(1, round(file.samplerate * BLOCK_SECONDS))
-            while len(read := file.read(size, dtype="float32", always_2d=True)):
-                yield read.mean(axis=1)
+            try:
+                while len(read := file.read(size, dtype="float32", always_2d=True)):
+                    yield read.mean(axis=1)
+            except soundfile.LibsndfileError as error:
+                raise InputError(f"input file {path!r} cannot be read to its end: {_reason(error)}") from None
 
-    def guarded() -> Iterator[Samples]:
-        try:
-            yield from resampled(blocks(), file.samplerate)
-        except soundfile.LibsndfileError as error:
-            raise InputError(f"input file {path!r} cannot be read to its end: {_reason(error)}") from None
-
-    return guarded()
+    return resampled(blocks(), file.samplerate)
 
 
 def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: bool = False) -> Iterator[Samples]:

@@ -217,18 +217,24 @@ def is_given(name: str) -> bool:
     return name in given()
 
 
-def refuse_idle(form: str) -> None:
-    """Raise `OptionError` for options of plain text with another input format.
+def refuse_idle(uses: Mapping[str, str]) -> None:
+    """Check that no option was given which would have no effect.
 
     Args:
-        form: the input format.
+        uses: such options with what they are for, and what to do; empty for options that have an effect.
 
     Raises:
-        OptionError: such an option was given; it would have no effect.
+        OptionError: one of them was given.
     """
-    for name in ("lag", "rate"):
-        if form != "text" and is_given(name):
-            raise OptionError(f"--{name} is for --input text, so leave it out with --input {form}")
+    for name, use in uses.items():
+        if use and is_given(name):
+            raise OptionError(f"--{name} is for {use}")
+
+
+def refuse_idle_text(form: str) -> None:
+    """Raise `OptionError` for options of plain text with another input format."""
+    use = "" if form == "text" else f"--input text, so leave it out with --input {form}"
+    refuse_idle({"lag": use, "rate": use})
 
 
 def method_options(method: str, beta: float | None, given: Sequence[str]) -> dict[str, float | str]:

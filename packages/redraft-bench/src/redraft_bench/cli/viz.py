@@ -159,7 +159,7 @@ def drafts(
     gpu_layers: int,
 ) -> None:
     """Draw the origin of every token of a stream's translations: draft, correction, or a pass of its own."""
-    common.refuse_idle(form)
+    common.refuse_idle_text(form)
     chosen = common.method_options(method, beta, option)
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.captions.source import RAW
