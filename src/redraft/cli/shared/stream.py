@@ -158,19 +158,11 @@ class _Captions:
     def take(self, item: Item) -> None:
         """Translate an update, or pass on a failure; raises what went wrong during a pause."""
         self.stop()
-        with self._lock:
-            self._check()
-            self._write([item] if isinstance(item, Failure) else self._translator.translate(item))
+        self._write(lambda: [item] if isinstance(item, Failure) else self._translator.translate(item))
 
     def rest(self) -> None:
         """Translate the words that are held back; raises what went wrong during a pause."""
-        with self._lock:
-            self._check()
-            self._write(self._translator.rest())
-
-    def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
+        self._write(self._translator.rest)
 
     def wait(self) -> None:
         """Call `rest` after a while, unless `stop` is called first."""
@@ -189,9 +181,12 @@ class _Captions:
         except BaseException as error:
             self._error = error
 
-    def _write(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self.whole = self.whole and not isinstance(event, Failure)
-            self._writer.write(event)
-            if self._watch:
-                self._watch(event)
+    def _write(self, translate: Callable[[], Sequence[Event]]) -> None:
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            for event in translate():
+                self.whole = self.whole and not isinstance(event, Failure)
+                self._writer.write(event)
+                if self._watch:
+                    self._watch(event)
