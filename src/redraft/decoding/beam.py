@@ -26,10 +26,6 @@ _MOST_NODES = 1 << 20
 def beam_width(final: object, name: str = "final") -> int:
     """Return the number of hypotheses with which final texts are decoded: 0 for ``biased``, 1 for ``exact``.
 
-    Args:
-        final: the value to check.
-        name: the field that has it.
-
     Raises:
         OptionError: it is not ``biased``, ``exact`` or ``beam:N``.
     """

@@ -16,8 +16,9 @@ from itertools import pairwise
 
 from redraft.decoding.backend import Backend, EncodesSources
 from redraft.decoding.decode import decode
+from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
+from redraft.decoding.types import ROOT, Draft, Rows, Score, Verdict
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96)
 #: Number of ids in the cache before the measured pass: about a prompt with half of its translation.
@@ -86,18 +87,8 @@ class CostCurve:
         return (1 - share) * below + share * above
 
 
-class _Given:
-    """Drafts a given draft, and accepts all of it after reading every row."""
-
-    def __init__(self, draft: Draft) -> None:
-        self._draft = draft
-
-    def propose(self, context: Context) -> Asking[Draft]:
-        yield from ()
-        return self._draft
-
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        pass
+class _Reading:
+    """Accepts the whole draft after reading every row."""
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         best = [rows.argmax(node) for node in range(ROOT, len(draft))]
@@ -124,10 +115,13 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
     seconds = []
     for size in sizes_for(backend):
         # The last prefix token is always run again, so a pass over n tokens has a draft of n - 1.
-        given = _Given(Draft.chain([prefix[0]] * (size - 1), Provenance.GENERATED))
+        draft = (prefix[0],) * (size - 1)
         backend.score([(slot, Score(prefix, encoder=encoder))])
         started = now()
-        run(decode(prefix, given, given, encoder=encoder, end_tokens=frozenset(), limit=size), backend, slot)
+        asking = decode(
+            prefix, PreviousOutput(), _Reading(), previous=draft, encoder=encoder, end_tokens=frozenset(), limit=size
+        )
+        run(asking, backend, slot)
         seconds.append(now() - started)
     return seconds
 

@@ -12,39 +12,8 @@ import math
 from redraft.decoding.types import ROOT, Draft, Rows, Rule, Verdict
 
 
-class Margins:
-    """Applies another rule, and records the margin of every token in the output.
-
-    Args:
-        rule: the rule to apply.
-
-    Attributes:
-        margins: margins of the output tokens so far, including an end token.
-        bias: the rule's bias, if it has one.
-    """
-
-    def __init__(self, rule: Rule) -> None:
-        self._rule = rule
-        self.bias: float | None = getattr(rule, "bias", None)
-        self.margins: list[float] = []
-
-    def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """Return the verdict of the rule."""
-        verdict = self._rule.judge(draft, rows)
-        node = ROOT
-        for child in verdict.accepted:
-            self._note(rows, node, draft.tokens[child])
-            node = child
-        if verdict.token is not None:
-            self._note(rows, node, verdict.token)
-        return verdict
-
-    def _note(self, rows: Rows, node: int, token: int) -> None:
-        self.margins.append(margin(rows, node, token))
-
-
-class Sure(Margins):
-    """Records only where the target becomes uncertain, which is cheaper.
+class Sure:
+    """Applies another rule, and records where the target becomes uncertain.
 
     Args:
         rule: the rule to apply.
@@ -52,18 +21,25 @@ class Sure(Margins):
 
     Attributes:
         kept: number of tokens before the first one with a smaller margin, including an end token.
+        bias: the rule's bias, if it has one.
     """
 
     def __init__(self, rule: Rule, least: float) -> None:
-        super().__init__(rule)
-        self._least = least
+        self._rule, self._least = rule, least
+        self.bias: float | None = getattr(rule, "bias", None)
         self._doubtful = False
         self.kept = 0
 
-    def _note(self, rows: Rows, node: int, token: int) -> None:
-        # Nothing after the first uncertain token is shown, so later margins do not matter.
-        self._doubtful = self._doubtful or not _reaches(rows, node, token, self._least)
-        self.kept += not self._doubtful
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Return the verdict of the rule."""
+        verdict = self._rule.judge(draft, rows)
+        tokens = [draft.tokens[node] for node in verdict.accepted]
+        tokens += () if verdict.token is None else (verdict.token,)
+        for node, token in zip((ROOT, *verdict.accepted), tokens, strict=False):
+            # Nothing after the first uncertain token is shown, so later margins do not matter.
+            self._doubtful = self._doubtful or not _reaches(rows, node, token, self._least)
+            self.kept += not self._doubtful
+        return verdict
 
 
 def _reaches(rows: Rows, node: int, token: int, least: float) -> bool:

@@ -20,7 +20,7 @@ pass, which then has accepted more than it saved.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
@@ -61,15 +61,19 @@ class TreeShape:
     beyond: bool = True
 
 
-class LastPrompt:
-    """The prompt of the previous update; kept for the whole stream."""
+@dataclass(slots=True)
+class Memory:
+    """What is kept for the whole stream: what was learned, and the prompt of the previous update."""
 
-    def __init__(self) -> None:
-        self._ids: tuple[int, ...] = ()
+    successors: Successors = field(default_factory=Successors)
+    beyond: Beyond = field(default_factory=Beyond)
+    acceptance: Acceptance = field(default_factory=Acceptance)
+    pace: Pace = field(default_factory=Pace)
+    prompt: tuple[int, ...] = ()
 
     def tail(self, prompt: tuple[int, ...]) -> int:
         """Return how many ids of a prompt cannot be cached, at least 1; remember the prompt."""
-        shared, self._ids = common_prefix(prompt, self._ids), prompt
+        shared, self.prompt = common_prefix(prompt, self.prompt), prompt
         return max(1, len(prompt) - shared)
 
 
@@ -78,30 +82,14 @@ class Redraft:
 
     Args:
         shape: limits of the trees.
-        successors: the table of recycled tokens; this and the next four are kept for the whole stream.
-        beyond: guesses beyond the previous end.
-        acceptance: acceptance rates by kind of guess.
-        last_prompt: the previous prompt.
-        pace: tokens per second of the passes that verify guesses or nothing.
+        memory: the stream's.
         curve: T(n); None verifies the whole draft.
         end_tokens: ids that end an output; they are not drafted.
     """
 
-    def __init__(
-        self,
-        shape: TreeShape,
-        successors: Successors,
-        beyond: Beyond,
-        acceptance: Acceptance,
-        last_prompt: LastPrompt,
-        pace: Pace,
-        curve: CostCurve | None,
-        end_tokens: frozenset[int],
-    ) -> None:
-        self._shape, self._curve = shape, curve
-        self._successors, self._beyond, self._acceptance = successors, beyond, acceptance
-        self._end_tokens = end_tokens
-        self._last_prompt, self._pace, self._pool = last_prompt, pace, Pool(3, end_tokens)
+    def __init__(self, shape: TreeShape, memory: Memory, curve: CostCurve | None, end_tokens: frozenset[int]) -> None:
+        self._shape, self._memory, self._curve, self._end_tokens = shape, memory, curve, end_tokens
+        self._pool = Pool(3, end_tokens)
         self._context: Context | None = None
         self._kinds: Sequence[Kind] = ()
         self._tail = 1
@@ -112,14 +100,14 @@ class Redraft:
         first = self._context is None
         self._context = context
         draft = self._first(context) if first and context.previous else self._guessed(context)
-        self._tail = self._last_prompt.tail(context.prompt) if first else 1
+        self._tail = self._memory.tail(context.prompt) if first else 1
         return draft if self._curve is None else self._cut(draft, self._curve)
 
     def _cut(self, draft: Draft, curve: CostCurve) -> Draft:
         """Return the previous output with those guesses that pay off."""
         given = draft.provenance.count(Provenance.PREVIOUS)
-        reached = self._acceptance.reached(draft, self._kinds)[given:]
-        pays = worth_its_price(reached, self._tail + given, curve, self._pace.rate(curve))
+        reached = self._memory.acceptance.reached(draft, self._kinds)[given:]
+        pays = worth_its_price(reached, self._tail + given, curve, self._memory.pace.rate(curve))
         nodes = [*range(given), *(given + node for node in pays)]
         self._kinds = [self._kinds[node] for node in nodes]
         return draft if len(nodes) == len(draft) else draft.keeping(nodes)
@@ -133,7 +121,7 @@ class Redraft:
 
     def _extended(self, previous: tuple[int, ...], room: int) -> Draft:
         """Return the previous output with at most ``room`` tokens of guesses after it."""
-        starts = self._beyond.after(previous)[: self._shape.branches]
+        starts = self._memory.beyond.after(previous)[: self._shape.branches]
         if not starts:
             return Draft.chain(previous, Provenance.PREVIOUS)
         tree: Tree[Kind] = Tree(self._shape.branches, len(previous) + self._shape.branches * self._shape.length)
@@ -166,7 +154,7 @@ class Redraft:
     def _from_rows(self, context: Context) -> Iterator[Guess]:
         """Yield a chain for each known successor of the last tokens."""
         text = _latest(context)
-        starts, length = self._successors.after(text)
+        starts, length = self._memory.successors.after(text)
         for rank, start in enumerate(starts):
             yield islice(self._chain(text, start, rank, length), self._shape.length)
 
@@ -177,22 +165,22 @@ class Redraft:
             yield token, Kind(Provenance.RECYCLED, min(depth, DEEPEST), rank, known)
             depth += 1
             text = (*text, token)[-LONGEST_KEY:]
-            following, known = self._successors.after(text)
+            following, known = self._memory.successors.after(text)
             if not following:
                 break
             token = following[0]
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn from the result of a draft, and from all its rows."""
-        self._acceptance.learn(draft, self._kinds, verdict)
+        self._memory.acceptance.learn(draft, self._kinds, verdict)
         if self._curve is not None and self._tail == 1 and Provenance.PREVIOUS not in draft.provenance:
-            self._pace.learn(len(verdict.accepted) + 1, self._curve(1 + len(draft)))
+            self._memory.pace.learn(len(verdict.accepted) + 1, self._curve(1 + len(draft)))
         if self._context is None:
             return
         if self._shape.recycle:
-            self._successors.learn(_latest(self._context), draft, rows)
+            self._memory.successors.learn(_latest(self._context), draft, rows)
         if self._shape.beyond:
-            self._beyond.learn(self._context, draft, rows, verdict, self._end_tokens)
+            self._memory.beyond.learn(self._context, draft, rows, verdict, self._end_tokens)
 
 
 def _latest(context: Context) -> tuple[int, ...]:

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-from redraft.decoding.accept.agreement import Agreement
-from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.exact import Everything, Exact
-from redraft.decoding.draft.jacobi import STARTS, Jacobi
-from redraft.decoding.draft.previous import Nothing, PreviousOutput
-from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.methods import guesses, ngrams, small_models
-from redraft.decoding.methods.registry import BETA, FLOOR, register
-from redraft.decoding.types import Drafter, Rule
+from dataclasses import replace
 
-register(
-    Method(
-        "ar",
-        "re-translation from scratch, one pass per token",
-        "SSBD v2, equation 1 (RT)",
-        "nothing",
-        "exact",
-        lambda _setup: (Nothing(), Exact()),
-    )
-)
-register(
-    Method(
-        "cd",
-        "continuous decoding: keeps the previous translation as it is and only continues it",
-        "SSBD v2, section 4.2 (CD)",
-        "previous output",
-        "everything",
-        lambda _setup: (PreviousOutput(), Everything()),
-    )
-)
-register(
-    Method(
-        "ssbd",
-        "self-speculative biased decoding: verifies the previous translation in one pass, with a bias towards it",
-        "SSBD v2, Algorithm 1, equations 1-3",
-        "previous output",
-        "biased",
-        lambda setup: (
-            PreviousOutput(),
-            Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens),
-        ),
-        (BETA, FLOOR),
-    )
-)
+from redraft.decoding.accept.agreement import Agreement
+from redraft.decoding.accept.biased import Biased, ByProvenance, FirstStretch
+from redraft.decoding.accept.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
+from redraft.decoding.accept.exact import Everything, Exact
+from redraft.decoding.accept.small_model import Rejection, Rollback
+from redraft.decoding.draft.aligned import Aligned, PromptRows
+from redraft.decoding.draft.jacobi import STARTS, Jacobi
+from redraft.decoding.draft.lookup import Lookup
+from redraft.decoding.draft.previous import Nothing, PreviousOutput, Then
+from redraft.decoding.draft.redraft import Memory, Redraft, TreeShape
+from redraft.decoding.draft.small_model import SmallModel
+from redraft.decoding.method import Choice, Method, Option, Setup
+from redraft.decoding.methods.registry import BETA, FLOOR, register
+from redraft.decoding.sampling import Sampler
+from redraft.decoding.types import Drafter, Provenance, Rule
+
+
+def _biased(setup: Setup) -> Biased:
+    return Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
 
 
 STOPPING = Choice(
@@ -66,7 +43,155 @@ def _jacobi(setup: Setup, block: int = 0, parallel: int | None = None) -> tuple[
     return Jacobi(setup.pad_token, block, parallel, setup.word("start")), rule
 
 
-register(
+#: Maximum cost of a pass over a whole tree, relative to T(1), for drafting trees.  Up to this cost, branches save more
+#: than drafting them takes; at the cost with AMX (4.1) or without (7 to 9) they save nothing over a chain.
+MAX_TREE_COST = 2.0
+
+
+def _branches(setup: Setup) -> int:
+    """Return the option ``branches`` if the backend scores trees and a pass over one is cheap, otherwise 1."""
+    branches, curve = setup.whole("branches"), setup.curve
+    if not setup.trees:
+        return 1
+    if curve is None or setup.word("cost") == "flat":
+        return branches
+    return branches if curve(1 + branches * setup.whole("length")) <= MAX_TREE_COST * curve(1) else 1
+
+
+def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
+    shape = TreeShape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
+    curve = setup.curve if setup.word("cost") == "measured" else None
+    return Redraft(shape, setup.recall(Memory), curve, setup.end_tokens), FirstStretch(_biased(setup))
+
+
+GUESSES = (
+    ("recycle", "guess what the model last predicted after the same tokens"),
+    ("lookup", "guess what followed the same tokens in source and output"),
+    ("beyond", "guess how the previous translation would have continued instead of ending"),
+)
+REDRAFT: tuple[Option | Choice, ...] = (
+    BETA,
+    FLOOR,
+    Option("length", 6, 1, 64, "maximum tokens of a guess", whole=True),
+    *(Choice(name, "on", ("off", "on"), what) for name, what in GUESSES),
+    Choice(
+        "cost",
+        "measured",
+        ("measured", "flat"),
+        "draft only what saves time on this machine (measured), or everything (flat)",
+    ),
+)
+
+BRANCHES = Option("branches", 6, 2, 16, "maximum branches of the tree", whole=True)
+
+KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)
+NGRAM = Option("ngram", 6, 1, 32, "maximum tokens of an n-gram", whole=True)
+WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 turns it off", whole=True)
+END_GUARD = Choice(
+    "end_guard", "off", ("off", "on"), "on rejects tokens that are less probable than the end token (CASD)"
+)
+_HOW = "verified: by the threshold alpha * entropy + beta, a fixed threshold, their rank, or exactly"
+VERIFICATION = (
+    Choice(
+        "verification",
+        "entropy",
+        ("entropy", "threshold", "top-k", "exact"),
+        f"how tokens from the prompt are {_HOW}",
+    ),
+    Option("alpha", 0.1, 0.0, 10.0, "with verification=entropy: growth of the threshold with the entropy, in nats"),
+    Option("beta", 0.1, 0.0, 1.0, "with verification=entropy: threshold at entropy 0"),
+    Option("threshold", 0.1, 0.0, 1.0, "with verification=threshold: the threshold"),
+    Option("top_k", 5, 1, 1000, "with verification=top-k: lowest rank that is kept", whole=True),
+)
+LOOKUP = (replace(KEY, default=3), replace(NGRAM, default=10))
+
+
+def _lookup(setup: Setup) -> Drafter:
+    return Lookup(setup.whole("key"), setup.whole("ngram"), setup.end_tokens)
+
+
+def _conditional(setup: Setup, trusted: Provenance) -> Rule:
+    tests = {
+        "entropy": entropy_threshold(setup.number("alpha"), setup.number("beta")),
+        "threshold": fixed_threshold(setup.number("threshold")),
+        "top-k": among_best(setup.whole("top_k")),
+    }
+    test = tests.get(setup.word("verification"))
+    guard = setup.word("end_guard") == "on"
+    return Exact() if test is None else Conditional(test, {trusted}, setup.end_tokens, guard)
+
+
+FALLBACK = Option(
+    "fallback", 0.6, 0.0, 1.0, "the small model drafts while its best probability is above this; 1 drafts nothing"
+)
+ROLLBACK = Option(
+    "rollback", 2.0, 0.0, 100.0, "draft tokens are kept while -log of the target's probability is at most this"
+)
+WINDOW = Option("window", 10, 1, 10, "maximum tokens that the small model drafts at a time", whole=True)
+TOP_P = Option(
+    "top_p", 1.0, 0.0, 1.0, "with a temperature above 0, sample only from the most probable tokens with this total mass"
+)
+SEED = Option("seed", 0, 0, 999_999, "random seed, the same for every update", whole=True)
+LAYERS = Option("layers", 1, 1, 999, "number of the model's first layers that draft", whole=True)
+
+
+def _temperature(default: float) -> Option:
+    return Option("temperature", default, 0.0, 2.0, "sampling temperature; 0 is greedy")
+
+
+def _sampler(setup: Setup) -> Sampler:
+    return Sampler(setup.number("temperature"), setup.number("top_p"), setup.whole("seed"))
+
+
+def _bild(setup: Setup) -> tuple[Drafter, Rule]:
+    sampler = _sampler(setup)
+    drafter = SmallModel(sampler, setup.whole("window"), setup.end_tokens, setup.number("fallback"))
+    return drafter, Rollback(setup.number("rollback"), sampler)
+
+
+def _speculative_sampling(setup: Setup) -> tuple[Drafter, Rule]:
+    sampler = _sampler(setup)
+    return SmallModel(sampler, setup.whole("window"), setup.end_tokens), Rejection(sampler)
+
+
+def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
+    greedy = Sampler()
+    small = SmallModel(greedy, setup.whole("window"), setup.end_tokens, setup.number("fallback"))
+    rollback = Rollback(setup.number("rollback"), greedy)
+    return Then(PreviousOutput(), small), ByProvenance({Provenance.PREVIOUS: _biased(setup)}, rollback)
+
+
+BILD = (FALLBACK, ROLLBACK, WINDOW, _temperature(0.0), TOP_P, SEED)
+
+METHODS = (
+    Method(
+        "ar",
+        "re-translation from scratch, one pass per token",
+        "SSBD v2, equation 1 (RT)",
+        "nothing",
+        "exact",
+        lambda _setup: (Nothing(), Exact()),
+    ),
+    Method(
+        "cd",
+        "continuous decoding: keeps the previous translation as it is and only continues it",
+        "SSBD v2, section 4.2 (CD)",
+        "previous output",
+        "everything",
+        lambda _setup: (PreviousOutput(), Everything()),
+    ),
+    Method(
+        "ssbd",
+        "self-speculative biased decoding: verifies the previous translation in one pass, with a bias towards it",
+        "SSBD v2, Algorithm 1, equations 1-3",
+        "previous output",
+        "biased",
+        lambda setup: (
+            PreviousOutput(),
+            _biased(setup),
+        ),
+        (BETA, FLOOR),
+    ),
     Method(
         "jacobi",
         "guesses the whole sentence and refines it in parallel, each pass from the predictions of the last",
@@ -75,9 +200,7 @@ register(
         "exact, or agreement of two iterations",
         _jacobi,
         (STOPPING, START),
-    )
-)
-register(
+    ),
     Method(
         "gs-jacobi",
         "refines blocks of tokens in parallel, one block after another",
@@ -86,9 +209,7 @@ register(
         "exact, or agreement of two iterations",
         lambda setup: _jacobi(setup, setup.whole("block")),
         (BLOCK, STOPPING, START),
-    )
-)
-register(
+    ),
     Method(
         "hybrid-jacobi",
         "refines blocks in parallel up to a length, then decodes one token per pass",
@@ -97,8 +218,131 @@ register(
         "exact, or agreement of two iterations",
         lambda setup: _jacobi(setup, setup.whole("block"), setup.whole("parallel")),
         (BLOCK, PARALLEL, STOPPING, START),
-    )
+    ),
+    Method(
+        "bild",
+        "big little decoder: a small model drafts while it is confident, the large one rolls back improbable tokens",
+        "BiLD, Algorithm 1; sampling: section 7.4",
+        "small model, until unsure",
+        "rollback",
+        _bild,
+        BILD,
+        draft_model="small",
+    ),
+    Method(
+        "bild-early-exit",
+        "big little decoder whose small model is the target's first layers",
+        "BiLD, section 4.4",
+        "first layers, until unsure",
+        "rollback",
+        _bild,
+        (LAYERS, *BILD),
+        needs=frozenset({"early_exit"}),
+        draft_model="layers",
+    ),
+    Method(
+        "ssbd-bild",
+        "SSBD, then a small model drafts from the first rejected token on, verified by rollback",
+        "SSBD v2, Algorithm 1; BiLD, Algorithm 1",
+        "previous output, then small model",
+        "biased, then rollback",
+        _ssbd_bild,
+        (BETA, FLOOR, FALLBACK, ROLLBACK, WINDOW),
+        draft_model="small",
+    ),
+    Method(
+        "sampling",
+        "re-translation from scratch with sampled tokens, one pass per token",
+        "Leviathan et al. 2023, section 2.2 (standardised sampling)",
+        "nothing",
+        "rejection sampling",
+        lambda setup: (Nothing(), Rejection(_sampler(setup))),
+        (_temperature(1.0), TOP_P, SEED),
+    ),
+    Method(
+        "speculative-sampling",
+        "a small model drafts samples, accepted so that the target's distribution is preserved",
+        "Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2",
+        "small model, fixed window",
+        "rejection sampling",
+        _speculative_sampling,
+        (replace(WINDOW, default=5), _temperature(1.0), TOP_P, SEED),
+        draft_model="small",
+    ),
+    Method(
+        "pld",
+        "prompt lookup: drafts what followed the last tokens at an earlier place in prompt or output",
+        "Saxena 2023 (prompt lookup decoding); LLMA, Yang et al. 2023",
+        "n-grams",
+        "exact",
+        lambda setup: (_lookup(setup), Exact()),
+        LOOKUP,
+    ),
+    Method(
+        "aasd",
+        "drafts a tree of n-grams with the model's alternatives; accepts tokens from the prompt leniently",
+        "AASD, Algorithm 1, equations 2-6",
+        "n-grams, alignment sampling",
+        "conditional",
+        lambda setup: (
+            Aligned(
+                setup.whole("key"),
+                setup.whole("ngram"),
+                setup.whole("width"),
+                setup.end_tokens,
+                rows=setup.recall(PromptRows),
+            ),
+            _conditional(setup, Provenance.PROMPT),
+        ),
+        (KEY, NGRAM, WIDTH, *VERIFICATION, END_GUARD),
+        needs=frozenset({"trees", "prompt_rows"}),
+    ),
+    Method(
+        "ssbd-pld",
+        "SSBD, then prompt lookup from the first rejected token on",
+        "SSBD v2, Algorithm 1; Saxena 2023",
+        "previous output, then n-grams",
+        "biased, then exact",
+        lambda setup: (
+            Then(PreviousOutput(), _lookup(setup)),
+            ByProvenance({Provenance.PREVIOUS: _biased(setup)}, Exact()),
+        ),
+        (BETA, FLOOR, *LOOKUP),
+    ),
+    Method(
+        "ssbd-aasd",
+        "verifies the previous translation by AASD's entropy-adaptive threshold instead of the bias",
+        "SSBD v2, section 3.2; AASD, equations 3-6",
+        "previous output",
+        "conditional",
+        lambda setup: (PreviousOutput(), _conditional(setup, Provenance.PREVIOUS)),
+        (
+            replace(VERIFICATION[0], help=f"how the previous translation is {_HOW}"),
+            *VERIFICATION[1:],
+            replace(END_GUARD, default="on"),
+        ),
+    ),
+    Method(
+        "redraft",
+        "SSBD's output in fewer passes: also drafts from the model's earlier predictions and from the text; faster "
+        "than ssbd where a pass over four tokens costs little more than one over a single token",
+        "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
+        "previous output, then the likeliest guess, or a tree of guesses where long passes are cheap",
+        "biased for the previous output, exact after it",
+        lambda setup: _redraft(setup, _branches(setup)),
+        (*REDRAFT, replace(BRANCHES, low=1, help="maximum branches if a tree is drafted; 1 never drafts trees")),
+        uses=frozenset({"trees"}),
+    ),
+    Method(
+        "redraft-tree",
+        "redraft that verifies several guesses at once",
+        "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
+        "previous output, then a tree of guesses",
+        "biased for the previous output, exact after it",
+        lambda setup: _redraft(setup, setup.whole("branches")),
+        (*REDRAFT, BRANCHES),
+        needs=frozenset({"trees"}),
+    ),
 )
-
-for _method in (*small_models.METHODS, *ngrams.METHODS, *guesses.METHODS):
+for _method in METHODS:
     register(_method)
