@@ -20,6 +20,9 @@ from tests.fakes import RandomModel
 class Named(RandomModel):
     identity = "a model"
 
+    def pad_by(self, curve: CostCurve) -> None:
+        """Do nothing."""
+
 
 def measured(*seconds: float, problem: str = "") -> Measured:
     return Measured(CostCurve((1, 2, 4)[: len(seconds)], seconds), (0.0,) * len(seconds), 0, problem)

@@ -18,12 +18,15 @@ LOGGER = logging.getLogger("redraft.costs")
 
 
 @runtime_checkable
-class Identified(Protocol):
-    """A backend that identifies its model and settings."""
+class Local(Protocol):
+    """A backend on this machine that identifies its model and settings, and pads passes that cost more than longer."""
 
     @property
     def identity(self) -> str:
         """The model and all options that affect its speed, except the number of threads."""
+
+    def pad_by(self, curve: CostCurve) -> None:
+        """Pad passes from now on."""
 
 
 @runtime_checkable
@@ -32,14 +35,6 @@ class Priced(Protocol):
 
     def curve(self) -> CostCurve:
         """Return the current cost of passes, measured on first use."""
-
-
-@runtime_checkable
-class Padding(Protocol):
-    """A backend that pads passes that cost more than longer ones."""
-
-    def pad_by(self, curve: CostCurve) -> None:
-        """Pad passes from now on."""
 
 
 def known_curve(backend: Backend) -> CostCurve:
@@ -52,21 +47,21 @@ def known_curve(backend: Backend) -> CostCurve:
         return backend.curve()
     found = [_known(backend, threads) for threads in thread_counts(backend)]
     curve = best_of(found)
-    if isinstance(backend, Padding) and not any(each.problem for each in found):
+    if isinstance(backend, Local) and not any(each.problem for each in found):
         backend.pad_by(curve)
     return curve
 
 
 def pad_by_stored(backend: Backend) -> None:
     """Pad a backend's passes if its curve has been measured before, on any number of threads."""
-    if isinstance(backend, Identified) and isinstance(backend, Padding):
+    if isinstance(backend, Local):
         found = [each for name, each in _kept().items() if name.startswith(f"{backend.identity}, ")]
         if found:
             backend.pad_by(best_of(found))
 
 
 def _known(backend: Backend, threads: int) -> Measured:
-    found = _kept().get(_key(backend, threads)) if isinstance(backend, Identified) else None
+    found = _kept().get(_key(backend, threads)) if isinstance(backend, Local) else None
     if found is None:
         found = keep(backend, measure(backend, threads))
         if found.problem:
@@ -76,14 +71,14 @@ def _known(backend: Backend, threads: int) -> Measured:
 
 def keep(backend: Backend, measured: Measured) -> Measured:
     """Store a measurement in place of an older one for the same model, if it is reliable."""
-    if isinstance(backend, Identified) and not measured.problem:
+    if isinstance(backend, Local) and not measured.problem:
         curve = {"sizes": measured.curve.sizes, "seconds": measured.curve.seconds}
         fields = {**_here(), "curve": curve, "spread": measured.spread, "threads": measured.threads}
         keep_cached(FILE, _key(backend, measured.threads), fields)
     return measured
 
 
-def _key(backend: Identified, threads: int) -> str:
+def _key(backend: Local, threads: int) -> str:
     return f"{backend.identity}, {threads or 'own'} threads of {os.cpu_count()}"
 
 

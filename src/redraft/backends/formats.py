@@ -50,10 +50,6 @@ class FormatCost:
 def measure_formats(model: Path, options: LlamaOptions) -> Iterator[FormatCost]:
     """Yield the cost of each of `FORMATS`; each is written to a temporary folder for as long as it is measured.
 
-    Args:
-        model: a GGUF file.
-        options: options of the backend.
-
     Raises:
         ModelError: the file is invalid, or the folder has no room.
     """

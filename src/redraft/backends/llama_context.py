@@ -30,7 +30,7 @@ from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints
 from redraft.backends.numpy_rows import Matrix
 from redraft.backends.threads import Threads
-from redraft.decoding.types import ROOT, Draft
+from redraft.decoding.types import Draft
 from redraft.errors import ContextOverflow, ModelError
 
 
@@ -76,12 +76,7 @@ class Feed:
 
 
 class Batch:
-    """llama.cpp's batch structure, allocated once.
-
-    Args:
-        size: maximum number of ids.
-        sequences: maximum number of sequences per id.
-    """
+    """llama.cpp's batch structure, allocated once."""
 
     def __init__(self, size: int, sequences: int) -> None:
         self._batch = lib.llama_batch_init(size, 0, sequences)
@@ -108,17 +103,7 @@ class Batch:
 def leaf_paths(draft: Draft) -> list[list[int]]:
     """Return the nodes from the root to each leaf, leaves in draft order."""
     inner = set(draft.parents)
-    paths: list[list[int]] = []
-    for leaf in range(len(draft)):
-        if leaf in inner:
-            continue
-        path: list[int] = []
-        node = leaf
-        while node != ROOT:
-            path.append(node)
-            node = draft.parents[node]
-        paths.append(path[::-1])
-    return paths
+    return [draft.path(node) for node in range(len(draft)) if node not in inner]
 
 
 def _array(pointer: Any, size: int) -> Any:

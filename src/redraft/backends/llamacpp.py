@@ -20,8 +20,8 @@ from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
+from redraft.backends.slots import Slotted, check_whole_numbers
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
-from redraft.captions.events import is_whole
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Rows, Score
@@ -60,23 +60,20 @@ class LlamaOptions:
     exact: bool = False
 
     def __post_init__(self) -> None:
-        ranges = {
-            "context_length": (16, 1 << 20),
-            "slots": (1, MOST_SEQUENCES),
-            "branches": (0, MOST_SEQUENCES - 1),
-            "threads": (0, 1024),
-            "gpu_layers": (-1, 10_000),
-            "batch": (1, 1 << 16),
-        }
-        for name, (low, high) in ranges.items():
-            value = getattr(self, name)
-            if not is_whole(value) or not low <= value <= high:
-                raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        check_whole_numbers(
+            self,
+            context_length=(16, 1 << 20),
+            slots=(1, MOST_SEQUENCES),
+            branches=(0, MOST_SEQUENCES - 1),
+            threads=(0, 1024),
+            gpu_layers=(-1, 10_000),
+            batch=(1, 1 << 16),
+        )
         if self.slots + self.branches > MOST_SEQUENCES:
             raise OptionError(f"slots and branches together must be at most {MOST_SEQUENCES}")
 
 
-class LlamaCpp:
+class LlamaCpp(Slotted[LlamaSlot]):
     """A model with a cache of several slots; implements `redraft.decoding.backend.Backend`.
 
     Args:
@@ -173,21 +170,8 @@ class LlamaCpp:
         settings = f"{options.gpu_layers} layers, exact {options.exact}, {trees}"
         return f"llamacpp {self.model.path.name} {file.st_size} {file.st_mtime_ns}, {settings}"
 
-    def listed_tokens(self) -> object:
-        """Return texts and kinds of all tokens, and the encoding of bytes in them; see `redraft.backends.load`."""
-        return self.model.listed_tokens()
-
-    def open_slot(self) -> int:
-        """Reserve a free slot.
-
-        Raises:
-            CapabilityError: all slots are in use.
-        """
-        for slot, place in enumerate(self._places):
-            if slot not in self._slots:
-                self._slots[slot] = replace(place, branches={})
-                return slot
-        raise CapabilityError(f"all {self.options.slots} slots of the cache are in use; open the model with more slots")
+    def _new_slot(self, slot: int) -> LlamaSlot:
+        return replace(self._places[slot], branches={})
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""

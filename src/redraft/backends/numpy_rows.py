@@ -8,6 +8,7 @@ errors of about 1e-6.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -21,22 +22,49 @@ _FEW = 16
 _LOWEST, _HIGHEST = -20.0, 70.0
 
 
-class NumpyRows:
-    """Rows of one request.
+class MatrixRows(ABC):
+    """Rows of one request in a matrix of NumPy or torch.
 
     Args:
         logits: (rows, vocabulary) matrix of this request, often a view of the engine's buffer.
         root: index of the row of node -1; the row of node ``i`` is ``root + 1 + i``.
     """
 
-    def __init__(self, logits: Matrix, root: int) -> None:
+    def __init__(self, logits: Any, root: int) -> None:
         self._logits, self._offset = logits, root + 1
         self._best: list[int] = []
         self._normaliser: dict[int, float] = {}
 
-    def _row(self, node: int) -> NDArray[Any]:
-        row: NDArray[Any] = self._logits[self._offset + node]
-        return row
+    def _row(self, node: int) -> Any:
+        return self._logits[self._offset + node]
+
+    @abstractmethod
+    def _log_normaliser(self, node: int) -> float: ...
+
+    @abstractmethod
+    def best(self, node: int, k: int) -> list[int]:
+        """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
+
+    def argmax(self, node: int) -> int:
+        """Return the most probable token, the lowest id among equals."""
+        if node < -1:  # a row of the prompt: rarely requested
+            return int(self._row(node).argmax())
+        if not self._best:  # all other rows at once: most are requested, and each result synchronises a GPU
+            self._best = self._logits[self._offset - 1 :].argmax(1).tolist()
+        return self._best[node + 1]
+
+    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
+        """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""
+        best, normaliser = self.best(node, k), self._log_normaliser(node)
+        return [(token, value - normaliser) for token, value in zip(best, self._row(node)[best].tolist(), strict=True)]
+
+    def logprob(self, node: int, token: int) -> float:
+        """Return the natural log of the probability of ``token``."""
+        return float(self._row(node)[token]) - self._log_normaliser(node)
+
+
+class NumpyRows(MatrixRows):
+    """Rows of one request in 32 bits."""
 
     def _log_normaliser(self, node: int) -> float:
         if node not in self._normaliser:
@@ -46,14 +74,6 @@ class NumpyRows:
             weights = np.exp(row - row.dtype.type(base) if base else row)
             self._normaliser[node] = base + math.log(weights.sum())
         return self._normaliser[node]
-
-    def argmax(self, node: int) -> int:
-        """Return the most probable token, the lowest id among equals."""
-        if node < -1:  # a row of the prompt: rarely requested
-            return int(self._row(node).argmax())
-        if not self._best:  # all other rows at once: most are requested, some of them repeatedly
-            self._best = self._logits[self._offset - 1 :].argmax(axis=1).tolist()
-        return self._best[node + 1]
 
     def best(self, node: int, k: int) -> list[int]:
         """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
@@ -85,15 +105,6 @@ class NumpyRows:
         finally:
             row[found] = values
         return found
-
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""
-        best, normaliser = self.best(node, k), self._log_normaliser(node)
-        return [(token, value - normaliser) for token, value in zip(best, self._row(node)[best].tolist(), strict=True)]
-
-    def logprob(self, node: int, token: int) -> float:
-        """Return the natural log of the probability of ``token``."""
-        return float(self._row(node)[token]) - self._log_normaliser(node)
 
     def entropy(self, node: int) -> float:
         """Return the entropy in nats."""

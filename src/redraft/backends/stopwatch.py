@@ -129,10 +129,6 @@ def doubt(sizes: Sequence[int], times: Sequence[Sequence[float]]) -> str:
 
     A longer pass may be faster if the engine switches to other kernels, but no pass is faster than one over a single
     token.
-
-    Args:
-        sizes: the numbers of tokens.
-        times: for each size, the measured times in seconds.
     """
     for size, seconds in zip(sizes, times, strict=True):
         if len(seconds) < 2:

@@ -135,11 +135,8 @@ class AllowedRows:
         if node < ROOT or not self._selection:
             return _ANYTHING
         if node not in self._next:
-            path, parent = [], node
-            while parent > ROOT:
-                path.append(self._draft.tokens[parent])
-                parent = self._draft.parents[parent]
-            self._next[node] = self._selection.after((*self._output, *reversed(path)))
+            path = [self._draft.tokens[each] for each in self._draft.path(node)]
+            self._next[node] = self._selection.after((*self._output, *path))
         return self._next[node]
 
 

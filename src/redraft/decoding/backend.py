@@ -20,7 +20,23 @@ class Capabilities:
     early_exit: bool = False
 
 
-class Backend(Protocol):
+class Tokenizer(Protocol):
+    """Converts texts to ids, and ids to bytes."""
+
+    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
+        """Return the ids of a prompt: those of its whole text, after the start token if the tokenizer adds one.
+
+        No part of the user's segments becomes a functional token (`redraft.decoding.segments`).
+        """
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        """Return the ids of a text; ``special`` recognises control tokens in it, ``start`` adds the start token."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """Return the bytes of a token; empty for control tokens."""
+
+
+class Backend(Tokenizer, Protocol):
     """A loaded model with a cache of several *slots* (independent sequences)."""
 
     @property
@@ -65,18 +81,6 @@ class Backend(Protocol):
         Raises:
             ContextOverflow: a request exceeds the context length.
         """
-
-    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
-        """Return the ids of a prompt: those of its whole text, after the start token if the tokenizer adds one.
-
-        No part of the user's segments becomes a functional token (`redraft.decoding.segments`).
-        """
-
-    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Return the ids of a text; ``special`` recognises control tokens in it, ``start`` adds the start token."""
-
-    def token_bytes(self, token: int) -> bytes:
-        """Return the bytes of a token; empty for control tokens."""
 
     def close(self) -> None:
         """Free the cache and the weights."""

@@ -53,7 +53,7 @@ def decode(
     output: tuple[int, ...] = ()
     passes = drafted = accepted = draft_passes = 0
     finished = False
-    bias: float | None = getattr(rule, "bias", None)  # of a `HasBias`, for which isinstance would be slow
+    bias: float | None = getattr(rule, "bias", None)
     while not finished and len(output) < limit:
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.

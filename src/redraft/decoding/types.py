@@ -90,6 +90,14 @@ class Draft:
         """Whether no node has two children."""
         return self.depth == len(self.tokens)
 
+    def path(self, node: int) -> list[int]:
+        """Return the nodes from the root, which is not among them, to ``node``."""
+        path: list[int] = []
+        while node > ROOT:
+            path.append(node)
+            node = self.parents[node]
+        return path[::-1]
+
     def truncated(self, depth: int) -> Draft:
         """Return this draft without nodes deeper than ``depth`` tokens."""
         if self.depth <= depth:
@@ -136,7 +144,7 @@ class Score:
         prompt_rows: number of rows at the end of the prefix to return; 1 is the row of `ROOT`, AASD needs all.
         model: `TARGET` or `DRAFT_MODEL`.
         encoder: encoder input; empty for decoder-only models.
-        bias: bias of the acceptance rule (`HasBias`), for servers that verify drafts; None if the rule has none.
+        bias: bias of the acceptance rule (`Rule`), for servers that verify drafts; None if the rule has none.
     """
 
     prefix: tuple[int, ...]
@@ -221,19 +229,14 @@ class Drafter(Protocol):
 
 @runtime_checkable
 class Rule(Protocol):
-    """Decides which part of a draft is accepted."""
+    """Decides which part of a draft is accepted.
+
+    A rule that accepts the argmax of (1 - bias) P + bias delta(draft) (SSBD v2, equation 3), or fewer tokens, has this
+    ``bias`` as an attribute: 0 for exact acceptance, 1 for accepting everything; None if a wrapped rule has none.
+    """
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Return the accepted path and the token after it."""
-
-
-@runtime_checkable
-class HasBias(Protocol):
-    """A rule that accepts the argmax of (1 - bias) P + bias delta(draft) (SSBD v2, equation 3), or fewer tokens."""
-
-    @property
-    def bias(self) -> float | None:
-        """0 for exact acceptance, 1 for accepting everything; None if a wrapped rule has no bias."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,53 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from redraft.backends.hf.cache import SlotCache
 from redraft.backends.hf.facts import cache_argument, end_tokens, ids_in, metadata, pad_token
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.backends.numpy_rows import MatrixRows
+from redraft.backends.slots import Slotted
 from redraft.decoding.types import Score
-from redraft.errors import CapabilityError, ContextOverflow, ModelError
+from redraft.errors import ContextOverflow, ModelError
 
 
-class TorchRows:
+class TorchRows(MatrixRows):
     """Rows of one request.
 
     Only results leave the device: ids for `argmax` and `best`, single numbers otherwise.  Logits are converted to
     32-bit floats, in which log-probabilities and entropies have errors of about 1e-6.
-
-    Args:
-        logits: (rows, vocabulary) matrix.
-        root: index of the row of node -1; the row of node ``i`` is ``root + 1 + i``.
     """
 
-    def __init__(self, logits: Tensor, root: int) -> None:
-        self._logits, self._offset = logits, root + 1
-        self._best: list[int] = []
-        self._normaliser: dict[int, float] = {}
+    _logits: Tensor
 
-    def _log_normaliser(self, row: int) -> float:
-        if row not in self._normaliser:
-            self._normaliser[row] = float(torch.logsumexp(self._logits[row].float(), dim=0))
-        return self._normaliser[row]
-
-    def argmax(self, node: int) -> int:
-        """Return the most probable token, the lowest id among equals."""
-        if node < -1:  # a row of the prompt: rarely requested
-            return int(self._logits[self._offset + node].argmax())
-        # all other rows at once, since each result synchronises the GPU; torch returns the first of equals
-        if not self._best:
-            self._best = self._logits[self._offset - 1 :].argmax(dim=-1).tolist()
-        return self._best[node + 1]
+    def _log_normaliser(self, node: int) -> float:
+        if node not in self._normaliser:
+            self._normaliser[node] = float(torch.logsumexp(self._row(node).float(), dim=0))
+        return self._normaliser[node]
 
     def best(self, node: int, k: int) -> list[int]:
         """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
         if k == 1:
             return [self.argmax(node)]
-        logits = self._logits[self._offset + node]
+        logits = self._row(node)
         k = min(k, len(logits))
         # `topk` does not specify which of several equals it returns, so all candidates are sorted again.
         candidates = torch.nonzero(logits >= logits.topk(k).values[-1]).flatten()
@@ -57,39 +44,20 @@ class TorchRows:
         best: list[int] = candidates[order.indices[:k]].tolist()
         return best
 
-    def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
-        """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""
-        best = self.best(node, k)
-        normaliser = self._log_normaliser(self._offset + node)
-        values = self._logits[self._offset + node, best].tolist()
-        return [(token, value - normaliser) for token, value in zip(best, values, strict=True)]
-
-    def logprob(self, node: int, token: int) -> float:
-        """Return the natural log of the probability of ``token``."""
-        row = self._offset + node
-        return float(self._logits[row, token]) - self._log_normaliser(row)
-
     def entropy(self, node: int) -> float:
         """Return the entropy in nats."""
-        row = self._offset + node
-        logs = self._logits[row].float() - self._log_normaliser(row)
+        logs = self._row(node).float() - self._log_normaliser(node)
         return -float(torch.nansum(logs.exp() * logs))  # 0 times infinity, for impossible tokens, counts as 0
 
 
 S = TypeVar("S")
 
 
-class HfBackend(Generic[S]):
-    """A loaded model with its slots; `S` is the state of a slot.
+class HfBackend(Slotted[S]):
+    """A loaded model with its slots; `S` is the state of a slot."""
 
-    Args:
-        model: a transformers model in evaluation mode, on its device.
-        tokenizer: its tokenizer.
-        name: its name in messages and metadata.
-        options: options of the backend.
-    """
-
-    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
+    def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions, layers: int) -> None:
+        self._cache = SlotCache(layers, options.slots)
         self.options, self.name, self.tokenizer = options, name, tokenizer
         self.model: Any = model
         self._cache_argument = cache_argument(type(model)) or "past_key_values"
@@ -103,22 +71,7 @@ class HfBackend(Generic[S]):
         banned = _banned(model.generation_config, self.end_tokens)
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
         self.tokenize, self.encode, self.token_bytes = tokenizer.tokenize, tokenizer.encode, tokenizer.token_bytes
-        self._slots: dict[int, S] = {}
-
-    def _new_slot(self) -> S:
-        raise NotImplementedError
-
-    def open_slot(self) -> int:
-        """Reserve a free slot.
-
-        Raises:
-            CapabilityError: all slots are in use.
-        """
-        for slot in range(self.options.slots):
-            if slot not in self._slots:
-                self._slots[slot] = self._new_slot()
-                return slot
-        raise CapabilityError(f"all {self.options.slots} slots of the cache are in use; open the model with more slots")
+        self._slots = {}
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
@@ -127,7 +80,7 @@ class HfBackend(Generic[S]):
     def close(self) -> None:
         """Free the cache, and the weights unless another backend shares them."""
         self.model = None
-        self._slots = {}
+        self._cache, self._slots = SlotCache(0, 0), {}
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Check requests before anything is changed."""

@@ -44,10 +44,6 @@ class Masks:
 
     In some models, all or some layers attend only to the most recent positions.  The cache keeps all cells anyway, so
     that it can be rolled back; the mask hides those outside the window.
-
-    Args:
-        config: the model's configuration in transformers.
-        dtype: its data type.
     """
 
     def __init__(self, config: Any, dtype: torch.dtype) -> None:
@@ -186,12 +182,7 @@ class StaticRows(CacheLayerMixin):
 
 
 class SlotCache(Cache):
-    """The static rows of all layers.
-
-    Args:
-        layers: number of layers.
-        slots: rows per layer.
-    """
+    """The static rows of all layers."""
 
     def __init__(self, layers: int, slots: int) -> None:
         super().__init__(layers=[StaticRows(slots) for _ in range(layers)])

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from redraft.backends.hf.base import HfBackend, TorchRows
-from redraft.backends.hf.cache import CellPlan, Masks, PassRow, SlotCache
+from redraft.backends.hf.cache import CellPlan, Masks, PassRow
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.decoding.backend import Capabilities
@@ -39,14 +39,13 @@ class HfDecoder(HfBackend[_Slot]):
     """A decoder-only model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
-        super().__init__(model, tokenizer, name, options)
         _name, layers = _layers(model.base_model)
         self.layers = len(layers) or model.config.get_text_config().num_hidden_layers
+        super().__init__(model, tokenizer, name, options, self.layers)
         self.capabilities = Capabilities(trees=True, prompt_rows=True, batches=True, early_exit=len(layers) > 1)
-        self._cache = SlotCache(self.layers, options.slots)
         self._masks = Masks(model.config, self.dtype)
 
-    def _new_slot(self) -> _Slot:
+    def _new_slot(self, slot: int) -> _Slot:
         return _Slot()
 
     def early_exit(self, layers: int) -> HfDecoder:
@@ -90,11 +89,6 @@ class HfDecoder(HfBackend[_Slot]):
                     )
         for slot in slots:
             self.close_slot(slot)
-
-    def close(self) -> None:
-        """Free the cache, and the weights unless an early exit shares them."""
-        super().close()
-        self._cache = SlotCache(self.layers, self.options.slots)
 
     @torch.inference_mode()
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
@@ -147,12 +141,7 @@ class HfDecoder(HfBackend[_Slot]):
             place = base + followed.get(parent, len(prefix))
             if place < len(prefix) and prefix[place] == token:
                 followed[node] = place - base + 1
-        node = max(followed, key=lambda each: followed[each])
-        path: list[int] = []
-        while node != ROOT:
-            path.append(node)
-            node = draft.parents[node]
-        path.reverse()
+        path = draft.path(max(followed, key=lambda each: followed[each]))
         if path != list(range(len(path))):
             self._cache.move(slot, [base + node for node in path], range(base, base + len(path)))
         state.ids = tuple(prefix[: base + len(path)])

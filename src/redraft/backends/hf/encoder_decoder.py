@@ -16,13 +16,12 @@ from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from redraft.backends.hf.base import HfBackend, TorchRows
-from redraft.backends.hf.cache import CellPlan, SlotCache
+from redraft.backends.hf.cache import CellPlan
 from redraft.backends.hf.languages import SourcePrompts
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
-from redraft.captions.languages import Language
 from redraft.decoding.backend import Capabilities
-from redraft.decoding.types import Prompt, Rows, Score, common_prefix
+from redraft.decoding.types import Rows, Score, common_prefix
 from redraft.errors import CapabilityError, ModelError
 
 
@@ -47,28 +46,13 @@ class HfEncoderDecoder(HfBackend[_Slot]):
     """An encoder-decoder model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
-        super().__init__(model, tokenizer, name, options)
+        super().__init__(model, tokenizer, name, options, _decoder_layers(model))
         self.capabilities = Capabilities()
-        self.prompts = SourcePrompts(model, tokenizer, name)
+        self.encoder_prompt = SourcePrompts(model, tokenizer, name).encode
         self.encoder_passes = 0
-        self._layers = _decoder_layers(model)
-        self._cache = SlotCache(self._layers, options.slots)
 
-    def _new_slot(self) -> _Slot:
+    def _new_slot(self, slot: int) -> _Slot:
         return _Slot()
-
-    def encoder_prompt(self, text: str, source: Language, target: Language) -> Prompt:
-        """Return the input of encoder and decoder for translating ``text``.
-
-        Raises:
-            OptionError: the model does not support a language.
-        """
-        return self.prompts.encode(text, source, target)
-
-    def close(self) -> None:
-        """Free the cache and the weights."""
-        super().close()
-        self._cache = SlotCache(self._layers, self.options.slots)
 
     @torch.inference_mode()
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:

@@ -58,12 +58,6 @@ def _is_folder(name: str) -> bool:
 def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
     """Load an object with a class of transformers.
 
-    Args:
-        kind: the class, such as ``AutoTokenizer``.
-        name: name of the model in error messages.
-        source: arguments of its ``from_pretrained`` from `source_of`.
-        options: further arguments.
-
     Raises:
         ModelError: the model does not exist or is broken, or is not cached and there is no network.
     """
@@ -170,10 +164,6 @@ _CACHE_NAMES = ("cache", "past_key_values")
 
 def check_model(config: Any, name: str) -> None:
     """Check that a model supports rolling back and the masks that drafts need.
-
-    Args:
-        config: its configuration in transformers.
-        name: its name in error messages.
 
     Raises:
         CapabilityError: the model is not supported; the message says why.

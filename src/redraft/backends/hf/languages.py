@@ -31,11 +31,6 @@ _OWN_CODES = {"ns": "nso"}
 class SourcePrompts:
     """Makes the prompts of an encoder-decoder model.
 
-    Args:
-        model: the transformers model.
-        tokenizer: its tokenizer.
-        name: its name in error messages.
-
     Raises:
         CapabilityError: the model does not define the decoder's start token.
     """

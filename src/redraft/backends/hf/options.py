@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redraft.captions.events import is_whole
+from redraft.backends.slots import check_whole_numbers
 from redraft.errors import OptionError
 
 DTYPES = ("float32", "bfloat16")
@@ -33,10 +33,7 @@ class HfOptions:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        for name, low, high in (("context_length", 16, 1 << 20), ("slots", 1, 4096), ("threads", 0, 1024)):
-            value = getattr(self, name)
-            if not is_whole(value) or not low <= value <= high:
-                raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        check_whole_numbers(self, context_length=(16, 1 << 20), slots=(1, 4096), threads=(0, 1024))
         for name, words in (("dtype", DTYPES), ("device", DEVICES)):
             if getattr(self, name) not in words:
                 allowed = f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 2 else " or ".join(words)

@@ -20,11 +20,7 @@ def _byte_of_character() -> dict[str, int]:
 
 
 class HfTokenizer:
-    """Tokenizes prompts and returns the bytes of tokens.
-
-    Args:
-        tokenizer: a fast or slow tokenizer of transformers.
-    """
+    """Tokenizes prompts and returns the bytes of tokens."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.base = tokenizer

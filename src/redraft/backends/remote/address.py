@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from redraft.captions.events import is_whole
+from redraft.backends.slots import check_whole_numbers
 from redraft.errors import ModelError, OptionError
 
 ENGINES = ("vllm", "sglang")
@@ -40,10 +40,7 @@ class RemoteOptions:
     plugin: bool = True
 
     def __post_init__(self) -> None:
-        for name, low, high in (("context_length", 16, 1 << 20), ("slots", 1, 4096), ("ahead", 1, 1024)):
-            value = getattr(self, name)
-            if not is_whole(value) or not low <= value <= high:
-                raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        check_whole_numbers(self, context_length=(16, 1 << 20), slots=(1, 4096), ahead=(1, 1024))
         if not 0 < self.timeout <= 3600:
             raise OptionError(f"timeout must be a number of seconds up to 3600, not {self.timeout!r}")
 

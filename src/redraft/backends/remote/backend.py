@@ -18,16 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
 from redraft.backends.remote.price import Costs, batched, priced
 from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, Steps, beside
-from redraft.decoding.backend import Capabilities
+from redraft.backends.slots import Slotted
+from redraft.decoding.backend import Capabilities, Tokenizer
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError
 
@@ -37,31 +36,14 @@ log = logging.getLogger(__name__)
 FEW = 2
 
 
-class Tokenizer(Protocol):
-    """Converts texts to ids and ids to bytes; see `redraft.decoding.backend.Backend` for the methods."""
-
-    def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
-        """Return the ids of a prompt."""
-
-    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Return the ids of a text."""
-
-    def token_bytes(self, token: int) -> bytes:
-        """Return the bytes of a token."""
-
-
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model on a server.
+    """A model on a server; what is not listed here is as in `redraft.decoding.backend.Backend`.
 
     Attributes:
         name: its name in requests.
         tokenizer: its tokenizer, on this machine.
         context_length: maximum number of ids on the server, including the one that it adds.
-        end_tokens: see `redraft.decoding.backend.Backend`.
-        pad_token: see `redraft.decoding.backend.Backend`.
-        vocabulary_size: see `redraft.decoding.backend.Backend`.
-        metadata: see `redraft.decoding.backend.Backend`.
     """
 
     name: str
@@ -73,7 +55,7 @@ class RemoteModel:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-class RemoteBackend:
+class RemoteBackend(Slotted[RowLine]):
     """Implements `redraft.decoding.backend.Backend`; several may share a client.
 
     Args:
@@ -106,7 +88,7 @@ class RemoteBackend:
         self.encode, self.tokenize = model.tokenizer.encode, model.tokenizer.tokenize
         self.token_bytes = model.tokenizer.token_bytes
         self._few, self._ends = min(FEW, model.vocabulary_size), sorted(model.end_tokens)
-        self._slots: dict[int, RowLine] = {}
+        self._slots = {}
         self._counting, self._rejected = threading.Lock(), False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
 
@@ -115,17 +97,8 @@ class RemoteBackend:
         """Whether the server verifies drafts itself, so that an update is one request."""
         return self.dialect.verifies
 
-    def open_slot(self) -> int:
-        """Reserve a free slot.
-
-        Raises:
-            CapabilityError: all slots are in use.
-        """
-        for slot in range(self.options.slots):
-            if slot not in self._slots:
-                self._slots[slot] = RowLine()
-                return slot
-        raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
+    def _new_slot(self, slot: int) -> RowLine:
+        return RowLine()
 
     def close_slot(self, slot: int) -> None:
         """Release a slot; the server drops its cache by itself."""

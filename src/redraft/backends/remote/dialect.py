@@ -39,7 +39,7 @@ class GreedyRequest:
         k: number of best tokens in each row.
         ends: ids that end the output.
         draft: draft of the output.
-        bias: bias of the acceptance rule (`redraft.decoding.types.HasBias`).
+        bias: bias of the acceptance rule (`redraft.decoding.types.Rule`).
     """
 
     model: str
@@ -53,9 +53,6 @@ class GreedyRequest:
 
 class RemoteDialect(ABC):
     """A kind of server; all ids are those of the model's vocabulary.
-
-    Args:
-        client: client of the server.
 
     Attributes:
         verifies: whether the server verifies a draft and continues decoding in one request.

@@ -42,12 +42,8 @@ def longest(draft: Draft, rows: Rows, passes: Callable[[int, int], bool]) -> Ver
         if node in reached and passes(node, child):
             depth, logprob = reached[node]
             reached[child] = (depth + 1, logprob + rows.logprob(node, draft.tokens[child]))
-    last = node = max(reached, key=reached.__getitem__)
-    path: list[int] = []
-    while node != ROOT:
-        path.append(node)
-        node = draft.parents[node]
-    return Verdict(tuple(reversed(path)), rows.argmax(last))
+    last = max(reached, key=reached.__getitem__)
+    return Verdict(tuple(draft.path(last)), rows.argmax(last))
 
 
 def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:

@@ -1,0 +1,44 @@
+"""What backends share: their numbered slots, and the check of the whole numbers among their options."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from redraft.captions.events import is_whole
+from redraft.errors import CapabilityError, OptionError
+
+S = TypeVar("S")
+
+
+def check_whole_numbers(options: object, **ranges: tuple[int, int]) -> None:
+    """Check options that are whole numbers, given with their lowest and highest values.
+
+    Raises:
+        OptionError: one is not, or is out of range.
+    """
+    for name, (low, high) in ranges.items():
+        value = getattr(options, name)
+        if not is_whole(value) or not low <= value <= high:
+            raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+
+
+class Slotted(Generic[S]):
+    """A backend with ``options.slots`` slots; `S` is the state of one."""
+
+    options: Any
+    _slots: dict[int, S]
+
+    def _new_slot(self, slot: int) -> S:
+        raise NotImplementedError
+
+    def open_slot(self) -> int:
+        """Reserve a free slot.
+
+        Raises:
+            CapabilityError: all slots are in use.
+        """
+        for slot in range(self.options.slots):
+            if slot not in self._slots:
+                self._slots[slot] = self._new_slot(slot)
+                return slot
+        raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
