@@ -34,13 +34,7 @@ _STRAIGHT = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "…"
 
 
 def clean(source: str, target: str, language: str) -> tuple[str, str] | None:
-    """Return the pair in unified spelling, or None if it is not usable.
-
-    Args:
-        source: English text.
-        target: its translation.
-        language: code of the target language: de, zh or ja.
-    """
+    """Return the pair in unified spelling, or None if it is not usable."""
     source = _SPACES.sub(" ", source).strip().translate(_STRAIGHT)
     target = _SPACES.sub(" ", target).strip()
     target = german(target) if language == "de" else east_asian(target, language)

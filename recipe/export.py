@@ -38,15 +38,7 @@ LAYER_TENSORS = {
 
 
 def write_gguf(model: Decoder, tokenizer: Tokenizer, path: Path, name: str, facts: Mapping[str, str]) -> None:
-    """Write ``model`` in 32-bit floats; `quantise` makes smaller files from it.
-
-    Args:
-        model: the model.
-        tokenizer: its tokenizer.
-        path: the file to write.
-        name: name of the model in the file.
-        facts: further metadata, such as ``general.license``.
-    """
+    """Write ``model`` in 32-bit floats; `quantise` makes smaller files from it."""
     writer = gguf.GGUFWriter(str(path), "qwen3")
     writer.add_name(name)
     for key, value in facts.items():

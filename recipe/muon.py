@@ -21,14 +21,7 @@ UPDATE_SIZE = 0.2
 
 
 class Muon(torch.optim.Optimizer):
-    """Nesterov momentum, orthogonalised; for matrices only.
-
-    Args:
-        matrices: (rows, columns) parameters.
-        lr: learning rate.
-        momentum: share of the old momentum that is kept, 0-1.
-        weight_decay: decoupled decay, times the learning rate.
-    """
+    """Nesterov momentum, orthogonalised; for matrices only."""
 
     def __init__(
         self, matrices: Iterable[Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.05

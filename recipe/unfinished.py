@@ -30,11 +30,6 @@ CUT = 0.21
 def unfinished(words: Sequence[str], others: Sequence[str], generator: random.Random) -> tuple[list[str], int]:
     """Make a beginning of a source end as a recogniser's unfinished text does.
 
-    Args:
-        words: the beginning, at least one word.
-        others: words to put in place of wrong ones.
-        generator: source of randomness.
-
     Returns:
         The words, and how many of them are right.
     """

@@ -36,11 +36,7 @@ class Kept:
                 self.outputs[tuple(row["prompt"])] = None if row["output"] is None else tuple(row["output"])
 
     def add(self, rows: Iterable[tuple[Key, Output, str, str | None]]) -> None:
-        """Save outputs.
-
-        Args:
-            rows: prompt, output, and the texts of both.
-        """
+        """Save outputs."""
         new = not self.outputs
         with self._file.open("w" if new else "a", encoding="utf-8") as out:
             if new:

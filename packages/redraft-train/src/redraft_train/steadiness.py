@@ -49,14 +49,6 @@ def steadiness(
 ) -> Steadiness:
     """Measure a model with a free slot on one target language.
 
-    Args:
-        backend: the model.
-        language: tag or English name of the target language.
-        sources: source sentences.
-        references: their translations.
-        style: prompt style.
-        what: title of the progress bar, shown if standard error is a terminal.
-
     Raises:
         OptionError: there are no sources.
     """

@@ -30,11 +30,6 @@ TEMPERATURE = 0.5
 class HfTeacher:
     """A `redraft_train.prefixes.Teacher`.
 
-    Args:
-        backend: the loaded model.
-        languages: tags of the target languages.
-        style: prompt style.
-
     Raises:
         OptionError: the model does not support a language.
         ModelError: the model has no usable prompt template.

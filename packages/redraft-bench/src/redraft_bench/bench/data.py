@@ -92,11 +92,7 @@ def open_stream(
 
 
 def recognised(name: str, to: str, limit: int = 0) -> Stream:
-    """Load a stream of `RECOGNISED`, with its references if they are in the data folder.
-
-    Args:
-        to: language of the references.
-    """
+    """Load a stream of `RECOGNISED`, with its references if they are in the data folder."""
     stream = Stream.load(STREAMS / f"{name}.jsonl")
     segments = stream.segments[: limit or None]
     lines = STREAMS / f"{name}.lines.json"

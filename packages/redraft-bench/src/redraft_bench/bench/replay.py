@@ -140,10 +140,6 @@ def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: st
     """Return a row per contender: the `FIELDS` of a benchmark, and ``seconds`` of all passes.
 
     Each row has the field ``replay``, so it cannot be mistaken for a measured translation.
-
-    Args:
-        played: name of a contender -> its replayed records.
-        data: description of the data and model.
     """
     names = [_parts(name) for name in played]
     lines = [
@@ -162,9 +158,6 @@ def write_rows(table: Sequence[Row], curve: cost.CostCurve, line: str, folder: P
     """Write ``NAME-LANGUAGE.rows.jsonl`` for each language, for the report (`redraft_bench.bench.read`).
 
     Each file has the rows and an object with the curve.
-
-    Args:
-        name: first part of the file names.
     """
     for language in dict.fromkeys(row["target_language"] for row in table):
         objects: list[dict[str, Any]] = [row for row in table if row["target_language"] == language]
@@ -184,12 +177,7 @@ def _parts(name: str) -> tuple[str, str, str, str]:
 
 
 def signature(records: Path, recording: Recording, seed: int, **model: object) -> str:
-    """Return a one-line signature that starts with ``replay:``.
-
-    Args:
-        seed: random seed of the ids.
-        model: facts about model and engine.
-    """
+    """Return a one-line signature that starts with ``replay:``."""
     parts = {
         "replay": f"{records.name}@{file_hash(records)}",
         "redraft": __version__,

@@ -15,11 +15,6 @@ from redraft_bench.models.shape import SHAPES
 def open_shape(name: str, options: HfOptions, seed: int = 0) -> tuple[Backend, dict[str, object]]:
     """Create a model of one of `SHAPES`; return the backend and facts for the signature.
 
-    Args:
-        name: one of `SHAPES`.
-        options: options of the backend.
-        seed: random seed of the weights.
-
     Raises:
         OptionError: the device does not exist.
     """

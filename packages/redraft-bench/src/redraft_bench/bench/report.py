@@ -73,11 +73,7 @@ def write(folder: Path) -> Path:
 
 
 def page(results: Sequence[Result], name: str) -> str:
-    """Return the page for some results, in order; results of a benchmark must be adjacent.
-
-    Args:
-        name: title of the page.
-    """
+    """Return the page for some results, in order; results of a benchmark must be adjacent."""
     sections = [
         _section(list(group), number)
         for number, (_, group) in enumerate(groupby(results, key=lambda each: (each.bench, each.replayed)), 1)

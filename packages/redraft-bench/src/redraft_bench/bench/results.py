@@ -27,11 +27,7 @@ LAST_POSITION = 40
 
 
 def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[list[Row], str]:
-    """Compute the rows of a run and their signature, and write both to its ``.rows.jsonl``.
-
-    Args:
-        seed: random seed of the confidence intervals.
-    """
+    """Compute the rows of a run and their signature, and write both to its ``.rows.jsonl``."""
     curve = bench.curve()
     found = rows(lines, curve)
     scored = _references(bench)

@@ -126,9 +126,6 @@ class Bench:
     def run(self, show: Callable[[Sequence[int]], Iterable[int]] = iter) -> list[TableLine]:
         """Run the segments that are not recorded yet; return all contenders with all records.
 
-        Args:
-            show: wraps the segment numbers, for a progress bar.
-
         Raises:
             InputError: the folder contains another run.
         """

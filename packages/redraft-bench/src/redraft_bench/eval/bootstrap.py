@@ -46,12 +46,7 @@ def interval(per_segment: ArrayLike, statistic: Statistic, *, seed: int = 0) -> 
 
 
 def percentile_interval(per_segment: Sequence[Array], share: float, *, seed: int = 0) -> Interval:
-    """Return the interval of a percentile (``share`` in percent) of all values, by bootstrap over segments.
-
-    Args:
-        per_segment: the values of each segment.
-        share: the percentile.
-    """
+    """Return the interval of a percentile (``share`` in percent) of all values, by bootstrap over segments."""
     random, number = np.random.default_rng(seed), len(per_segment)
     found = [
         np.percentile(np.concatenate([per_segment[n] for n in random.integers(number, size=number)]), share)

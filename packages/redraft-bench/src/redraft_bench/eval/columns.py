@@ -199,11 +199,7 @@ def named(row: Row) -> str:
 
 
 def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:
-    """Format a figure; a dash if it was not measured.
-
-    Args:
-        bounds: whether to add the confidence interval.
-    """
+    """Format a figure; a dash if it was not measured."""
     if name == "method":
         return title(row)
     value = row.get(name)

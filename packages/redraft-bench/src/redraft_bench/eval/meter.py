@@ -42,13 +42,7 @@ class Meter:
                 self._log.append(self._last)
 
     def take(self, prompt: int, output: int, finished: bool) -> tuple[tuple[PassRecord, ...], float]:
-        """Return the passes since the last call and their total seconds.
-
-        Args:
-            prompt: number of prompt ids of these passes.
-            output: number of output ids.
-            finished: whether the model ended the output.
-        """
+        """Return the passes since the last call and their total seconds."""
         lengths = [len(asked.score.prefix) for asked in self._log]
         # Each pass adds its accepted tokens and one more; in the last one, that may be the end token.
         ends = [*(length - 1 for length in lengths[1:]), prompt + output - (not finished)]

@@ -37,10 +37,6 @@ def perturb(stream: Stream, seed: int, rates: Mapping[str, float] = RATES) -> St
     A word may be misheard in the first update that contains it; the final update is correct.  Names, times and the
     number of updates do not change.  The errors of an utterance depend on its name, its updates and the seed, but not
     on earlier utterances.
-
-    Args:
-        stream: a stream without errors, such as one of `redraft_bench.eval.sets.lag_stream`.
-        rates: the error rates, as in `RATES`.
     """
     segments = (_misheard(each, random.Random(f"{seed} {each.utterance}"), rates) for each in stream.segments)
     return Stream(f"{stream.name}.perturbed", tuple(segments), seed)

@@ -70,13 +70,7 @@ class Arrivals:
 
 
 class Viewer(asyncio.Protocol):
-    """A connection that only reads, with minimal overhead, so that many viewers do not distort the measurement.
-
-    Args:
-        number: number of the viewer.
-        address: ``ws://...`` URL to watch.
-        arrivals: records arrivals.
-    """
+    """A connection that only reads, with minimal overhead, so that many viewers do not distort the measurement."""
 
     def __init__(self, number: int, address: str, arrivals: Arrivals) -> None:
         self._number, self._arrivals = number, arrivals

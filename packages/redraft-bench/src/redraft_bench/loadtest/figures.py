@@ -75,13 +75,7 @@ def _machine(outcome: Outcome) -> Row:
 
 
 def beyond(row: Row, max_p95: float | None, max_slope: float | None) -> list[str]:
-    """Return the bounds that a run exceeds, as a sentence each.
-
-    Args:
-        row: figures of the run.
-        max_p95: maximum 95th percentile of the caption lag in seconds; None for no bound.
-        max_slope: maximum memory growth of the server in megabytes per minute; None for no bound.
-    """
+    """Return the bounds that a run exceeds, as a sentence each."""
     found = [
         f"{row[name]} {words}"
         for name, words in (

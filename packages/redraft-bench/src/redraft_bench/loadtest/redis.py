@@ -16,11 +16,7 @@ from redraft_bench.loadtest.gauges import read
 
 
 class RedisProcess:
-    """A Redis server on a free local port; it has no persistence, so it is empty after a restart.
-
-    Args:
-        program: path of the executable.
-    """
+    """A Redis server on a free local port; it has no persistence, so it is empty after a restart."""
 
     def __init__(self, program: str) -> None:
         with socket.socket() as free:
@@ -79,11 +75,7 @@ class RedisProcess:
 
 
 class CpuMeter:
-    """Measures the cores used by servers from now on.
-
-    Args:
-        servers: their URLs.
-    """
+    """Measures the cores used by servers from now on."""
 
     def __init__(self, servers: Sequence[str]) -> None:
         self._servers, self._begun, self._before = servers, time.monotonic(), self._seconds(servers)
@@ -98,11 +90,7 @@ class CpuMeter:
 
 
 class ProcessMeter:
-    """Measures the cores used by a local process from now on; 0 if the system does not report it.
-
-    Args:
-        pid: its process id.
-    """
+    """Measures the cores used by a local process from now on; 0 if the system does not report it."""
 
     def __init__(self, pid: int) -> None:
         self._path = Path(f"/proc/{pid}/stat")

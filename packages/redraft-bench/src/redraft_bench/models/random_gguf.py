@@ -41,11 +41,6 @@ def write_random(
 
     Its tokenizer has the 256 bytes; all other ids are unused.
 
-    Args:
-        format: weight format, one of `FORMATS`; norms stay in 32 bits.
-        seed: random seed of the weights.
-        tell: reports the progress.
-
     Raises:
         OptionError: the format is unknown.
         MissingExtra: gguf is not installed.

@@ -36,12 +36,7 @@ PASSES, SHARE = NAME + TEXT + 7, NAME + TEXT + COUNTS - 1
 
 
 def draw_graph(graph: Graph, labels: Mapping[int, str], source: str, translation: str, summary: str) -> Sheet:
-    """Draw the dependency graph above the grid of iterations by tokens.
-
-    Args:
-        labels: token id -> label.
-        summary: line with the totals.
-    """
+    """Draw the dependency graph above the grid of iterations by tokens."""
     columns = [min(16, max(4, width(labels[token.token]))) + 1.5 for token in graph.tokens]
     first = 11.0
     left = [first + sum(columns[:place]) for place in range(len(columns))]

@@ -80,11 +80,6 @@ class PassLog:
 
         Before a pass, the cache holds all of the text except its newest token (the first pass reads the prompt).  Any
         further tokens that a pass processes are its draft.
-
-        Args:
-            prompt: number of prompt ids.
-            output: number of output ids.
-            finished: whether the model ended the output.
         """
         lengths = [max(prompt, cached + 1) for cached, _new in self._seen]
         # Each pass adds its accepted tokens and one more; in the last one, that may be the end token.

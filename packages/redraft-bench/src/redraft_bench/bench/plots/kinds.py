@@ -151,12 +151,7 @@ def plots_of(result: Result) -> list[Plot]:
 
 
 def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
-    """Draw a plot as SVG, with a panel per result; several panels are titled by language.
-
-    Args:
-        results: results of one benchmark on one data set.
-        name: prefix of all ids in the document.
-    """
+    """Draw a plot as SVG, with a panel per result; several panels are titled by language."""
     draws = plot.draw if isinstance(plot.draw, tuple) else (plot.draw,)
     panels = [_panel(plot, each, result, len(results) > 1) for result in results for each in draws]
     return svg(panels, name, columns=len(draws) if len(draws) > 1 else len(panels))
