@@ -13,19 +13,17 @@ from redraft import Translator, Update  # noqa: E402
 from redraft.decoding.lines import LineBreaks  # noqa: E402
 from redraft.decoding.types import Rows, Score  # noqa: E402
 from tests.backends.hf.models import END, PAD, VOCABULARY, generation, prompts  # noqa: E402
-from tests.finetune.tiny import DECODER_ONLY, FAMILIES, sentences, teacher  # noqa: E402
-
-KINDS = [*((family, False) for family in FAMILIES), *((family, True) for family in DECODER_ONLY)]
+from tests.finetune.tiny import FAMILIES, sentences, teacher  # noqa: E402
 
 
-@pytest.mark.parametrize(("family", "chat"), KINDS)
+@pytest.mark.parametrize(("family", "chat"), [("llama", False), ("qwen3", True), ("m2m100", False), ("t5", False)])
 def test_prompts_and_greedy_outputs_are_those_of_live_decoding(
     family: str, chat: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taught = teacher(family, chat)
     backend, sent = taught.backend, list[Score]()
     score = backend.score
-    texts = [source.text for source in sentences(8)]
+    texts = [source.text for source in sentences(4)]
     asked = [taught.prompt(text, "de") for text in texts]
     with generation(backend.model, repetition_penalty=3.0, no_repeat_ngram_size=1, num_beams=3):
         found = taught.outputs(asked)

@@ -39,7 +39,7 @@ def test_token_waits_for_last() -> None:
 
 
 @pytest.mark.parametrize("stopping", ["paper", "fast-forward"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 def test_jacobi_on_table_is_jacobi_written_out(seed: int, stopping: str) -> None:
     model, prompt = RandomModel(seed, vocabulary=5, end_bias=-99.0), (1, 2, 3, 4)
     model.pad_token = END  # nothing that the output could hold
@@ -55,7 +55,7 @@ def test_jacobi_on_table_is_jacobi_written_out(seed: int, stopping: str) -> None
 
 
 @pytest.mark.parametrize("method", ["jacobi", "gs-jacobi", "hybrid-jacobi"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_dependence_on_later_iterations(seed: int, method: str) -> None:
     model = RandomModel(seed, vocabulary=5, shift=0.2, end_bias=-1.0)
     output, trace = decoded(model, method, limit=16)
