@@ -161,7 +161,7 @@ def test_each_kind_of_guess_saves_passes() -> None:
         off: dict[str, Value] = {"recycle": "off", "lookup": "off"}
         return sum(
             output.passes
-            for seed in range(20)
+            for seed in range(10)
             for output in stream(
                 "redraft-tree",
                 {"beta": 0.0, **off, **options},

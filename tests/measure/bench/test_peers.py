@@ -59,9 +59,11 @@ def open_(model: Path, backend: LlamaCpp) -> Iterator[Opened]:
     """Opens peers into German, and closes them."""
     opened: list[System] = []
 
-    def open_one(name: str, path: Path = model, language: str = "de", max_tokens: int = 256) -> System:
+    def open_one(
+        name: str, path: Path = model, language: str = "de", max_tokens: int = 256, small: Path | None = None
+    ) -> System:
         options = LlamaOptions(context_length=CONTEXT, threads=1, gpu_layers=0)
-        models = Models(path, shipped_path("demo-tiny"), options)
+        models = Models(path, small or shipped_path("demo-tiny"), options)
         opened.append(open_peer(name, Task(backend, language, max_tokens), models, {}))
         return opened[-1]
 
@@ -71,14 +73,22 @@ def open_(model: Path, backend: LlamaCpp) -> Iterator[Opened]:
 
 
 @pytest.fixture(scope="module")
-def library(open_: Opened) -> Opened:
-    """Opens each library once."""
+def library(open_: Opened, model: Path, tmp_path_factory: pytest.TempPathFactory) -> Opened:
+    """Opens each library once: transformers alone on the GGUF, what it drafts with on a folder."""
+
+    @cache
+    def folder() -> Path:
+        from recipe.export_hf import gguf_to_hf
+
+        made: Path = tmp_path_factory.mktemp("folder")
+        gguf_to_hf(model, made)
+        return made
 
     @cache
     def open_once(name: str) -> System:
         for needed in ("torch", "transformers", "gguf") if name.startswith("transformers") else ():
             pytest.importorskip(needed, reason="the hf and gguf extras are not installed")
-        return open_(name)
+        return open_(name, folder(), small=folder()) if name.startswith("transformers-") else open_(name)
 
     return open_once
 
@@ -143,16 +153,6 @@ def test_lookup_finds_what_repeats(name: str, library: Opened) -> None:
 def test_assistant_drafts_with_passes_of_its_own(library: Opened) -> None:
     found = steps(library("transformers-assistant"))
     assert all(step.draft_passes >= step.drafted > 0 for step in found if step.passes)
-
-
-def test_folder_of_transformers_is_opened_too(open_: Opened, model: Path, expected: list[Step], tmp_path: Path) -> None:
-    for needed in ("torch", "transformers", "gguf"):
-        pytest.importorskip(needed, reason="the hf and gguf extras are not installed")
-    from recipe.export_hf import gguf_to_hf
-
-    gguf_to_hf(model, tmp_path)
-    (step,) = steps(open_("transformers", tmp_path), UPDATES[:1])
-    assert step.tokens == expected[0].tokens
 
 
 def test_limit_cuts_and_is_reported_once(open_: Opened) -> None:

@@ -12,6 +12,7 @@ import pytest
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
+from redraft.decoding import cost
 from redraft.errors import InputError
 from redraft_bench.bench.results import chrf_change, finish
 from redraft_bench.bench.run import Bench, BenchModels
@@ -26,6 +27,16 @@ SENTENCES = (
     ("She wants to learn how to play the piano.", "Sie will lernen, wie man Klavier spielt."),
     ("We went to the beach because it was hot.", "Wir gingen zum Strand, weil es heiß war."),
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_curves() -> Iterator[None]:
+    """Cost curves of few sizes: their times are not looked at here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "SIZES", (1, 2, 8))
+        yield
+
+
 ENGINE = BenchModels(options=LlamaOptions(context_length=256, threads=1))
 
 

@@ -13,11 +13,13 @@ from redraft.errors import InputError, MissingExtra, ModelError
 from redraft_bench.bench.results import finish
 from redraft_bench.bench.run import Bench
 from redraft_bench.bench.score import add_comet
-from tests.measure.bench.test_run import bench
+from tests.measure.bench.test_run import bench, quick_curves
+
+__all__ = ["quick_curves"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, quick_curves: None) -> Path:
     run: Bench = bench(tmp_path_factory.mktemp("scored"))
     finish(run, run.run())
     return run.folder

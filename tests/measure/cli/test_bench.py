@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.measure.bench.test_run import quick_curves
+
+__all__ = ["quick_curves"]
 
 #: One thread.
 ONE = ("--threads", "1")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from redraft_bench.loadtest import viewers
 from tests.cli.conftest import Run
 
 LANGUAGE = ("--to", "de", "--to", "ja", "--language", "de")
@@ -14,8 +16,9 @@ LANGUAGE = ("--to", "de", "--to", "ja", "--language", "de")
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
-def test_viewers(redraft: Run, tmp_path: Path) -> None:
+def test_viewers(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("redis", reason="the extra `fanout` is not installed")
+    monkeypatch.setattr(viewers, "Show", partial(viewers.Show, alone=1.0))
     options = "--viewers 60 --seconds 4 --rate 10 --model demo-tiny --threads 1 --json --replicas 2 --outage 1"
     done = redraft("bench", "viewers", *options.split(), *LANGUAGE, "--out", str(tmp_path))
     assert (done.status, done.err) == (0, "")
