@@ -26,6 +26,35 @@ from redraft.serve.refusals import CODES, tag_of
 from redraft.serve.service import Offer
 from redraft.serve.transcript import FORMS
 
+_INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
+_REFERENCE = "#/components/schemas/{model}"
+_REFUSED = {"$ref": _REFERENCE.format(model="Refusal")}
+_REFUSAL = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+            "required": ["code", "message"],
+        }
+    },
+    "required": ["error"],
+}
+#: Binary frames.
+_SAMPLES = {
+    "summary": "Audio, after the message `audio`: signed 16-bit little-endian samples, mono, 16 kHz",
+    "contentType": "application/octet-stream",
+    "payload": {"type": "string", "format": "binary"},
+}
+#: The query of viewers.
+_LANGUAGES = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "the languages whose captions are sent; all if absent",
+}
+_WANTED = {"ws": {"query": {"type": "object", "properties": {"language": _LANGUAGES}}}}
+_SAMPLES_SENT = {"Samples": {"$ref": "#/components/messages/Samples"}}
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -127,10 +156,6 @@ def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return answer
 
 
-_INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
-_REFERENCE = "#/components/schemas/{model}"
-
-
 @cache
 def openapi() -> dict[str, Any]:
     """Return the OpenAPI 3.1 description of the HTTP API."""
@@ -186,36 +211,6 @@ def _responses(operation: Operation) -> dict[str, Any]:
         means = "; ".join(f"`{name}`: {CODES[name].means}" for name in names)
         found[str(status)] = {"description": means, "content": {"application/json": {"schema": _REFUSED}}}
     return found
-
-
-_REFUSED = {"$ref": _REFERENCE.format(model="Refusal")}
-_REFUSAL = {
-    "type": "object",
-    "properties": {
-        "error": {
-            "type": "object",
-            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
-            "required": ["code", "message"],
-        }
-    },
-    "required": ["error"],
-}
-
-
-#: Binary frames.
-_SAMPLES = {
-    "summary": "Audio, after the message `audio`: signed 16-bit little-endian samples, mono, 16 kHz",
-    "contentType": "application/octet-stream",
-    "payload": {"type": "string", "format": "binary"},
-}
-#: The query of viewers.
-_LANGUAGES = {
-    "type": "array",
-    "items": {"type": "string"},
-    "description": "the languages whose captions are sent; all if absent",
-}
-_WANTED = {"ws": {"query": {"type": "object", "properties": {"language": _LANGUAGES}}}}
-_SAMPLES_SENT = {"Samples": {"$ref": "#/components/messages/Samples"}}
 
 
 @cache

@@ -14,6 +14,19 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+Schema = Mapping[str, Any]
+#: Maximum length in characters of sentences and of names in them.
+_LONGEST, _LONGEST_NAME = 300, 60
+_POSITION = re.compile(r"line (\d+) column (\d+)")
+_NUMBERS = {"integer": "a whole number", "number": "a number"}
+#: JSON type -> its name, the keywords of its bounds, and the unit.
+_SIZED = {
+    "string": ("a string", "minLength", "maxLength", "characters"),
+    "array": ("a list", "minItems", "maxItems", "entries"),
+    "object": ("an object", "minProperties", "maxProperties", "entries"),
+}
+FULL = "the session has as long a transcript as is allowed here: begin another one"
+
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -56,9 +69,6 @@ def error_body(code: str, sentence: str) -> dict[str, dict[str, str]]:
     return {"error": {"code": code, "message": sentence}}
 
 
-FULL = "the session has as long a transcript as is allowed here: begin another one"
-
-
 class Refused(Exception):
     """A refused request; ``code`` is one of `CODES`."""
 
@@ -75,20 +85,6 @@ def busy_room(room: str) -> Refused:
 def foreign_room(room: str) -> Refused:
     """Return the refusal of a session in a room that belongs to another key."""
     return Refused("room", f"room {room!r} may not be used with this API key")
-
-
-#: Maximum length in characters of sentences and of names in them.
-_LONGEST, _LONGEST_NAME = 300, 60
-_POSITION = re.compile(r"line (\d+) column (\d+)")
-_NUMBERS = {"integer": "a whole number", "number": "a number"}
-#: JSON type -> its name, the keywords of its bounds, and the unit.
-_SIZED = {
-    "string": ("a string", "minLength", "maxLength", "characters"),
-    "array": ("a list", "minItems", "maxItems", "entries"),
-    "object": ("an object", "minProperties", "maxProperties", "entries"),
-}
-
-Schema = Mapping[str, Any]
 
 
 def tag_of(kind: Any) -> str:

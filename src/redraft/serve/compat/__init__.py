@@ -1,8 +1,8 @@
 """Imitate the HTTP APIs of DeepL, LibreTranslate and OpenAI.
 
-Captioning tools send such a service a growing sentence again and again.  `continuation` finds out which requests belong
-to the same sentence, `callers` translates them as one utterance, `wrappers` removes what a tool adds around the text,
-and `openai` finds the languages in prompts.  Each API has a module.
+Captioning tools send such a service a growing sentence again and again.  `callers` finds out which requests belong to
+the same sentence, and translates them as one utterance; `dialect` removes what a tool adds around the text, and
+`openai` finds the languages in prompts.  Each API has a module.
 """
 
 from __future__ import annotations

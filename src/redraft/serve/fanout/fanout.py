@@ -54,19 +54,15 @@ class Listener:
         """Follow a channel; if Redis is unavailable, as soon as it is back."""
         self._subscribers[channel] = subscriber
         if self._pubsub.subscribed:
-            try:
+            with suppress(*TROUBLE):  # `run` fails too, and then subscribes to everything again
                 await self._pubsub.subscribe(channel)
-            except TROUBLE:  # `run` fails too, and then subscribes to everything again
-                log.debug("a channel is followed later")
 
     async def remove(self, channels: Iterable[str]) -> None:
         """Stop following channels."""
         known = [channel for channel in channels if self._subscribers.pop(channel, None)]
         if known and self._pubsub.subscribed:
-            try:
+            with suppress(*TROUBLE):
                 await self._pubsub.unsubscribe(*known)
-            except TROUBLE:
-                log.debug("channels are left with the connection")
 
     async def run(self) -> None:
         """Listen until cancelled."""
