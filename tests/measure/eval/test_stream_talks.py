@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -80,9 +81,11 @@ def test_data_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 # --- the recogniser
 
+recognised, talk = cache(recogniser_stream), cache(partial(talk_stream, RECOGNISED))
+
 
 def test_recognisers_lines_are_utterances() -> None:
-    stream = recogniser_stream()
+    stream = recognised()
     assert (stream.name, len(stream.segments)) == (f"acl6060.talks.{RECOGNISED}.asr", 101)
     assert stream.segments[0].updates == (
         Update("0", 0, "Hello, this is", False, 2.6),
@@ -110,16 +113,16 @@ def _references(stream: Stream) -> list[str]:
 
 
 def test_every_reference_is_given_once_and_in_order() -> None:
-    stream, talk = recogniser_stream(), talk_stream(RECOGNISED)
-    assert " ".join(_references(stream)) == " ".join(_references(talk))
+    stream, spoken = recognised(), talk()
+    assert " ".join(_references(stream)) == " ".join(_references(spoken))
     spans = [(each.start, each.end) for each in stream.segments if each.start is not None and each.end is not None]
     assert (spans[0][0], spans[-1][1]) == (0.583, 700.516)
     assert all(before[0] < after[0] for before, after in pairwise(spans))
 
 
 def test_references_are_those_of_what_was_said() -> None:
-    segments = recogniser_stream().segments
-    assert segments[1].references == talk_stream(RECOGNISED).segments[1].references
+    segments = recognised().segments
+    assert segments[1].references == talk().segments[1].references
     joined = segments[5]  # "Under the hood, ..." is two sentences of the set
     assert joined.references["de"].endswith(
         "übersetzt. Dieses wird dann ausgeführt, damit das System richtig reagieren kann."
