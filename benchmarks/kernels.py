@@ -3,7 +3,7 @@
 Processor time of one thread, the fastest of several passes.  Another build is named by LLAMA_CPP_LIB_PATH, the folder
 of its libraries.
 
-python -m benchmarks.kernels --build prefetching >> benchmarks/results/kernels.jsonl
+python -m benchmarks.kernels --build ours >> benchmarks/results/kernels.jsonl
 """
 
 from __future__ import annotations

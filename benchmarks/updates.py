@@ -3,7 +3,7 @@
 Each build runs in a process of its own, and they take turns, sentence by sentence.  Sessions of a server are simulated:
 their updates come at the same time and share passes.  Times are processor times of one thread.
 
-python -m benchmarks.updates --build "as it comes=A" --build "prefetching=B" > benchmarks/results/updates.jsonl
+python -m benchmarks.updates --build "as it comes=A" --build "ours=B" > benchmarks/results/updates.jsonl
 """
 
 from __future__ import annotations

@@ -70,6 +70,7 @@ class _Writer:
         hidden: int = HIDDEN,
         heads: int = 0,
         tokenizer: Tokenizer | None = None,
+        more: Sequence[str] = (),
     ) -> None:
         self.facts = gguf.GGUFWriter(str(path), architecture)
         self.hidden, self._random = hidden, np.random.default_rng(seed)
@@ -81,20 +82,20 @@ class _Writer:
         facts.add_head_count(heads or hidden // HEAD)
         facts.add_layer_norm_rms_eps(1e-6)
         facts.add_file_type(gguf.LlamaFileType.ALL_F32)
-        self.vocabulary = tokenizer(facts) if tokenizer else self._add_tokenizer()
+        self.vocabulary = tokenizer(facts) if tokenizer else self._add_tokenizer(more)
 
-    def _add_tokenizer(self) -> int:
+    def _add_tokenizer(self, more: Sequence[str]) -> int:
         control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
         self.facts.add_tokenizer_model("gpt2")
         self.facts.add_tokenizer_pre("gpt-2")
-        self.facts.add_token_list(TOKENS)
-        self.facts.add_token_types([control] * len(CONTROL) + [normal] * len(ORDINARY))
+        self.facts.add_token_list([*TOKENS, *more])
+        self.facts.add_token_types([control] * len(CONTROL) + [normal] * len([*ORDINARY, *more]))
         self.facts.add_token_merges(MERGES)
         self.facts.add_bos_token_id(TOKENS.index(START))
         self.facts.add_eos_token_id(TOKENS.index(STOP))
         self.facts.add_add_bos_token(True)
         self.facts.add_add_eos_token(False)
-        return VOCABULARY
+        return VOCABULARY + len(more)
 
     def matrix(self, name: str, inputs: int, outputs: int, scale: float = 1.0) -> None:
         """A weight whose outputs vary by about ``scale`` when its inputs vary by one."""
@@ -137,12 +138,18 @@ def _blocks(prefix: str = "blk") -> list[str]:
     return [f"{prefix}.{index}." for index in range(LAYERS)]
 
 
-def write_llama(path: Path, seed: int = 1, facts: Mapping[str, str] | None = None, hidden: int = HIDDEN) -> Path:
-    """A decoder-only transformer of the Llama shape, with further ``facts`` in its metadata.
+def write_llama(
+    path: Path,
+    seed: int = 1,
+    facts: Mapping[str, str] | None = None,
+    hidden: int = HIDDEN,
+    more: Sequence[str] = (),
+) -> Path:
+    """A decoder-only transformer of the Llama shape, with further ``facts`` in its metadata and ``more`` tokens.
 
     Formats of the Q4_K family need a ``hidden`` size divisible by 256; where it is not, llama.cpp takes another one.
     """
-    writer = _Writer(path, "llama", seed, hidden)
+    writer = _Writer(path, "llama", seed, hidden, more=more)
     for key, value in (facts or {}).items():
         writer.facts.add_string(key, value)
     writer.facts.add_head_count_kv(hidden // HEAD)

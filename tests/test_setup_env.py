@@ -130,9 +130,9 @@ class TestEngine:
             if "wheel" in command:
                 assert environment is not None
                 assert environment["SKBUILD_WHEEL_EXCLUDE"] == setup_env.SURPLUS
-                first, prefetch, last = environment["CMAKE_ARGS"].split()
+                first, kernels, last = environment["CMAKE_ARGS"].split()
                 assert (first, last) == ("-DLLAVA_BUILD=OFF", "-DGGML_CUDA=on")
-                assert Path(prefetch.removeprefix("-DCMAKE_PROJECT_llama_cpp_INCLUDE=")) == setup_env.PREFETCH
+                assert Path(kernels.removeprefix("-DCMAKE_PROJECT_llama_cpp_INCLUDE=")) == setup_env.KERNELS[0]
                 (Path(command[command.index("--wheel-dir") + 1]) / "engine.whl").touch()
 
         monkeypatch.setattr(setup_env, "run", run)

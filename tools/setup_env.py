@@ -45,8 +45,8 @@ FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", 
 SURPLUS = "/lib;/include;*.so.*.*.*"
 #: Leaves out image support, almost a third of the compilation.
 ONLY_TEXT = "-DLLAVA_BUILD=OFF"
-#: Makes passes over few tokens up to twice as fast; CMake runs it on llama.cpp's source.
-PREFETCH = ROOT / "tools" / "prefetch.cmake"
+#: Makes passes over few tokens two to three times as fast; CMake runs the first on llama.cpp's source.
+KERNELS = ROOT / "tools" / "kernels.cmake", ROOT / "tools" / "q8_rows.h"
 
 #: Environment variables that affect the build.
 BUILD_VARIABLES = (
@@ -148,24 +148,23 @@ def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         **environment,
         "SKBUILD_WHEEL_EXCLUDE": SURPLUS,
-        "CMAKE_ARGS": f"{ONLY_TEXT} {_prefetching()} {environment.get('CMAKE_ARGS', '')}".strip(),
+        "CMAKE_ARGS": f"{ONLY_TEXT} {_with_kernels()} {environment.get('CMAKE_ARGS', '')}".strip(),
         "CXXFLAGS": f"{environment.get('CXXFLAGS', '')} {needed}".strip(),
     }
 
 
-def _prefetching() -> str:
-    """Return the build option that names `PREFETCH`."""
-    return f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={shlex.quote(str(PREFETCH))}"
+def _with_kernels() -> str:
+    """Return the build option that adds `KERNELS`."""
+    return f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={shlex.quote(str(KERNELS[0]))}"
 
 
 def wheel_folder(version: str, build: Mapping[str, str]) -> Path:
     """Return the folder of the wheel for this Python, processor, compilers and options."""
     known = [compilers.identity(compilers.compiler(language, build)) for language in compilers.LANGUAGES]
     # Where this clone is does not matter.
-    options = [
-        f"{name}={build.get(name, '').replace(_prefetching(), PREFETCH.read_text())}" for name in BUILD_VARIABLES
-    ]
-    digest = hashlib.sha256("\n".join((features(), *known, *options)).encode()).hexdigest()[:8]
+    options = [f"{name}={build.get(name, '').replace(_with_kernels(), '')}" for name in BUILD_VARIABLES]
+    kernels = [path.read_text() for path in KERNELS]
+    digest = hashlib.sha256("\n".join((features(), *known, *options, *kernels)).encode()).hexdigest()[:8]
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{sys.platform}-{platform.machine()}-{digest}"
     cache: Path = redraft("machine").cache_folder(build)
     return cache / "wheels" / f"{ENGINE}-{version}" / tag

@@ -159,6 +159,22 @@ def same(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.allclose(first, second, rtol=0, atol=1e-5))
 
 
+def test_products_of_8_bit_weights(load: Load, tmp_path: Path) -> None:
+    """Drafts of every length, and a vocabulary that is no multiple of eight rows."""
+    vocabulary = VOCABULARY + 3
+    write_llama(tmp_path / "f32.gguf", more=["<a>", "<b>", "<c>"])
+    quantise(tmp_path / "f32.gguf", tmp_path / "q8.gguf", "Q8_0")
+    quantise(tmp_path / "q8.gguf", tmp_path / "same.gguf", "F32")
+    q8, same = (load(tmp_path / name, exact=False) for name in ("q8.gguf", "same.gguf"))
+    slots = q8.open_slot(), same.open_slot()
+    for length in (1, 2, 3, 4, 5, 6, 7, 8, 9, 18):
+        draft = Draft.chain(IDS[8 : 8 + length], Provenance.PREVIOUS)
+        found, expected = (each.ask(slot, IDS[:8], draft) for each, slot in zip((q8, same), slots, strict=True))
+        for node in range(ROOT, length):
+            logs = [[log for _token, log in sorted(rows.top_k(node, vocabulary))] for rows in (found, expected)]
+            assert logs[0] == pytest.approx(logs[1], abs=0.3)  # activations are rounded to 8 bits, too
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_drafts_do_not_change_greedy_output(load: Load, f32: Path, exact: bool) -> None:
     backend = load(f32, slots=2, exact=exact)

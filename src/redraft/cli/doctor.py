@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
-#: Metadata of 8-bit weights, and the ratio of T(2) to T(1) from which their kernels wait for memory: 2 to 2.6 without
-#: tools/prefetch.cmake, 1.3 with it.
-_Q8_0, _WAITING = "7", 1.7
+#: Metadata of 8-bit weights, and the ratio of T(2) to T(1) from which their kernels are llama.cpp's own: 2 to 2.6
+#: without tools/kernels.cmake, 1 to 1.3 with it.
+_Q8_0, _OWN = "7", 1.7
 #: Extras for work on Redraft itself.
 _FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
@@ -173,15 +173,15 @@ def _print_system(tested: str, console: Console) -> None:
 
 
 def _slow_kernels(curve: CostCurve, metadata: Mapping[str, str]) -> str:
-    """Return that 8-bit kernels wait for memory, which tools/prefetch.cmake avoids; empty if they do not."""
+    """Return that tools/kernels.cmake has faster kernels for 8-bit weights; empty if this build has them."""
     import llama_cpp
 
     info = llama_cpp.llama_print_system_info().decode()
-    if metadata.get("general.file_type") != _Q8_0 or "AVX2 = 1" not in info or curve(2) < _WAITING * curve(1):
+    if metadata.get("general.file_type") != _Q8_0 or "AVX2 = 1" not in info or curve(2) < _OWN * curve(1):
         return ""
     return (
-        f"; a pass over 2 tokens takes {curve(2) / curve(1):.1f} times as long as one over 1, because they wait for "
-        "memory: docs/install.md says how to build faster kernels"
+        f"; a pass over 2 tokens takes {curve(2) / curve(1):.1f} times as long as one over 1: "
+        "docs/install.md says how to build faster kernels"
     )
 
 

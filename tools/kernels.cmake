@@ -1,10 +1,11 @@
-# Make llama.cpp's matrix kernels (ggml-cpu/llamafile/sgemm.cpp) fetch the weights of the next tile in advance.
+# Give llama.cpp's matrix products (ggml-cpu/llamafile/sgemm.cpp) faster kernels for short passes.
 #
-#   CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE=$PWD/tools/prefetch.cmake" pip install --no-cache-dir .
+#   CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE=$PWD/tools/kernels.cmake" pip install --no-cache-dir .
 #
-# CMake runs this file after the `project` command of llama-cpp-python.  A tile of these kernels reads four rows of the
-# weights at once.  The rows of a small model have only half a kilobyte; hardware prefetchers do not follow four streams
-# that short, so every tile waits for memory.  If the source has changed, llama.cpp is built without this.
+# CMake runs this file after the `project` command of llama-cpp-python.  Q8_0 gets the kernel in q8_rows.h, if the
+# processor has AVX2.  Tiles of float matrices fetch the next one in advance: a tile reads four rows of the weights at
+# once, and hardware prefetchers do not follow four streams as short as the rows of a small model.  If the source has
+# changed, llama.cpp is built without this.
 
 set(_file "${CMAKE_CURRENT_SOURCE_DIR}/vendor/llama.cpp/ggml/src/ggml-cpu/llamafile/sgemm.cpp")
 set(_problem "")
@@ -27,7 +28,7 @@ else()
     set(_source "")
 endif()
 
-string(FIND "${_source}" "prefetch<" _done)
+string(FIND "${_source}" "q8_rows" _done)
 if(_done EQUAL -1)
     _replace([=[template <int M>
 static inline int64_t BLOCK_SIZE(size_t m) {]=] [=[// Fetch the next tile's rows, and advance.
@@ -53,31 +54,31 @@ static inline int64_t BLOCK_SIZE(size_t m) {]=])
             prefetch<RM * KN * sizeof(TA)>(next);
             // help compiler]=])
 
-    # Q8_0 and others with blocks of 32
-    _replace([=[            __m256 Cv[RN][4] = {};
-            for (int64_t l = 0; l < k; ++l) {
-                uint64_t a_delta]=] [=[            __m256 Cv[RN][4] = {};
-            const char * next = (const char *) (A + lda * (ii + 4));
-            for (int64_t l = 0; l < k; ++l) {
-                prefetch<4 * sizeof(TA)>(next);
-                uint64_t a_delta]=])
+    # Q8_0, also for a single token
+    _replace([=[bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=] [=[#include "q8_rows.h"
 
-    # With prefetching, tiles are faster than dot products even for a single token.
+bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=])
     _replace([=[#if !defined(__MMA__)
     if (n < 2)
         return false;
-#endif]=] [=[#if defined(__AVX2__) && defined(__F16C__)
-    if (n < 2 && Atype != GGML_TYPE_Q8_0)
-        return false;
-#elif !defined(__MMA__)
+#endif]=] [=[#if defined(Q8_ROWS)
+    if (Atype == GGML_TYPE_Q8_0 && Btype == GGML_TYPE_Q8_0 && Ctype == GGML_TYPE_F32) {
+        q8_rows(m, n, k, (const block_q8_0 *) A, lda, (const block_q8_0 *) B, ldb, (float *) C, ldc,
+                params->ith, params->nth);
+        return true;
+    }
+#endif
+#if !defined(__MMA__)
     if (n < 2)
         return false;
 #endif]=])
 
     if(_problem STREQUAL "")
+        get_filename_component(_folder "${_file}" DIRECTORY)
+        file(COPY "${CMAKE_CURRENT_LIST_DIR}/q8_rows.h" DESTINATION "${_folder}")
         file(WRITE "${_file}" "${_source}")
-        message(STATUS "kernels prefetch the next tile")
+        message(STATUS "llama.cpp gets kernels for short passes")
     else()
-        message(WARNING "llama.cpp is built without prefetching: sgemm.cpp has no such lines once:\n${_problem}")
+        message(WARNING "llama.cpp keeps its own kernels: sgemm.cpp has no such lines once:\n${_problem}")
     endif()
 endif()
