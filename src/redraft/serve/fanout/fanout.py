@@ -222,7 +222,7 @@ class Fanout:
             if first:
                 await self.shared.show(room, session.name)
                 await self.follow_room(room)
-            await self.shared.keep(room, session.name, in_use=session.in_use)
+            await self.shared.keep(room, session.name, lambda: session.in_use)
 
     def _lost(self, session: LiveSession) -> None:
         self._publishers.pop(session, None)

@@ -17,7 +17,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -348,8 +348,8 @@ class SharedRooms:
                 raise busy_room(room)
             await asyncio.sleep(_LEAVING / 10)
 
-    async def keep(self, room: str, session: str, *, in_use: bool) -> None:
-        """Renew a room's session, and its lease while it is in use."""
+    async def keep(self, room: str, session: str, in_use: Callable[[], bool]) -> None:
+        """Renew a room's session, and its lease while that is in use."""
         key = room_key(room)
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.set(key, session, nx=True, ex=self._expire)  # another session may have started there a moment ago
@@ -357,7 +357,7 @@ class SharedRooms:
             pipe.expire(f"{key}:owner", _OWNED)
             pipe.get(f"{key}:lease")
             holder = (await pipe.execute())[-1]
-        if in_use and holder in (None, session):
+        if in_use() and holder in (None, session):  # asked late, since its owner may have left meanwhile
             await self._redis.set(f"{key}:lease", session, ex=_LEASE)
         elif holder == session:
             await self._redis.delete(f"{key}:lease")
