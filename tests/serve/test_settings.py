@@ -41,7 +41,8 @@ def test_allowed_values() -> None:
         ("methods = []", "setting methods must be a list of 1 or more entries, not []"),
         ("methods = [1]", "setting methods must be a list of 1 or more entries, not one with 1"),
         ("prot = 1", "'prot' is not a setting; the nearest is port"),
-        ("quux = 1", "'quux' is not a setting"),
+        ("quux = 1", "'quux' is not a setting: there are host, port, keys"),
+        ("rooms = 3", "setting rooms must be an object, not 3"),
         ("port =", "settings file 'FILE' cannot be read, or is not valid TOML: "),
     ],
 )
@@ -55,18 +56,31 @@ def test_invalid_file(tmp_path: Path, text: str, sentence: str) -> None:
 
 def test_missing_file(tmp_path: Path) -> None:
     for file in (tmp_path / "none.toml", tmp_path):
-        with pytest.raises(OptionError, match="must be a TOML file"):
+        with pytest.raises(OptionError, match="must be an existing TOML file"):
             load(file)
 
 
 @pytest.mark.parametrize(
     ("variable", "value", "sentence"),
     [
-        ("REDRAFT_SERVE_SLOTZ", "3", "REDRAFT_SERVE_SLOTZ in the environment is not a setting; the nearest is "),
-        ("redraft_serve_slotz", "3", "redraft_serve_slotz in the environment is not a setting; the nearest is "),
-        ("REDRAFT_SERVE_", "3", "REDRAFT_SERVE_ in the environment is not a setting"),
+        (
+            "REDRAFT_SERVE_SLOTZ",
+            "3",
+            "REDRAFT_SERVE_SLOTZ in the environment is not a setting; the nearest is REDRAFT_SERVE_SLOTS",
+        ),
+        (
+            "redraft_serve_slotz",
+            "3",
+            "redraft_serve_slotz in the environment is not a setting; the nearest is REDRAFT_SERVE_SLOTS",
+        ),
+        (
+            "REDRAFT_SERVE_",
+            "3",
+            "REDRAFT_SERVE_ in the environment is not a setting: there are REDRAFT_SERVE_HOST, REDRAFT_SERVE_PORT",
+        ),
         ("REDRAFT_SERVE_PORT", "many", "setting port must be a whole number from 0 to 65535, not 'many'"),
-        ("REDRAFT_SERVE_HOSTS", "a.example", "REDRAFT_SERVE_HOSTS in the environment must be JSON, such as"),
+        ("REDRAFT_SERVE_HOSTS", "a.example", 'REDRAFT_SERVE_HOSTS in the environment must be JSON, such as ["a", "b"]'),
+        ("REDRAFT_SERVE_ROOMS", "hall", 'REDRAFT_SERVE_ROOMS in the environment must be JSON, such as {"a": ["b"]}'),
         ("REDRAFT_SERVE_HOSTS", "5", "setting hosts must be a list, not 5"),
     ],
 )
@@ -78,7 +92,8 @@ def test_invalid_environment(monkeypatch: pytest.MonkeyPatch, variable: str, val
 
 def test_list_in_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_SERVE_HOSTS", '["stage.example"]')
-    assert load().hosts == ("stage.example",)
+    monkeypatch.setenv("REDRAFT_SERVE_ROOMS", '{"b": ["stage"]}')
+    assert load().hosts == ("stage.example",) and load().rooms == {"b": ("stage",)}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "example.org"])

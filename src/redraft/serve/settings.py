@@ -8,7 +8,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -159,7 +158,7 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         OptionError: a setting is unknown or out of range, the file cannot be read, or a server for others has no keys.
     """
     if file is not None and not file.is_file():
-        raise OptionError(f"settings file {str(file)!r} must be a TOML file, and there is none")
+        raise OptionError(f"settings file {str(file)!r} must be an existing TOML file")
     _check_environment()
 
     class FromFile(ServeSettings):
@@ -198,17 +197,21 @@ def _check_environment() -> None:
     for variable, value in os.environ.items():
         name = known.get(variable.upper())
         if name is None and variable.upper().startswith(_PREFIX):
-            raise OptionError(f"{variable} in the environment is not a setting{_nearest(variable.upper(), known)}")
-        if name is not None and allowed(name).startswith(("a list", "an object")):
-            try:
-                json.loads(value)
-            except ValueError:
-                raise OptionError(f'{variable} in the environment must be JSON, such as ["a", "b"]') from None
+            raise OptionError(f"{variable} in the environment is not a setting{_nearest(variable, _PREFIX)}")
+        for kind, example in (("a list", '["a", "b"]'), ("an object", '{"a": ["b"]}')):
+            if name is not None and allowed(name).startswith(kind):
+                try:
+                    json.loads(value)
+                except ValueError:
+                    raise OptionError(f"{variable} in the environment must be JSON, such as {example}") from None
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    """Return the end of an error message about an unknown name: the closest one, if any is close."""
-    return "".join(f"; the nearest is {each}" for each in get_close_matches(name, known, 1))
+def _nearest(name: str, prefix: str = "") -> str:
+    """Return the end of an error message about an unknown name: the closest one, or all if none is close."""
+    known = list(ServeSettings.model_fields)
+    nearest = get_close_matches(name[len(prefix) :].lower(), known, 1)  # a common prefix would make all of them close
+    names = [prefix + each.upper() if prefix else each for each in nearest or known]
+    return f"; the nearest is {names[0]}" if nearest else f": there are {', '.join(names)}"
 
 
 def _refusal(error: ValidationError) -> str:
@@ -216,5 +219,5 @@ def _refusal(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     name, *inside = map(str, first["loc"])
     if name not in ServeSettings.model_fields:
-        return f"{name!r} is not a setting{_nearest(name, ServeSettings.model_fields)}"
+        return f"{name!r} is not a setting{_nearest(name)}"
     return f"setting {name} must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
