@@ -79,7 +79,7 @@ class Refused(Exception):
 
 def busy_room(room: str) -> Refused:
     """Return the refusal of a session in a room that another one uses."""
-    return Refused("room", f"room {room!r} is in use: end its session first, or choose another room")
+    return Refused("room", f"room {room!r} is in use: end its session, or begin this one with take_over to end it")
 
 
 def foreign_room(room: str) -> Refused:
@@ -97,7 +97,10 @@ def describe(error: ValidationError, *kinds: type) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     path, problem = list(first["loc"]), first["type"]
     if problem == "json_invalid":
-        place = _POSITION.search(str(first["ctx"]["error"]))
+        reason = str(first["ctx"]["error"])
+        if "surrogate" in reason or "hex escape" in reason:
+            return "the message must be JSON in which no string has one half of a surrogate pair without the other"
+        place = _POSITION.search(reason)
         return "the message must be valid JSON" + (f"; see line {place[1]}, column {place[2]}" if place else "")
     tagged = {tag_of(kind): kind for kind in kinds} if len(kinds) > 1 else {}
     if problem.startswith("union_tag"):
