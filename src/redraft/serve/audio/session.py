@@ -44,10 +44,10 @@ _BEFORE = 1.0
 _LONGEST_FRAME = 1 << 16
 
 NO_RECOGNISER = (
-    "this server does not recognise speech: send text in `update` messages, or ask the operator to start the server "
-    "with --recogniser"
+    "this server does not recognise speech: send text in `update` messages, in text frames, or ask the operator to "
+    "start the server with --recogniser"
 )
-NO_STREAM = "audio must come after a message `audio`, which begins a stream of it"
+NO_STREAM = "a binary frame is audio and must come after a message `audio`; messages are sent in text frames"
 ODD = "a binary frame of audio must have an even number of bytes, two per sample"
 TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
 IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
