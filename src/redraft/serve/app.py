@@ -201,5 +201,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
     if status == 404 and "text/html" in request.headers.get("accept", ""):
         return HTMLResponse(pages.missing(request.url.path), status)
-    sentence = {404: "there is nothing at this address", 405: "this method is not allowed here"}.get(status, "refused")
+    methods = " or ".join(sorted((headers or {}).get("Allow", "").split(", ")))
+    sentences = {404: "there is nothing at this address", 405: f"this method is not allowed here: use {methods}"}
+    sentence = sentences.get(status, "refused")
     return refusal("missing" if status == 404 else "protocol", sentence, status, headers)

@@ -72,9 +72,11 @@ def test_marked_text(imitating: Running) -> None:
 
 
 def test_wrong_method_or_type(imitating: Running) -> None:
-    for path, method in (("/v2/translate", "GET"), ("/translate", "PUT"), ("/v1/models", "DELETE")):
+    wrong = (("/v2/translate", "GET", "POST"), ("/translate", "PUT", "POST"), ("/v1/models", "DELETE", "GET or HEAD"))
+    for path, method, right in wrong:
         answer = imitating.ask(path, method=method)
-        assert answer.status == 405 and answer.headers["allow"]
+        assert answer.status == 405 and set(answer.headers["allow"].split(", ")) == set(right.split(" or "))
+        assert answer.json["error"]["message"] == f"this method is not allowed here: use {right}"
     assert imitating.ask("/v2/translate", b"a", headers={"content-type": "text/plain"}).status == 400
 
 
