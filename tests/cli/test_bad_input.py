@@ -53,6 +53,7 @@ BAD = [
     ([*T, "--rate", "2", "--input", "jsonl"], ["--rate is for --input text", "leave it out with --input jsonl"]),
     ([*T, "--key", "secret"], ["--key needs --server"]),
     ([*T, "--room", "hall-1"], ["--room needs --server"]),
+    ([*T, "--server", ""], ["redraft: --server must be an address such as http://127.0.0.1:8765, not ''"]),
     ([*T, "--server", "http://a", "--room", "Hall 1"], ["redraft: --room must be 1 to 63 lower-case letters"]),
     ([*T, "--term", "hull=Rumpf", "--term", "hull=Hülle"], ["--term", "'hull' is given twice"]),
     (["trans"], ["'trans'", "did you mean", "demo, translate, listen, serve, models"]),

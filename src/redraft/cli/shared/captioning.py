@@ -155,9 +155,10 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
         "method": chosen["method"],
         "options": options,
     }
+    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen)
     with ExitStack() as stack:
         items = stack.enter_context(opened())
-        run = _on_a_server(languages, wanted, chosen) if chosen["server"] else _here(stack, languages, wanted, chosen)
+        run = remote or _here(stack, languages, wanted, chosen)
         writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed))
         whole = run(items, writer, watch, live)
     if not (whole and stream.wrote_everything(writer)):
@@ -198,7 +199,7 @@ def _check_server(server: str | None) -> None:
     for name in ("key", "room"):
         if server is None and name in given:
             raise OptionError(f"--{name} needs --server")
-    if server and (wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]):
+    if server is not None and (wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]):
         raise OptionError(f"{', '.join(wrong)} cannot be combined with --server, which decides this itself")
 
 
