@@ -86,7 +86,8 @@ def test_raw_audio(rate: int, channels: int) -> None:
 
 
 def test_raw_audio_that_is_none() -> None:
-    for head, kind in (b"RIFF....WAVEfmt ", "WAV"), (b"fLaC", "FLAC"), (b"ID3\x04", "MP3"), (b"OggS", "Ogg"):
+    heads = [(b"RIFF....WAVEfmt ", "WAV"), (b"fLaC", "FLAC"), (b"OggS", "Ogg"), (b"ID3\x04", "MP3")]
+    for head, kind in [*heads, (b"\xff\xf3\x40\xc4", "MP3")]:
         with pytest.raises(InputError, match=f"raw 16-bit samples, not a file in {kind} format"):
             list(pcm_blocks(io.BytesIO(head)))
     with pytest.raises(InputError, match="the audio ends in the middle of a sample: 2 x 16 bits were expected"):

@@ -31,14 +31,14 @@ _CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b
 _MP3 = (b"\xff\xf2", b"\xff\xf3", b"\xff\xfb")
 
 
-def container(head: bytes, *, raw: bool = True) -> str | None:
+def container(head: bytes, *, untagged: bool = False) -> str | None:
     """Return the file format that starts with these bytes; None if there is none.
 
     Args:
         head: the first bytes.
-        raw: whether they may be raw samples, which can begin like an MP3.
+        untagged: whether an MP3 without a tag counts, whose first two bytes may also be a sample.
     """
-    if not raw and head.startswith(_MP3):
+    if untagged and head.startswith(_MP3):
         return "MP3"
     return next((name for beginning, name in _CONTAINERS.items() if head.startswith(beginning)), None)
 
@@ -106,7 +106,7 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
     width = 2 * channels
     size = max(1, round(rate * BLOCK_SECONDS)) * width
     while data := pipe.read(size):
-        if not checked and (kind := container(data, raw=False)):
+        if not checked and (kind := container(data, untagged=True)):
             raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file")
         checked = True
         whole = len(data) - len(data) % width

@@ -53,7 +53,7 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
         InputError: they are those of a recording, of another binary file, or of JSON Lines read as text.
     """
     first = source.peek(1)
-    if kind := container(first, raw=False):
+    if kind := container(first, untagged=True):
         raise InputError(f"{name} is a recording ({kind}), not a transcript: `redraft listen FILE` translates speech")
     if b"\0" in first.partition(b"\n")[0]:
         raise InputError(
