@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption
-from redraft.captions.formats.write import RowsWriter
+from redraft.captions.formats.write import JsonlWriter, RowsWriter
 from redraft.captions.reading import Reading, broken, cells, continued
 from redraft.errors import OptionError
 
@@ -105,6 +107,8 @@ def test_chinese_and_japanese_breaks() -> None:
 def test_layout_out_of_range_is_refused(arguments: tuple[int, ...], complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint):
         Reading(*arguments)
+    with pytest.raises(OptionError, match="line width"):
+        RowsWriter(JsonlWriter(io.StringIO()), 15)
 
 
 def test_any_writer_is_given_lines_as_captions_of_their_own() -> None:

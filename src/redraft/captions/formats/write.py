@@ -270,10 +270,14 @@ class RowsWriter:
         writer: receives the lines; closed together with this one.
         width: width of the lines in character cells.
         clock: returns the time in seconds.
+
+    Raises:
+        OptionError: the width is out of range.
     """
 
     def __init__(self, writer: Writer, width: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.writer, self._clock = writer, clock
+        Reading(width)  # checks the width before the first caption
         self._languages: defaultdict[str, Reading] = defaultdict(lambda: Reading(width))
         self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
 
