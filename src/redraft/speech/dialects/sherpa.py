@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from redraft.captions.events import FLAG, TEXT, Field, is_seconds, is_whole
 from redraft.speech.audio import Samples
-from redraft.speech.dialect import ServerHypothesis, parsed
+from redraft.speech.dialect import Dialect, ServerHypothesis, parsed
 
 SUMMARY = "streaming websocket server of sherpa-onnx: ws://HOST:6006"
 PATH = "/"
@@ -56,4 +56,4 @@ class SherpaDialect:
         return [*ended, now]
 
 
-dialect = SherpaDialect
+dialect: type[Dialect] = SherpaDialect

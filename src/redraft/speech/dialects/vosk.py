@@ -14,7 +14,7 @@ from typing import Any
 from redraft.captions.events import TEXT, Field, is_seconds
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import ServerHypothesis, parsed, pcm
+from redraft.speech.dialect import Dialect, ServerHypothesis, parsed, pcm
 
 SUMMARY = "vosk-server: ws://HOST:2700"
 PATH = "/"
@@ -65,4 +65,4 @@ class Vosk:
         raise InputError("partial or text must be given")
 
 
-dialect = Vosk
+dialect: type[Dialect] = Vosk

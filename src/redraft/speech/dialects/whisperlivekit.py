@@ -15,7 +15,7 @@ from typing import Any
 from redraft.captions.events import FLAG, TEXT, Field, is_text
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.dialect import ServerHypothesis, parsed, pcm
+from redraft.speech.dialect import Dialect, ServerHypothesis, parsed, pcm
 
 SUMMARY = "WhisperLiveKit: ws://HOST:8000"
 PATH = "/asr"
@@ -120,4 +120,4 @@ _WAV = struct.pack(
 )  # fmt: skip
 
 
-dialect = WhisperLiveKit
+dialect: type[Dialect] = WhisperLiveKit
