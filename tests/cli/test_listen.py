@@ -109,7 +109,10 @@ def test_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scripte
         (["absent.wav", "--recogniser", "nothing"], "recogniser 'nothing' is not known; known recognisers: moonshine"),
         (["talk.wav", "--recogniser", "moonshine:huge"], "moonshine has no model 'huge': name one of tiny-en"),
         (["talk.wav", "--recogniser", "moonshine", "--from", "fr"], "moonshine recognises ar, en, es"),
-        (["talk.wav", "--rate", "8000"], "--rate is for raw audio from standard input, so leave it out without -"),
+        (
+            ["talk.wav", "--rate", "8000"],
+            "--rate is for raw audio from standard input, so leave it out unless the file is -",
+        ),
         (["-", "--rate", "10"], "'10' is not a whole number from 4000 to 384000"),
         (["-", "--channels", "0"], "'0' is not a whole number from 1 to 64"),
         (["talk.wav", "--device", "2"], "--device is for the microphone, so leave it out with a file"),

@@ -122,7 +122,7 @@ def listen(
     from redraft.speech.delay import Delay, NoWords
     from redraft.speech.registry import resolve
 
-    raw = "" if file == "-" else "raw audio from standard input, so leave it out without -"
+    raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
     common.refuse_idle(
         {
             "device": "the microphone, so leave it out with a file" if file is not None else "",
