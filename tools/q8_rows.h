@@ -1,4 +1,5 @@
-// Products of Q8_0 matrices with AVX2, eight rows of the weights at a time.  tools/kernels.cmake adds this to llama.cpp.
+// Products of Q8_0 matrices with AVX2, eight rows of the weights at a time.  tools/kernels.cmake adds this to llama.cpp,
+// after its own `prefetch`.
 //
 // The lanes of a register are eight rows, so eight results share one conversion to float and one product of scales, where
 // llamafile's tiles, whose lanes are parts of one row, spend them on each result.  Therefore rows are interleaved: four
@@ -107,12 +108,7 @@ struct q8_product {
         __m256 sums[N] = {};
         for (int64_t l = 0; l < length; ++l, ++block, ++b_row, ++b_scale) {
             if (FIRST) {
-#if defined(__GNUC__)
-                for (int byte = 0; byte < 8 * (int) sizeof(block_q8_0); byte += 64) {
-                    __builtin_prefetch(next + byte);
-                }
-#endif
-                next += 8 * sizeof(block_q8_0);
+                prefetch<8 * sizeof(block_q8_0)>(next);
                 block->interleave(from + l, stride);
             }
             __m256i products[N] = {};
