@@ -38,7 +38,7 @@ from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, lines, rows
 from redraft_bench.eval.measure import MethodSystem, Run, compare
 from redraft_bench.eval.quality import quality, statistics
-from redraft_bench.eval.record import Step, read_records, write_records
+from redraft_bench.eval.record import Step, read_records, replace_records
 from redraft_bench.eval.sets import SETS, lag_stream, load_set
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.table import print_table
@@ -135,7 +135,7 @@ def main(
             for each in languages:
                 compare(each.runs, each.stream.segments[number].updates, segment=number)
             if records:
-                _save(records, runs)
+                replace_records(records, (record for run in runs for record in run.records))
             _write(out, path, languages, curve)
             console.print(f"{number + 1} sentences, {time.process_time():.0f} s, load {os.getloadavg()[0]:.0f}")
     shown = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
@@ -148,14 +148,6 @@ def _continue(runs: Sequence[Run], records: Path) -> int:
     for record in read_records(records):
         by_contender[record.contender].append(record)
     return len(runs[0].records)
-
-
-def _save(records: Path, runs: Sequence[Run]) -> None:
-    """Write the records of all runs at once, so that a run that is stopped leaves whole turns."""
-    part = records.with_name(records.name + ".part")
-    part.unlink(missing_ok=True)
-    write_records(part, [record for run in runs for record in run.records])
-    part.replace(records)
 
 
 def _write(out: Path, path: Path, languages: Sequence[Into], curve: cost.CostCurve) -> None:

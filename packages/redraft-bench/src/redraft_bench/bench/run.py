@@ -37,7 +37,7 @@ from redraft_bench.bench.tables import Table
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import TableLine
 from redraft_bench.eval.measure import MethodSystem, Run, System, compare
-from redraft_bench.eval.record import Record, read_records, write_records
+from redraft_bench.eval.record import Record, read_records, replace_records, write_records
 from redraft_bench.eval.stream import Stream
 
 #: Number of segments run before recording starts.
@@ -166,10 +166,7 @@ class Bench:
             return set()
         kept = self._complete()
         # An incomplete segment is run again.
-        whole = records.with_name(records.name + ".part")
-        whole.unlink(missing_ok=True)
-        write_records(whole, (record for segment in kept.values() for record in segment))
-        whole.replace(records)
+        replace_records(records, (record for segment in kept.values() for record in segment))
         return set(kept)
 
     def _complete(self) -> dict[int, list[Record]]:

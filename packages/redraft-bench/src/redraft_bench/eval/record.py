@@ -157,6 +157,14 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
         file.writelines(record.to_json() + "\n" for record in records)
 
 
+def replace_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a file of records in one step, so that a run that is stopped leaves the old file or the new one."""
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    write_records(part, records)
+    part.replace(path)
+
+
 def read_records(path: Path) -> Iterator[Record]:
     """Yield the records of a file; an incomplete last line is ignored.
 
