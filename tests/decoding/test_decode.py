@@ -41,6 +41,13 @@ def run_previous(
     return run(asking, model, 0)
 
 
+def test_autoregression_is_greedy_at_one_pass_token() -> None:
+    model = RandomModel(3, end_bias=-100)
+    output = run(decode((1, 2), Nothing(), Exact(), end_tokens=model.end_tokens, limit=9), model, 0)
+    assert list(output.tokens) == greedy(model, (1, 2), 9)
+    assert (output.passes, output.finished, output.drafted) == (9, False, 0)
+
+
 @given(seeds, prompts, tokens, limits)
 def test_exact_acceptance_of_any_draft(
     seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int
@@ -84,6 +91,19 @@ def test_draft_over_limit() -> None:
     model = RandomModel(1, end_bias=-100)
     output = run_previous(model, (1,), (2,) * 50, Everything(), 10)
     assert (len(output.tokens), output.drafted, output.passes, output.finished) == (10, 9, 1, False)
+
+
+def test_limit_of_one_drafts_nothing() -> None:
+    model = RandomModel(1, end_bias=-100)
+    output = run_previous(model, (1,), (2, 3), Exact(), 1)
+    assert (len(output.tokens), output.drafted) == (1, 0)
+
+
+def test_continued_draft() -> None:
+    model = RandomModel(5, end_bias=-100)
+    output = run_previous(model, (1, 2, 3), (4, 5), Everything(), 6)
+    assert output.tokens[:2] == (4, 5)
+    assert len(output.tokens) == 6
 
 
 @given(seeds, prompts, tokens.map(lambda ids: tuple(i for i in ids if i != END)), limits, st.floats(0.5, 1))

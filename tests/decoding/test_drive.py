@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import PreviousOutput
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.draft.previous import Nothing, PreviousOutput
+from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Rows, Score
 from redraft.errors import ContextOverflow
 from tests.fakes import RandomModel, greedy
@@ -101,3 +101,26 @@ def test_errors_of_backend_reach_caller() -> None:
     with pytest.raises(ContextOverflow, match="it does not fit"):
         run_together([Decoding(decoding((1, 2), 9), {TARGET: slot}) for slot in (0, 1)], {TARGET: model})
     assert model.batches == [2, 2]
+
+
+def test_errors_of_drafter_reach_caller() -> None:
+    def broken() -> Asking[Output]:
+        yield Score((1,))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_together(
+            [Decoding(decoding((1, 2), 9), {TARGET: 0}), Decoding(broken(), {TARGET: 1})], {TARGET: RandomModel()}
+        )
+
+
+def test_request_for_model_that_is_not_there_is_error() -> None:
+    with pytest.raises(KeyError, match=DRAFT_MODEL):
+        run(asking("a", DRAFT_MODEL), RandomModel(), 0)
+
+
+def test_run_is_one_lane() -> None:
+    model = RandomModel(4, end_bias=-100)
+    plain = decode((1, 2), Nothing(), Exact(), end_tokens=model.end_tokens, limit=5)
+    assert list(run(plain, model, 0).tokens) == greedy(model, (1, 2), 5)
+    assert model.batches == [1] * 5

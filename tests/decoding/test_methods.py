@@ -28,8 +28,13 @@ def method(name: str, *options: Option, needs: frozenset[str] = frozenset()) -> 
 def test_defaults_are_papers() -> None:
     assert get_method("ssbd").check({}) == {"beta": 0.2, "floor": 0.0}
     assert get_method("ar").check({}) == {}
-    for value in (0, 1):
-        assert get_method("ssbd").check({"beta": value, "floor": value}) == {"beta": value, "floor": value}
+    assert get_method("cd").check({}) == {}
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.5, 1e-9, 0.0, 1.0])
+def test_ends_of_range_belong_to_it(value: float) -> None:
+    assert get_method("ssbd").check({"beta": value}) == {"beta": value, "floor": 0.0}
+    assert get_method("ssbd").check({"floor": value}) == {"beta": 0.2, "floor": value}
 
 
 @pytest.mark.parametrize(
@@ -80,6 +85,11 @@ def test_name_is_registered_once() -> None:
     assert get_method("mine") is mine
     with pytest.raises(OptionError, match="steps must be a number from 1 to 8, not 0$"):
         mine.check({"steps": 0})
+
+
+def test_table_given_out_is_copy() -> None:
+    all_methods().clear()
+    assert "ar" in all_methods()
 
 
 def test_plug_ins_are_loaded_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:

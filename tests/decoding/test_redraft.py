@@ -114,16 +114,17 @@ def test_revisions_where_passes_are_slow() -> None:
     rng = random.Random(16)
     talk = tuple(rng.randint(1, 11) for _ in range(30))
     sources, heard = [], 3
-    for _ in range(15):  # more than half of the updates rewrite the newest ids, or lack some
+    for _ in range(25):  # more than half of the updates rewrite the newest ids, or lack some
         revised = rng.random() < 0.55
         heard = max(3, min(len(talk), heard + (rng.randint(-4, 2) if revised else 3)))
         newest = [rng.randint(1, 11) if revised and rng.random() < 0.3 else each for each in talk[heard - 3 : heard]]
         sources.append((*talk[: heard - 3], *newest))
-    for curve in (STEPS, AMX):
+    for curve in (FLAT, STEEP, STEPS, AMX):
         model = RandomModel(7, vocabulary=12, end_bias=-2)
-        theirs = [each.passes for each in stream("ssbd", {"beta": 0.2}, model, sources, 40)]
-        mine = [each.passes for each in stream("redraft", {"beta": 0.2}, model, sources, 40, curve)]
-        assert all(few <= many for few, many in zip(mine, theirs, strict=True))
+        for beta in (0.0, 0.2):
+            theirs = [each.passes for each in stream("ssbd", {"beta": beta}, model, sources, 40)]
+            mine = [each.passes for each in stream("redraft", {"beta": beta}, model, sources, 40, curve)]
+            assert all(few <= many for few, many in zip(mine, theirs, strict=True))
 
 
 def test_flat_costs_draft_little() -> None:
@@ -161,7 +162,7 @@ def test_each_kind_of_guess_saves_passes() -> None:
         off: dict[str, Value] = {"recycle": "off", "lookup": "off"}
         return sum(
             output.passes
-            for seed in range(10)
+            for seed in range(20)
             for output in stream(
                 "redraft-tree",
                 {"beta": 0.0, **off, **options},

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.accept.conditional import Conditional, Test, among_best, entropy_threshold, fixed_threshold
-from redraft.decoding.types import Draft, Provenance
-from tests.fakes import END
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.aligned import Aligned
+from redraft.decoding.draft.lookup import Lookup
+from redraft.decoding.drive import run
+from redraft.decoding.types import Draft, Drafter, Output, Provenance, Score
+from tests.fakes import END, RandomModel
 
 PROMPT, GENERATED = Provenance.PROMPT, Provenance.GENERATED
 ENDS = frozenset({END})
@@ -117,6 +122,11 @@ def test_nothing_below_refused_token_is_accepted() -> None:
     assert lenient(fixed_threshold(0.15)).judge(draft, rows(*[SPREAD] * 5)).accepted == (3,)
 
 
+def test_empty_draft_gets_best_token() -> None:
+    verdict = lenient(fixed_threshold(0.1)).judge(Draft(), rows(SPREAD))
+    assert (verdict.accepted, verdict.token) == ((), 1)
+
+
 def test_drafted_end_passes_only_as_best_token() -> None:
     going_on, ending = [0.4, 0.5, 0.1], [0.5, 0.4, 0.1]
     rule = lenient(entropy_threshold(0.0, 0.0))
@@ -143,7 +153,43 @@ def test_end_guard(row: list[float], guarded: tuple[int, ...], unguarded: tuple[
     assert lenient(test).judge(chain(1), rows(row, row)).accepted == unguarded
 
 
+def decoded(model: RandomModel, prompt: tuple[int, ...], drafter: Drafter, rule: Conditional | Exact) -> Output:
+    return run(decode(prompt, drafter, rule, end_tokens=model.end_tokens, limit=24), model, 0)
+
+
+@given(seeds, prompts, st.floats(1, 3), st.booleans())
+def test_no_entropy_and_threshold_of_one_are_exact(
+    seed: int, prompt: tuple[int, ...], beta: float, end_guard: bool
+) -> None:
+    outputs = [
+        decoded(RandomModel(seed, vocabulary=5), prompt, Aligned(end_tokens=ENDS), rule)
+        for rule in (lenient(entropy_threshold(0.0, beta), end_guard), Exact())
+    ]
+    assert outputs[0] == outputs[1]
+
+
 def test_ties_do_not_loosen_exact_acceptance() -> None:
     tie = [0.0, 0.5, 0.5]
     assert lenient(entropy_threshold(0.0, 1.0)).judge(chain(2), rows(tie, tie)).accepted == ()
     assert lenient(entropy_threshold(0.0, 1.0)).judge(chain(1), rows(tie, tie)).accepted == (0,)
+
+
+@given(seeds, prompts, st.floats(0, 1), st.floats(0, 1), st.booleans())
+def test_every_output_token_passes(seed: int, prompt: tuple[int, ...], alpha: float, beta: float, tree: bool) -> None:
+    model = RandomModel(seed, vocabulary=5)
+    drafter = Aligned(end_tokens=ENDS) if tree else Lookup(end_tokens=ENDS)
+    output = decoded(model, prompt, drafter, lenient(entropy_threshold(alpha, beta)))
+    for place, token in enumerate(output.tokens):
+        row = model.score([(0, Score((*prompt, *output.tokens[:place])))])[0]
+        delta = min(alpha * row.entropy(-1) + beta, math.exp(row.logprob(-1, row.argmax(-1))))
+        assert math.exp(row.logprob(-1, token)) >= delta - 1e-12
+    assert output.passes == len(output.tokens) + output.finished - output.accepted
+
+
+def test_lenient_rule_keeps_more_of_prompt() -> None:
+    kept = dict.fromkeys((1.0, 0.1), 0)
+    for seed, beta in [(seed, beta) for seed in range(10) for beta in kept]:
+        model = RandomModel(seed, vocabulary=8, end_bias=-100)
+        prompt = tuple(np.random.default_rng(seed).integers(1, 8, 40).tolist())
+        kept[beta] += decoded(model, prompt, Lookup(), lenient(entropy_threshold(0.0, beta))).accepted
+    assert kept[0.1] > kept[1.0] > 0

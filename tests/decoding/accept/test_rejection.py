@@ -17,9 +17,9 @@ from redraft.decoding.accept.exact import Exact
 from redraft.decoding.accept.small_model import Rejection, residual
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.draft.small_model import SmallModel
-from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.sampling import Sampler
@@ -159,7 +159,8 @@ def surprise(
     return ((chi / freedom) ** (1 / 3) - 1 + spread) / math.sqrt(spread)
 
 
-@pytest.mark.parametrize(("window", "temperature", "top_p"), [(3, 1.0, 1.0), (1, 1.0, 0.7), (3, 0.6, 0.9)])
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (1.0, 0.7), (0.6, 0.9)])
 def test_output_is_distributed_as_targets_own(window: int, temperature: float, top_p: float) -> None:
     assert abs(surprise(speculative(window, temperature=temperature, top_p=top_p), temperature, top_p)) < 4
 
@@ -184,6 +185,58 @@ def test_so_is_that_of_drafting_until_unsure() -> None:
     assert abs(surprise(build)) < 4
 
 
+# The power of the test: rules that are wrong in one place each.
+
+
+class Wrong:
+    """Rejection sampling with a mistake."""
+
+    def __init__(self, mistake: str, sampler: Sampler) -> None:
+        self.mistake, self.sampler = mistake, sampler
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        for node, token in enumerate(draft.tokens):
+            target, drafted = self.sampler.distribution(rows, node - 1), draft.distributions[node]
+            odds = target.get(token, 0.0) if self.mistake == "accepts by p" else target.get(token, 0.0) / drafted[token]
+            if self.mistake != "accepts always" and self.sampler.uniform() >= odds:
+                rest = target if self.mistake == "draws from p after a rejection" else residual(target, drafted)
+                return Verdict(tuple(range(node)), self.sampler.draw(rest))
+        whole = tuple(range(len(draft)))
+        if self.mistake == "best bonus":
+            return Verdict(whole, rows.argmax(len(draft) - 1))
+        return Verdict(whole, self.sampler.draw(self.sampler.distribution(rows, len(draft) - 1)))
+
+
+def wrong(mistake: str, window: int) -> Callable[[int], Parts]:
+    def build(seed: int) -> Parts:
+        sampler = Sampler(1.0, seed=seed)
+        return SmallModel(sampler, window, frozenset({END})), Wrong(mistake, sampler)
+
+    return build
+
+
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("mistake", ["accepts always", "accepts by p", "draws from p after a rejection", "best bonus"])
+def test_wrong_rule_is_found_out(mistake: str, window: int) -> None:
+    assert surprise(wrong(mistake, window)) > 8
+
+
+def test_wrong_rule_without_its_mistake_is_not() -> None:
+    assert abs(surprise(wrong("", 3))) < 4
+
+
+def test_shared_random_numbers() -> None:
+    def build(seed: int) -> Parts:
+        return SmallModel(Sampler(1.0, seed=seed), 3, frozenset({END})), Rejection(Sampler(1.0, seed=seed))
+
+    assert surprise(build) > 8
+
+
+def test_target_cut_to_another_nucleus_is_found_out() -> None:
+    assert surprise(speculative(3, top_p=0.9), top_p=0.7) == math.inf
+    assert surprise(speculative(3, top_p=0.7), top_p=0.9) > 8
+
+
 # Single verdicts
 
 
@@ -197,6 +250,15 @@ def test_at_temperature_zero_it_is_exact_acceptance(seed: int, prompt: tuple[int
         )
         found.append(run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)[0])
     assert found[0] == found[1]
+
+
+def test_small_model_like_target_is_always_kept() -> None:
+    for seed in range(50):
+        sampler = Sampler(1.0, seed=seed)
+        parts = SmallModel(sampler, 2, frozenset()), Rejection(sampler)
+        asking = decode(PROMPT, *parts, end_tokens=frozenset(), limit=9)
+        output = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], ALIKE)[0]
+        assert (output.passes, output.accepted, output.drafted, output.draft_passes) == (3, 6, 6, 6)
 
 
 def test_as_much_is_kept_as_distributions_overlap() -> None:
@@ -235,3 +297,15 @@ def test_tree_is_refused() -> None:
     tree = Draft((1, 2), (ROOT, ROOT), (Provenance.MODEL,) * 2)
     with pytest.raises(ValueError, match="without branches"):
         Rejection(Sampler(1.0)).judge(tree, TableRows([[0.25] * 4] * 3))
+
+
+def test_plain_sampling() -> None:
+    def output(seed: int) -> Output:
+        model = RandomModel(3, end_bias=-100)
+        return run(
+            decode((1,), Nothing(), Rejection(Sampler(1.0, seed=seed)), end_tokens=frozenset(), limit=8), model, 0
+        )
+
+    assert output(1).passes == 8
+    assert output(1) == output(1)
+    assert len({output(seed).tokens for seed in range(5)}) == 5

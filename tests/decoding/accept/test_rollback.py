@@ -44,13 +44,28 @@ def test_distance_of_just_threshold_is_kept() -> None:
     assert Rollback(math.nextafter(distance, 0), GREEDY).judge(chain(1), halves).accepted == ()
 
 
+def test_threshold_of_zero_keeps_certain_tokens_only() -> None:
+    sure, nearly = [0.0, 1.0, 0.0], [0.0, 0.999, 0.001]
+    verdict = Rollback(0.0, GREEDY).judge(chain(1, 1, 1), rows(sure, nearly, sure, sure))
+    assert (verdict.accepted, verdict.token) == ((0,), 1)
+
+
+def test_impossible_token_is_dropped_at_every_threshold() -> None:
+    assert Rollback(100.0, GREEDY).judge(chain(0), rows(FIRST, SECOND)).accepted == ()
+
+
+def test_empty_draft_gives_large_models_token() -> None:
+    verdict = Rollback(2.0, GREEDY).judge(Draft(), rows(THIRD))
+    assert (verdict.accepted, verdict.token) == ((), 3)
+
+
 def test_of_siblings_most_probable_is_kept() -> None:
     tree = Draft((3, 2, 2), (-1, -1, 1), (Provenance.MODEL,) * 3)
     verdict = Rollback(2.0, GREEDY).judge(tree, rows(FIRST, SECOND, THIRD, FIRST))
     assert (verdict.accepted, verdict.token) == ((1,), 3)
 
 
-@pytest.mark.parametrize(("draft", "place"), [((3,), 0), ((1,), 1)])
+@pytest.mark.parametrize(("draft", "place"), [((), 0), ((3,), 0), ((1,), 1)])
 def test_sampled_token_of_large_model(draft: tuple[int, ...], place: int) -> None:
     rule, spread = Rollback(1.0, Sampler(1.0, seed=4)), rows(FIRST, SECOND)
     verdicts = [rule.judge(chain(*draft), spread) for _ in range(4000)]

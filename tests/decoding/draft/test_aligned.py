@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.aligned import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
+from redraft.decoding.draft.previous import Nothing
 from redraft.decoding.drive import run
 from redraft.decoding.types import Draft, Output, Provenance
 from tests.fakes import END, RandomModel, greedy
@@ -75,9 +76,42 @@ def test_figure_2() -> None:
     assert (output.passes, output.accepted, output.finished) == (2, 5, True)
 
 
+def test_without_alignment_sampling() -> None:
+    output, drafts = drafted(Figure2(), PROMPT, Aligned(width=0, end_tokens=frozenset({END})))
+    assert output.tokens == (MICHAEL, JACKSON, WAS, A, GREAT, SINGER)
+    assert paths(drafts[1]) == {(JACKSON, IS, A, GREAT, SINGER, TELL)}
+    # "Jackson" is accepted and "was" corrects; "was" is no key, so "a" takes a pass; "a" then finds "great singer".
+    assert [draft.tokens for draft in drafts[2:]] == [(), (GREAT, SINGER, TELL, MICHAEL, JACKSON, WAS)]
+    assert (output.passes, output.accepted) == (4, 3)
+    assert {draft.prompt_rows for draft in drafts} == {1}
+
+
+@pytest.mark.parametrize(("width", "verbs"), [(0, {IS}), (1, {IS, WAS}), (2, {IS, WAS, MADE})])
+def test_width_is_most_siblings_of_token(width: int, verbs: set[int]) -> None:
+    _, drafts = drafted(Figure2(), PROMPT, Aligned(width=width, end_tokens=frozenset({END})))
+    assert {path[1] for path in paths(drafts[1])} == verbs
+
+
+def test_only_tokens_that_rank_above_are_added() -> None:
+    prompt = (MICHAEL, JACKSON, MADE, A, GREAT, SINGER, TELL)
+    _, drafts = drafted(Figure2(), prompt, Aligned(end_tokens=frozenset({END})))
+    assert {path[1] for path in paths(drafts[1])} == {MADE, WAS}, "the second best has one token above it"
+
+
+def test_all_rows_of_prompt_are_asked_for_once() -> None:
+    _, drafts = drafted(Figure2(), PROMPT, Aligned(end_tokens=frozenset({END})))
+    assert [draft.prompt_rows for draft in drafts] == [len(PROMPT), 1]
+
+
 def test_output_of_one_token_needs_no_rows_of_prompt() -> None:
     output, drafts = drafted(Figure2(), PROMPT, Aligned(end_tokens=frozenset({END})), limit=1)
     assert (output.tokens, drafts) == ((MICHAEL,), [Draft()])
+
+
+def test_several_occurrences_are_merged_into_one_tree() -> None:
+    model = RandomModel(0, vocabulary=12, end_bias=-100)
+    _, drafts = drafted(model, (5, 1, 2, 3, 5, 1, 2, 4, 6, 5), Aligned(ngram=3))
+    assert paths(drafts[0]) == {(1, 2, 3), (1, 2, 4)}
 
 
 @given(seeds, prompts, st.integers(0, 2), st.integers(1, 8), limits)
@@ -140,6 +174,20 @@ def test_caps_of_tree(seed: int, prompt: tuple[int, ...], leaves: int, nodes: in
 def test_trees_fit_branches_that_backend_is_opened_with() -> None:
     load = pytest.importorskip("redraft.backends.load")
     assert MOST_LEAVES - 1 <= load.BRANCHES_OF_A_TREE
+
+
+def test_alignment_sampling_saves_passes() -> None:
+    """Over many random models a tree needs fewer passes than its n-grams alone, and both fewer than none."""
+    passes = {0: 0, 2: 0}
+    plain = 0
+    for seed in range(20):
+        prompt = tuple(np.random.default_rng(seed).integers(1, 8, 40).tolist())
+        for width in passes:
+            model = RandomModel(seed, vocabulary=8, shift=0.0, end_bias=-100)
+            passes[width] += drafted(model, prompt, Aligned(width=width))[0].passes
+        asking = decode(prompt, Nothing(), Exact(), end_tokens=model.end_tokens, limit=30)
+        plain += run(asking, model, 0).passes
+    assert passes[2] < passes[0] < plain
 
 
 def test_prompt_rows_once_stream() -> None:

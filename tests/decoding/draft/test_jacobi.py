@@ -73,6 +73,21 @@ def test_papers_mode_gives_greedy_ids_whoever_drafts(
     assert list(run(asking, model, 0).tokens) == greedy(model, prompt, limit)
 
 
+@given(seeds, prompts, st.integers(1, 6), limits)
+def test_papers_mode_needs_at_least_as_many_passes(seed: int, prompt: tuple[int, ...], block: int, limit: int) -> None:
+    model = RandomModel(seed)
+    passes = [decoded(model, prompt, Jacobi(1, block), paper=paper, limit=limit).passes for paper in (True, False)]
+    assert passes[0] >= passes[1]
+
+
+@given(seeds, prompts, limits, st.booleans())
+def test_block_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, paper: bool) -> None:
+    model = RandomModel(seed)
+    output = decoded(model, prompt, Jacobi(1, 1), paper=paper, limit=limit)
+    assert output.passes == len(output.tokens) + output.finished
+    assert output.drafted == 0
+
+
 @given(seeds, prompts, limits, st.integers(0, 10), st.booleans())
 def test_hybrid_goes_on_autoregressively(
     seed: int, prompt: tuple[int, ...], limit: int, parallel: int, paper: bool

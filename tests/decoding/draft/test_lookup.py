@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.decoding.accept.exact import Exact
+from redraft.decoding.decode import decode
 from redraft.decoding.draft.lookup import Lookup
+from redraft.decoding.drive import run
 from redraft.decoding.types import EMPTY_DRAFT, Context, Draft, Provenance
-from tests.fakes import END
+from tests.fakes import END, RandomModel, greedy
 
 prompts = st.lists(st.integers(0, 4), min_size=1, max_size=20).map(tuple)
 seeds = st.integers(0, 10_000)
@@ -41,3 +45,22 @@ def test_no_key_no_room_or_end_draft_nothing() -> None:
     assert proposed(Lookup(), (1, 2, 1), room=0) == EMPTY_DRAFT
     assert proposed(Lookup(end_tokens=frozenset({END})), (1, END, 5, 1)) == EMPTY_DRAFT
     assert proposed(Lookup(), (1, 2, 3, 1), room=1).tokens == (2,)
+
+
+@given(seeds, prompts, st.integers(1, 4), st.integers(1, 8), st.integers(1, 30), st.sampled_from([-100.0, 0.0]))
+def test_lookup_exact(seed: int, prompt: tuple[int, ...], key: int, ngram: int, limit: int, end_bias: float) -> None:
+    model = RandomModel(seed, vocabulary=5, end_bias=end_bias)
+    drafter = Lookup(key, ngram, model.end_tokens)
+    output = run(decode(prompt, drafter, Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
+    expected = greedy(model, prompt, limit)
+    assert list(output.tokens) == expected
+    assert output.passes == len(expected) + output.finished - output.accepted == len(model.requests)
+    assert all(END not in request.draft.tokens for request in model.requests)
+
+
+def test_repetitive_output_takes_fraction_of_passes() -> None:
+    # Five tokens and a model that looks at two: after a while its output repeats itself.
+    model = RandomModel(3, vocabulary=5, shift=0.0, end_bias=-100)
+    output = run(decode((1, 2), Lookup(), Exact(), end_tokens=model.end_tokens, limit=80), model, 0)
+    assert output.passes < 30
+    assert output.accepted == 80 - output.passes

@@ -38,6 +38,22 @@ def test_finds_longest_key_however_output_comes_in(
     assert tuple(pool.text) == encoder + prompt + output
 
 
+def test_longer_keys_come_first() -> None:
+    pool = Pool(3)
+    pool.read(context((1, 2, 7, 3, 2, 8, 1, 2)))
+    assert list(pool.find()) == [2], "after 1 2, not after 3 2"
+    pool = Pool(1)
+    pool.read(context((1, 2, 7, 3, 2, 8, 1, 2)))
+    assert list(pool.find()) == [2, 5]
+
+
+def test_end_that_has_not_been_read_before_finds_nothing() -> None:
+    pool = Pool(6)
+    assert list(pool.find()) == []
+    pool.read(context((1, 2, 3)))
+    assert list(pool.find()) == []
+
+
 def test_ngrams_stop_at_text_s_end_and_before_end_token() -> None:
     pool = Pool(6, frozenset({END}))
     pool.read(context((1, 2), (3, 4, END, 5)))

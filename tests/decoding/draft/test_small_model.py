@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.exact import Exact
+from redraft.decoding.accept.exact import Everything, Exact
 from redraft.decoding.accept.small_model import Rollback
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.previous import Nothing
@@ -18,8 +18,8 @@ from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, TARGET, Drafter, Output, Provenance, Rule
-from tests.fakes import END, RandomModel
+from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, TARGET, Drafter, Output, Provenance, Rule, Score
+from tests.fakes import END, RandomModel, greedy
 
 GREEDY = Sampler()
 seeds = st.integers(0, 10_000)
@@ -114,6 +114,52 @@ def test_exact_small_model(
     assert output.passes == plain.passes - output.accepted
 
 
+@given(seeds, prompts, limits)
+def test_target_as_its_own_small_model(seed: int, prompt: tuple[int, ...], limit: int) -> None:
+    target = RandomModel(seed, end_bias=-100)
+    output = decoded(target, RandomModel(seed, end_bias=-100), bild(4, 0.0, 100.0), prompt, limit)
+    assert (list(output.tokens), output.passes) == (greedy(target, prompt, limit), -(-limit // 5))
+    assert (output.accepted, output.drafted) == (limit - output.passes, limit - output.passes)
+
+
+@given(seeds, prompts, limits, rollbacks)
+def test_fallback_of_one_is_autoregression(seed: int, prompt: tuple[int, ...], limit: int, rollback: float) -> None:
+    target, small = RandomModel(seed), RandomModel(seed + 1)
+    plain = run(decode(prompt, Nothing(), Exact(), end_tokens=target.end_tokens, limit=limit), target, 0)
+    output = decoded(target, small, bild(10, 1.0, rollback), prompt, limit)
+    assert (output.tokens, output.finished, output.passes) == (plain.tokens, plain.finished, plain.passes)
+    # Each pass but the last possible one was preceded by a look at the small model.
+    assert (output.drafted, output.draft_passes) == (0, sum(limit - place > 1 for place in range(plain.passes)))
+
+
+@given(seeds, prompts, limits)
+def test_rollback_of_zero_keeps_nothing(seed: int, prompt: tuple[int, ...], limit: int) -> None:
+    target, small = RandomModel(seed), RandomModel(seed + 1)
+    output = decoded(target, small, bild(3, 0.0, 0.0), prompt, limit)
+    assert (list(output.tokens), output.accepted) == (greedy(target, prompt, limit), 0)
+
+
+@given(seeds, prompts, limits, windows)
+def test_no_thresholds(seed: int, prompt: tuple[int, ...], limit: int, window: int) -> None:
+    target, small = RandomModel(seed, end_bias=-100), RandomModel(seed + 1, end_bias=-100)
+    output = decoded(target, small, bild(window, 0.0, 100.0), prompt, limit)
+    expected: list[int] = []
+    while len(expected) < limit:
+        author = target if len(expected) % (window + 1) == window or len(expected) == limit - 1 else small
+        expected += greedy(author, (*prompt, *expected), 1)
+    assert list(output.tokens) == expected
+    assert (output.passes, output.draft_passes) == (-(-limit // (window + 1)), limit - output.passes)
+
+
+def test_unsure_small_model_leaves_plain_pass() -> None:
+    target, small = RandomModel(3, end_bias=-100), RandomModel(4)
+    sure = probabilities(small, (1, 2)).max()
+    drafted = decoded(target, small, bild(10, float(sure) - 1e-9), (1, 2), 2)
+    unsure = decoded(target, small, bild(10, float(sure) + 1e-9), (1, 2), 2)
+    assert (drafted.drafted, unsure.drafted) == (1, 0)
+    assert list(unsure.tokens) == greedy(target, (1, 2), 2)
+
+
 class Script(RandomModel):
     """Writes one text with the same certainty, whatever the prompt of two ids is."""
 
@@ -138,6 +184,24 @@ def test_end_of_small_model() -> None:
     assert output == Output((5, 6), True, passes=1, drafted=3, accepted=2, draft_passes=3)
     assert target.requests[0].draft.tokens == (5, 6, END)
     assert set(target.requests[0].draft.provenance) == {Provenance.MODEL}
+
+
+def test_refused_end_of_small_model() -> None:
+    target, small = Script(5, 6, 7, END), Script(5, END, 7, END)
+    output = decoded(target, small, bild(), (1, 2), 9)
+    assert output == Output((5, 6, 7), True, passes=2, drafted=4, accepted=2, draft_passes=4)
+
+
+def test_kept_end_of_small_model() -> None:
+    target, small = Script(5, 6, 7, END, certainty=1.0), Script(5, END)
+    assert decoded(target, small, bild(rollback=4.0), (1, 2), 9).tokens == (5,)
+    assert decoded(target, small, bild(rollback=2.0), (1, 2), 9).tokens == (5, 6, 7)
+
+
+def test_end_that_rollback_produces_ends_output() -> None:
+    target, small = Script(5, END), Script(5, 6, 7, 8)
+    output = decoded(target, small, bild(), (1, 2), 9)
+    assert output == Output((5,), True, passes=1, drafted=8, accepted=1, draft_passes=8)
 
 
 def test_nothing_is_asked_where_draft_has_no_room() -> None:
@@ -204,6 +268,16 @@ class TestSampling:
 class TestBehindThePreviousOutput:
     """``ssbd-bild``."""
 
+    @given(seeds, prompts, limits, st.floats(0, 1))
+    def test_without_previous_output_it_is_bild(
+        self, seed: int, prompt: tuple[int, ...], limit: int, fallback: float
+    ) -> None:
+        outputs = []
+        for name in ("bild", "ssbd-bild"):
+            models = RandomModel(seed), RandomModel(seed + 1)
+            outputs.append(decoded(*models, built(name, fallback=fallback), prompt, limit))
+        assert outputs[0] == outputs[1]
+
     @given(seeds, prompts, limits, st.lists(st.integers(1, 11), max_size=12).map(tuple), st.floats(0, 1))
     def test_with_small_model_that_is_never_sure_it_is_ssbd(
         self, seed: int, prompt: tuple[int, ...], limit: int, previous: tuple[int, ...], beta: float
@@ -230,3 +304,11 @@ def test_early_exit_is_bild_by_another_small_model() -> None:
     models = RandomModel(7), RandomModel(8)
     exits = decoded(*models, built("bild-early-exit", layers=1), (1, 2), 12)
     assert exits == decoded(*models, built("bild"), (1, 2), 12)
+
+
+def test_other_rules_meet_small_models_draft() -> None:
+    target, small = RandomModel(7, end_bias=-100), RandomModel(8, end_bias=-100)
+    drafter = SmallModel(GREEDY, 5, target.end_tokens)
+    output = decoded(target, small, (drafter, Everything()), (1, 2), 6)
+    assert list(output.tokens[:5]) == greedy(small, (1, 2), 5)
+    assert target.requests == [Score((1, 2), target.requests[0].draft)]

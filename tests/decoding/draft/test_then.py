@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import Then
-from redraft.decoding.types import DRAFT_MODEL, Asking, Context, Draft, Provenance, Rows, Score, Verdict
-from tests.fakes import RandomModel
+from redraft.decoding.draft.aligned import Aligned
+from redraft.decoding.draft.lookup import Lookup
+from redraft.decoding.draft.previous import Nothing, PreviousOutput, Then
+from redraft.decoding.drive import run
+from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
+from tests.fakes import RandomModel, greedy
 
 tokens = st.lists(st.integers(0, 4), max_size=20).map(tuple)
 seeds = st.integers(0, 10_000)
@@ -67,3 +71,27 @@ def test_prompt_rows_are_those_of_whoever_wants_most() -> None:
     assert [draft.prompt_rows for draft in drafted(first, second, 2)[0]] == [2, 2]
     first, second = Every(3, period=99), Every(4, prompt_rows=2)
     assert [draft.prompt_rows for draft in drafted(first, second, 2)[0]] == [2, 2]
+
+
+def test_nothing_then_nothing_is_autoregression() -> None:
+    model = RandomModel(2, end_bias=-100)
+    asking = decode((1, 2), Then(Nothing(), Nothing()), Exact(), end_tokens=model.end_tokens, limit=5)
+    assert run(asking, model, 0).passes == 5
+    assert all(request.draft == EMPTY_DRAFT for request in model.requests)
+
+
+@given(seeds, tokens, tokens, st.integers(1, 24), st.booleans())
+def test_previous_output_first(
+    seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int, tree: bool
+) -> None:
+    model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)
+    second = Aligned(end_tokens=model.end_tokens) if tree else Lookup(end_tokens=model.end_tokens)
+    drafter = Then(PreviousOutput(), second)
+    output = run(
+        decode(prompt, drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=limit), model, 0
+    )
+    expected = greedy(model, prompt, limit)
+    assert list(output.tokens) == expected
+    assert output.passes == len(expected) + output.finished - output.accepted
+    if previous and limit > 1:
+        assert {request.prompt_rows for request in model.requests} == {1}, "the prompt is not computed twice"
