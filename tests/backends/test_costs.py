@@ -51,6 +51,14 @@ def test_model_is_measured_once(cache: Path) -> None:
     assert cache.exists()
 
 
+def test_another_model_is_measured_itself() -> None:
+    costs.known_curve(Named())
+    other = Named()
+    other.identity = "another"
+    costs.known_curve(other)
+    assert other.requests
+
+
 def test_model_without_name_is_measured_every_time(cache: Path) -> None:
     costs.known_curve(RandomModel())
     assert not cache.exists()
@@ -113,3 +121,12 @@ def test_broken_file_is_as_none(cache: Path, text: str) -> None:
     model = Named()
     costs.known_curve(model)
     assert model.requests
+
+
+def test_where_nothing_can_be_kept_it_is_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    for _ in range(2):
+        model = Named()
+        costs.known_curve(model)
+        assert model.requests

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.gguf_models import FAMILIES
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -16,8 +18,11 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("format", "families"),
     [
-        ("Q4_K_M", ("Gemma 2", "heads of 80")),
-        ("F32", ("Phi-3",)),
+        ("Q4_K_M", tuple(FAMILIES)),
+        ("Q4_0", ("Gemma 2",)),
+        ("Q8_0", ("Gemma 3", "heads of 80")),
+        ("F32", ("Qwen3", "Gemma 2", "Phi-3")),
+        ("BF16", ("Llama 3",)),
     ],
 )
 def test_bit_equal_rows(tmp_path: Path, format: str, families: tuple[str, ...]) -> None:
@@ -27,3 +32,13 @@ def test_bit_equal_rows(tmp_path: Path, format: str, families: tuple[str, ...]) 
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": 0 of ") == 4 * len(families)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("format", "family"), [("F32", "Qwen3"), ("Q4_K_M", "Gemma 3")])  # the rest takes minutes
+def test_streams_at_beta_0_have_ids_of_greedy_decoding(tmp_path: Path, format: str, family: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GGML_")}
+    command = [sys.executable, "-m", "tests.backends.exact_streams", format, str(tmp_path), family]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(": 0 of ") == 6

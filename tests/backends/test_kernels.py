@@ -15,7 +15,7 @@ import pytest
 from redraft.backends import kernels, selftest
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
-from redraft.backends.machine import Processor, processor
+from redraft.backends.machine import Processor
 from redraft.backends.selftest import SelfTestResult
 from redraft.errors import ModelError
 from redraft.models import shipped_path
@@ -238,9 +238,7 @@ print("alive")
 """
 
 
-@pytest.mark.skipif(
-    find_spec("torch") is None or not processor().has_amx, reason="needs the hf extra and a processor with AMX"
-)
+@pytest.mark.skipif(find_spec("torch") is None, reason="the hf extra is not installed")
 @pytest.mark.parametrize("before", [TORCH + OPEN, OPEN + TORCH])
 def test_pass_after_torch_has_multiplied_does_not_crash(before: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in kernels.NO_TILES}

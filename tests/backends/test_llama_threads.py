@@ -13,7 +13,7 @@ import pytest
 from redraft.backends import llamacpp
 from redraft.backends.engine import lib
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import open_model
+from redraft.backends.load import open_contexts, open_model
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 
@@ -104,6 +104,17 @@ def test_they_adapt_where_nothing_else_is_asked_for(
     else:
         assert isinstance(chosen, AdaptiveThreads)
         assert chosen.choose(1) == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, 0), (2, 1)])
+def test_contexts_share_cores(monkeypatch: pytest.MonkeyPatch, count: int, expected: int) -> None:
+    monkeypatch.setattr("redraft.backends.load.usable_cores", lambda: 2)
+    contexts = open_contexts("demo-tiny", LlamaOptions(context_length=64), count)
+    try:
+        assert {each.options.threads for each in contexts} == {expected}
+    finally:
+        for each in reversed(contexts):
+            each.close()
 
 
 @pytest.mark.parametrize(

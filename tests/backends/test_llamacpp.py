@@ -22,9 +22,9 @@ from redraft.backends.load import open_model
 from redraft.backends.quantise import quantise
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import PreviousOutput
-from redraft.decoding.drive import run
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score
+from redraft.decoding.draft.previous import Nothing, PreviousOutput
+from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from tests.fakes import distribution
 from tests.gguf_models import (
@@ -195,17 +195,37 @@ def test_drafts_do_not_change_greedy_output(load: Load, f32: Path, exact: bool) 
         previous = expected
 
 
-AFTER_ANOTHER = """
+def test_exact_passes_are_equal_one_by_one_and_in_batches(load: Load, q8: Path) -> None:
+    backend = load(q8, slots=2)
+    whole, single = backend.open_slot(), backend.open_slot()
+    batched = table(backend.ask(whole, IDS[:20], chain(IDS[20:50])), range(ROOT, 30))
+    one_by_one = np.array([table(backend.ask(single, IDS[: 20 + n]), [ROOT])[0] for n in range(31)])
+    assert np.array_equal(batched, one_by_one)
+    assert backend.fed == [50, 20, *[1] * 30]
+
+
+COMPARE = """
 from tests.backends.test_llamacpp import *
-LlamaCpp(Path(sys.argv[1]), LlamaOptions(context_length=64, threads=1))
-LlamaCpp(Path(sys.argv[1]), LlamaOptions(context_length=64, threads=1, exact=True))
+if sys.argv[2] == "after another":
+    inexact = LlamaCpp(Path(sys.argv[1]), LlamaOptions(context_length=64, threads=1))
+    inexact.score([(inexact.open_slot(), Score(IDS[:20]))])
+backend = Watched(Path(sys.argv[1]), LlamaOptions(context_length=64, threads=1, slots=2, exact=True))
+batched = table(backend.ask(backend.open_slot(), IDS[:20], chain(IDS[20:50])), range(ROOT, 30))
+single = backend.open_slot()
+sys.exit(not np.array_equal(batched, [table(backend.ask(single, IDS[: 20 + n]), [ROOT])[0] for n in range(31)]))
 """
 
 
-def test_exact_kernels_are_chosen_once_a_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["Q4_0", "Q4_K_M"])
+@pytest.mark.parametrize("process", ["of its own", "after another"])
+def test_exact_passes_are_bit_equal_in_other_formats(tmp_path: Path, format: str, process: str) -> None:
     source, target = write_llama(tmp_path / "f32.gguf", hidden=256), tmp_path / "quantised.gguf"
-    quantise(source, target, "Q4_0")
-    assert "cannot be opened with exact kernels" in in_new_process(AFTER_ANOTHER, target).stderr
+    quantise(source, target, format)
+    done = in_new_process(COMPARE, target, process)
+    if process == "of its own":
+        assert done.returncode == 0, done.stderr
+    else:  # llama.cpp chooses its kernels once a process
+        assert "cannot be opened with exact kernels" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -227,6 +247,29 @@ def test_longest_common_prefix_is_reused(load: Load, q8: Path, prefix: Ids, fed:
     assert same(rows, fresh_row(backend, prefix))
 
 
+@pytest.mark.parametrize("accepted", [0, 3, 8])
+def test_rejected_draft_leaves_no_trace(load: Load, q8: Path, accepted: int) -> None:
+    backend = load(q8, slots=2)
+    slot = backend.open_slot()
+    backend.ask(slot, IDS[:10], chain(IDS[10:18]))
+    then = (*IDS[: 10 + accepted], IDS[99])
+    rows = table(backend.ask(slot, then, chain(IDS[40:44])), range(ROOT, 4))
+    assert backend.fed == [18, 5]
+    assert all(same(rows[n], fresh_row(backend, then + IDS[40 : 40 + n])) for n in range(5))
+
+
+@pytest.mark.parametrize(("branches", "passes"), [(0, 1), (4, 3)])
+def test_slots_of_one_batch_do_not_see_each_other(load: Load, q8: Path, branches: int, passes: int) -> None:
+    backend = load(q8, slots=4, branches=branches)
+    requests = [(backend.open_slot(), Score(IDS[n : n + 5 * n + 3], chain(IDS[n : 3 * n]))) for n in range(3)]
+    answers = backend.score(requests)
+    assert len(backend.fed) == passes  # exact slots that share cells would not stay in order
+    together = [table(rows, range(ROOT, len(score.draft))) for rows, (_, score) in zip(answers, requests, strict=True)]
+    for rows, (_, score) in zip(together, requests, strict=True):
+        alone = [fresh_row(backend, score.prefix + score.draft.tokens[:n]) for n in range(len(score.draft) + 1)]
+        assert same(rows, np.array(alone))
+
+
 def test_slots_stand_in_order_of_their_numbers(load: Load, q8: Path) -> None:
     backend = load(q8, slots=4)
     for _ in range(4):
@@ -241,7 +284,33 @@ def test_slots_stand_in_order_of_their_numbers(load: Load, q8: Path) -> None:
         assert same(rows, table(backend.score([request])[0], range(ROOT, request[0])))
 
 
+def test_decodings_in_lock_step_give_output_of_each_alone(load: Load, q8: Path) -> None:
+    backend = load(q8, slots=3)
+    prompts = [IDS[:9], IDS[5:20], IDS[:4]]
+
+    def lane(prompt: Ids, slot: int) -> Decoding:
+        return Decoding(decode(prompt, Nothing(), Exact(), end_tokens=backend.end_tokens, limit=10), {TARGET: slot})
+
+    slots = [backend.open_slot() for _ in prompts]
+    together = run_together([lane(p, s) for p, s in zip(prompts, slots, strict=True)], {TARGET: backend})
+    alone = [run_together([lane(p, s)], {TARGET: backend})[0] for p, s in zip(prompts, slots, strict=True)]
+    assert together == alone
+
+
 PATHS = (IDS[20:24], IDS[20:22] + IDS[30:33], IDS[40:41], IDS[20:22] + IDS[50:52])
+
+
+def test_rows_of_tree_are_those_of_its_paths(load: Load, q8: Path) -> None:
+    backend = load(q8, slots=2, branches=3)
+    slot, draft = backend.open_slot(), tree(*PATHS)
+    rows = table(backend.ask(slot, IDS[:10], draft), range(ROOT, len(draft)))
+    assert backend.fed == [10 + len(draft)]
+    for node in range(len(draft)):
+        path, at = [], node
+        while at != ROOT:
+            path.append(draft.tokens[at])
+            at = draft.parents[at]
+        assert same(rows[node + 1], fresh_row(backend, IDS[:10] + tuple(reversed(path))))
 
 
 @pytest.mark.parametrize("path", range(4))
@@ -298,6 +367,10 @@ def test_tree_with_too_many_branches_is_refused(load: Load, q8: Path, branches: 
     assert backend.ask(slot, IDS[:10], chain(IDS[:3])).argmax(ROOT) in range(VOCABULARY)
 
 
+def test_no_requests_have_no_answers(load: Load, q8: Path) -> None:
+    assert load(q8).score([]) == []
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_branches_of_several_slots(load: Load, q8: Path, together: bool) -> None:
     backend = load(q8, slots=2, branches=3)
@@ -308,13 +381,35 @@ def test_branches_of_several_slots(load: Load, q8: Path, together: bool) -> None
     assert backend.ask(1, IDS[:12]).argmax(ROOT) == int(fresh_row(load(q8), IDS[:12]).argmax())
 
 
-@pytest.mark.parametrize("exact", [False, True])
-def test_tree_larger_than_cache_is_overflow_or_fits(load: Load, q8: Path, exact: bool) -> None:
-    backend = load(q8, branches=7, batch=64, exact=exact)
+def test_tree_larger_than_cache_is_overflow_or_fits(load: Load, q8: Path) -> None:
+    backend = load(q8, branches=7, batch=64)
     slot = backend.open_slot()
     with suppress(ContextOverflow):
         backend.ask(slot, IDS[:230], tree(*(IDS[n : n + 20] for n in range(0, 160, 20))))
     assert backend.ask(slot, IDS[:12]).argmax(ROOT) == int(fresh_row(load(q8), IDS[:12]).argmax())
+
+
+TOO_MANY = """
+from tests.backends.test_llamacpp import *
+backend = Watched(Path(sys.argv[1]), LlamaOptions(context_length=256, threads=1, branches=7))
+slot = backend.open_slot()
+with suppress(ContextOverflow):
+    backend.ask(slot, IDS[:230], tree(*(IDS[n : n + 20] for n in range(0, 160, 20))))
+backend.ask(slot, IDS[:12])
+"""
+
+
+def test_tree_larger_than_context_does_not_end_process(q8: Path) -> None:
+    done = in_new_process(TOO_MANY, q8)
+    assert done.returncode == 0, done.stderr
+
+
+def test_all_rows_of_prompt(load: Load, q8: Path) -> None:
+    backend = load(q8, slots=2)
+    slot = backend.open_slot()
+    backend.ask(slot, IDS[:12])  # rows that were not kept the first time are computed again
+    rows = table(backend.ask(slot, IDS[:12], chain(IDS[12:14]), prompt_rows=12), range(-12, 2))
+    assert all(same(rows[n], fresh_row(backend, IDS[: n + 1])) for n in range(14))
 
 
 @pytest.mark.parametrize(("slots", "branches"), [(3, 0), (3, 3)])

@@ -49,6 +49,14 @@ def test_tables_call_processor_by_its_label(tmp_path: Path, cpuinfo: str, label:
     assert machine.processor(tmp_path / "cpuinfo").label == label
 
 
+def test_this_processor_has_label() -> None:
+    assert machine.processor().label
+
+
+def test_system_without_list_has_no_features(tmp_path: Path) -> None:
+    assert machine.processor(tmp_path / "none").features == frozenset()
+
+
 def test_hash_is_that_of_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def hashed() -> str:
         machine.library_hash.cache_clear()

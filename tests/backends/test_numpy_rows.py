@@ -64,12 +64,21 @@ def test_rows_of_one_matrix_do_not_mix() -> None:
         assert rows.logprob(0, 0) == pytest.approx(log_softmax([3, 0])[0])
 
 
+def test_entropy_of_even_and_of_certain() -> None:
+    rows = rows_of([2.0] * 8, [500.0] + [0.0] * 7)
+    assert rows.entropy(ROOT) == pytest.approx(math.log(8))
+    assert rows.entropy(0) == pytest.approx(0, abs=1e-12)
+
+
 def test_masked_tokens_have_probability_zero() -> None:
     rows = rows_of([1.0, -math.inf, 1.0])
     assert distribution(rows, ROOT) == pytest.approx([0.5, 0, 0.5])
     assert rows.logprob(ROOT, 1) == -math.inf
     assert rows.top_k(ROOT, 3)[2] == (1, -math.inf)
-    assert rows.entropy(ROOT) == pytest.approx(math.log(2))
+
+
+def test_masked_tokens_add_nothing_to_entropy() -> None:
+    assert rows_of([1.0, -math.inf, 1.0]).entropy(ROOT) == pytest.approx(math.log(2))
 
 
 def test_few_of_many_and_many_of_many() -> None:

@@ -50,6 +50,16 @@ def test_every_format_gives_model_that_says_nearly_same(f32: Path, tmp_path: Pat
     assert (target.stat().st_size < f32.stat().st_size * 0.55) is (format != "F32")
 
 
+def test_facts_and_tokens_are_kept(f32: Path, tmp_path: Path) -> None:
+    quantise(f32, tmp_path / "out.gguf", "Q8_0")
+    before, after = (LlamaCpp(path, LlamaOptions(threads=1)) for path in (f32, tmp_path / "out.gguf"))
+    assert after.metadata["redraft.prompt"] == "{source}"
+    assert after.end_tokens == before.end_tokens
+    assert after.tokenize("the 日本") == before.tokenize("the 日本")
+    before.close()
+    after.close()
+
+
 def test_quantised_file_is_unpacked_to_same_numbers(f32: Path, tmp_path: Path) -> None:
     packed, unpacked = tmp_path / "packed.gguf", tmp_path / "unpacked.gguf"
     quantise(f32, packed, "Q8_0")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from redraft.backends import threads
-from redraft.backends.threads import LOOK, REST, AdaptiveThreads, FreeCores
+from redraft.backends.threads import LOOK, REST, AdaptiveThreads, FixedThreads, FreeCores
 
 #: (threads, new tokens) -> seconds of a pass.
 Machine = Callable[[int, int], float]
@@ -130,6 +130,13 @@ def test_measurement_takes_one_thread_and_all_that_are_free(free: int, expected:
     adaptive = AdaptiveThreads(8, 1, lambda: free if slept else 8, slept.append)
     assert adaptive.counts() == expected
     assert slept == [LOOK]
+
+
+def test_fixed_number_stays() -> None:
+    fixed = FixedThreads(3)
+    fixed.took(1, 100.0)
+    assert fixed.choose(1) == 3
+    assert fixed.counts() == (3,)
 
 
 class Clock:

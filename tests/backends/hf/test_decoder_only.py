@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 
 from redraft.backends.hf.cache import BLOCK  # noqa: E402
-from redraft.decoding.accept.exact import Exact  # noqa: E402
+from redraft.decoding.accept.exact import Everything, Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.draft.previous import Nothing, PreviousOutput  # noqa: E402
-from redraft.decoding.drive import run  # noqa: E402
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Output, Score  # noqa: E402
+from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, LIMIT, PAD, VOCABULARY, Watched, chain, logs, path_to, tree  # noqa: E402
@@ -63,6 +63,14 @@ def test_any_draft(make) -> None:
     assert kept > 10
 
 
+def test_end_inside_accepted_draft_ends_output(backend: Watched) -> None:
+    slot = backend.open_slot()
+    looked = decode(IDS[:5], PreviousOutput(), Everything(), previous=(8, END, 9), end_tokens=frozenset({END}), limit=9)
+    output = run(looked, backend, slot)
+    backend.close_slot(slot)
+    assert (output.tokens, output.finished, output.passes) == ((8,), True, 1)
+
+
 trees = st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=9).flatmap(
     lambda tokens: st.tuples(st.just(tokens), st.tuples(*(st.integers(ROOT, node - 1) for node in range(len(tokens)))))
 )
@@ -85,6 +93,18 @@ def test_tree_is_its_paths_and_accepted_one_stays(drawn, length: int, more: int,
     # The path may go on by chance in another branch.
     assert backend.fed[-1][0] <= more + 1 + 3
     assert logs(rows, 2) == close(plain(model, (*longer, *IDS[200:203]))[-1], abs=1e-4)
+
+
+def test_second_branch_is_kept(backend: Watched) -> None:
+    slot = backend.open_slot()
+    backend.ask(slot, IDS[:8], tree((5, 6, 7, 8, 9), (ROOT, 0, ROOT, 2, 3)))
+    rows = backend.ask(slot, (*IDS[:8], 7, 8, 9, 4))
+    assert backend.fed[-2:] == [[13], [1]]
+    assert logs(rows, ROOT) == close(plain(tiny.qwen3(), (*IDS[:8], 7, 8, 9, 4))[-1], abs=1e-4)
+    rows = backend.ask(slot, (*IDS[:8], 5, 6, 4))
+    assert backend.fed[-1] == [3]
+    assert logs(rows, ROOT) == close(plain(tiny.qwen3(), (*IDS[:8], 5, 6, 4))[-1], abs=1e-4)
+    backend.close_slot(slot)
 
 
 def test_only_what_is_new_is_read_and_rest_rolled_back(backend: Watched) -> None:
@@ -130,6 +150,16 @@ def test_batch_is_its_requests_alone(order: tuple[int, ...]) -> None:
     assert len(together.fed) == 2
     # What is reused of each row does not depend on the others.
     assert [fed for row in together.fed for fed in row] == [row[0] for row in alone.fed]
+
+
+def test_three_decodings_at_once_are_each_alone() -> None:
+    backend = tiny.watched(tiny.qwen3())
+    asked = [(IDS[:4], IDS[50:55]), (IDS[4:15], ()), (IDS[20:27], (END, 6, 7))]
+    lanes = [Decoding(asking(*each), {TARGET: backend.open_slot()}) for each in asked]
+    together = run_together(lanes, {TARGET: backend})
+    assert len(backend.fed) == max(output.passes for output in together)
+    for (prompt, _previous), output in zip(asked, together, strict=True):
+        assert (output.tokens, output.finished) == tiny.greedy(tiny.qwen3(), prompt)
 
 
 def test_cache_grows_and_keeps_what_it_holds() -> None:

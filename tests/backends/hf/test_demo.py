@@ -19,6 +19,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_backend
 from redraft.decoding.method import Value
 from redraft.decoding.types import Tally
+from redraft.errors import CapabilityError
 from tests.backends.hf import models as tiny
 
 ENGINE = LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True)
@@ -98,3 +99,14 @@ def test_early_exit_counts(folders: dict[str, Path], on_transformers: HfDecoder)
     ids, tally = early_exit(folders["demo-tiny"], fallback=0, rollback=100, window=3)  # all that is drafted is kept
     assert tally.accepted >= tally.drafted - tally.finished > 0  # end tokens that are kept count as drafted only
     assert tally.passes == sum(-(-(len(each) + 1) // 4) for each in ids)
+
+
+@pytest.mark.parametrize("layers", [4, 5])
+def test_exit_after_last_layer_is_refused(folders: dict[str, Path], layers: int) -> None:
+    with pytest.raises(CapabilityError, match=rf"leave after 1 to 3 of its 4 layers, not after {layers}"):
+        early_exit(folders["demo-tiny"], layers=layers)
+
+
+def test_llama_cpp_has_no_early_exit(files: dict[str, Path]) -> None:
+    with pytest.raises(CapabilityError, match="^method 'bild-early-exit' needs a backend with early exit$"):
+        early_exit(files["demo-tiny"])

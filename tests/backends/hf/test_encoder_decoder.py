@@ -81,6 +81,11 @@ def test_any_draft(make: Make) -> None:
     assert max(lengths) > 2
 
 
+def test_some_outputs_end_and_some_do_not() -> None:
+    ends = {tiny.greedy(make(), source)[1] for make in FAMILIES for source in tiny.prompts(6, seed=3)}
+    assert ends == {True, False}
+
+
 @pytest.fixture
 def read() -> Iterator[list[int]]:
     """Ids read by every pass of a decoder that is given embeddings, as the backend gives them."""
@@ -126,6 +131,15 @@ def test_rows_are_those_of_model_after_any_roll_back(make: Make, read: list[int]
     assert backend.encoder_passes == 3
 
 
+def test_padding_that_model_would_produce_is_banned() -> None:
+    model, source = tiny.marian(), tiny.prompts(1)[0]
+    assert max(range(VOCABULARY), key=plain(model, source, start_of(model))[0].__getitem__) == PAD
+    backend = opened(model)
+    rows = backend.score([(backend.open_slot(), Score(start_of(model), encoder=source))])[0]
+    assert rows.argmax(ROOT) != PAD
+    assert rows.logprob(ROOT, PAD) == float("-inf")
+
+
 @pytest.mark.parametrize("make", [tiny.m2m100, tiny.mbart])
 def test_forced_first_token_is_prompts_second(make: Make) -> None:
     backend, source = opened(make()), tiny.prompts(1, seed=4)[0]
@@ -157,7 +171,7 @@ UPDATES = [
 ]
 
 
-@pytest.mark.parametrize("make", [tiny.marian, tiny.m2m100])
+@pytest.mark.parametrize("make", FAMILIES)
 def test_captions(make: Make) -> None:
     backend = opened(make())
     outputs: dict[str, list[Ids]] = {}

@@ -27,6 +27,12 @@ def texts(tokenizer: Any, ids: tuple[int, ...]) -> str:
     return " ".join(tokenizer.convert_ids_to_tokens(list(ids)))
 
 
+def test_bilingual_marian_reads_text_and_its_end() -> None:
+    found = prompt(tiny.marian(), tiny.tokenizer(), "en", "de")
+    assert texts(tiny.tokenizer(), found.encoder) == "▁ a ▁ b </s>"
+    assert (found.ids, found.source) == ((PAD,), found.encoder[:-1])
+
+
 def test_bilingual_marian() -> None:
     tokenizer = tiny.tokenizer()
     tokenizer.source_lang, tokenizer.target_lang = "en", "deu"

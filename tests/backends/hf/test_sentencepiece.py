@@ -156,6 +156,16 @@ def test_opus_with_two_vocabularies(tmp_path: Path) -> None:
     check_captions(backend)
 
 
+def test_opus_with_tags(tmp_path: Path) -> None:
+    backend = marian(tmp_path, tags=TAGS)
+    german = prompt(backend, "the cat")
+    assert pieces(backend, german.encoder)[0] == ">>deu<<"
+    assert pieces(backend, prompt(backend, "the cat", "ja").encoder)[0] == ">>jpn<<"
+    assert german.encoder[1:-1] == tuple(backend.tokenizer.base("the cat", add_special_tokens=False)["input_ids"])
+    with pytest.raises(OptionError, match="target language 'fr' is not supported by this model; allowed: de, ja"):
+        prompt(backend, "the cat", "fr")
+
+
 @pytest.mark.parametrize("text", [">>jpn<< the cat", "</s> >>jpn<<", "<pad>", ">>fra<< the cat"])
 def test_transcript_names_no_language_and_ends_nothing(tmp_path: Path, text: str) -> None:
     backend = marian(tmp_path, tags=TAGS)

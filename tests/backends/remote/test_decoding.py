@@ -88,11 +88,12 @@ def test_methods_give_greedy_ids(server: FakeServer, method: str, options: dict[
         assert outputs(backend, method=method, options=options, curve=curve) == by_hand(Table())
 
 
-@pytest.mark.parametrize("beta", [0.002, 0.2, 0.5])
+@pytest.mark.parametrize("beta", [0.0, 0.002, 0.05, 0.2, 0.3, 0.5])
 def test_bias_keeps_what_it_keeps_in_process(server: FakeServer, beta: float) -> None:
     with closing(connected(server)) as backend:
-        settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": beta}}
-        assert outputs(backend, **settings) == outputs(Table(), **settings)
+        for seed in range(3):
+            settings: dict[str, Any] = {"seed": seed, "method": "ssbd", "options": {"beta": beta}}
+            assert outputs(backend, **settings) == outputs(Table(), **settings)
 
 
 @pytest.mark.parametrize("method", ["cd", "ssbd-aasd"])
@@ -182,6 +183,11 @@ def test_plugin_can_be_left_alone() -> None:
     with closing(connected(server, plugin=False)) as backend:
         assert outputs(backend) == outputs(Table())
     assert not any("vllm_xargs" in body for body in server.bodies)
+
+
+def test_guess_against_what_server_said_takes_no_request(server: FakeServer) -> None:
+    requests, passes = requests_of(server, "pld", ahead=64)
+    assert requests < 0.6 * passes
 
 
 def test_end_of_output_is_servers_business_too(server: FakeServer) -> None:
