@@ -19,6 +19,7 @@ from recipe.corpus import (  # noqa: E402
     ALIKE,
     LANGUAGES,
     SAME_OPENING,
+    SOURCE_WEIGHTS,
     Pair,
     Thinning,
     cached_split,
@@ -31,6 +32,7 @@ from recipe.export import write_gguf  # noqa: E402
 from recipe.loop import Hardware, Phase, Trainer  # noqa: E402
 from recipe.loss import TiedCrossEntropy, batch_loss, softmax_slope  # noqa: E402
 from recipe.model import Decoder, Dropout, Shape, _attend  # noqa: E402
+from recipe.recipe import LARGE, TINY  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402
 from recipe.tokenizer import train_tokenizer  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
@@ -197,6 +199,13 @@ def test_exported_model_can_be_trained_further(tokenizer, tmp_path: Path) -> Non
     assert read_tokenizer(tmp_path / "toy.gguf").encode(text).ids == tokenizer.encode(text).ids
 
 
+def test_sizes_of_models() -> None:
+    large, tiny = (sum(p.numel() for p in Decoder(shape).parameters()) for shape in (LARGE, TINY))
+    assert tiny * 3 <= large
+    assert large * 34 / 32 < 36e6  # Q8_0: 34 bytes for 32 weights
+    assert LARGE.vocabulary == TINY.vocabulary
+
+
 def test_training_stops_in_time_and_resumes(pairs, tokenizer, tmp_path: Path) -> None:
     hurried = Trainer(SHAPE, PHASE, Hardware(minutes=1e-9))
     assert not hurried.run(pairs, tokenizer, tmp_path)
@@ -207,7 +216,6 @@ def test_training_stops_in_time_and_resumes(pairs, tokenizer, tmp_path: Path) ->
     assert resumed.run(pairs, tokenizer, tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a single core
 def test_workers_draw_examples_of_their_own(pairs, tokenizer) -> None:
     trainer = Trainer(SHAPE, PHASE, Hardware(workers=2))
     stream = iter(trainer._examples(pairs, tokenizer, ()))
@@ -269,6 +277,13 @@ def test_longest_prefix_decides() -> None:
     assert kind_and_weight("covost2(en-zh)")[0] == "everyday"
     assert kind_and_weight("msdocs:OfficeDocs-AlchemyInsights-pr.de-DE(HT)")[0] == "help and lessons"
     assert kind_and_weight("msdocs:OfficeDocs-SkypeForBusiness.de-DE(HT)")[0] == "business"
+
+
+def test_speech_outweighs_documentation() -> None:
+    heaviest = {kind: max(sources.values()) for kind, sources in SOURCE_WEIGHTS.items()}
+    lightest = {kind: min(sources.values()) for kind, sources in SOURCE_WEIGHTS.items()}
+    assert min(lightest["everyday"], lightest["talks"]) > max(heaviest["business"], heaviest["technical"])
+    assert heaviest["business"] <= 0.1
 
 
 def test_patterns_are_thinned() -> None:

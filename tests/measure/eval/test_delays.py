@@ -49,9 +49,19 @@ def test_what_stands_behind_change_is_shown_anew() -> None:
     assert delays([made], stream_of(made), "de")[0].delays == (1, 2, 2)
 
 
+def test_word_that_came_back_counts_from_its_return() -> None:
+    made = record(0, ["a b", "a", "a b"])
+    assert delays([made], stream_of(made), "de")[0].delays == (1, 3)
+
+
 def test_hidden_text_is_not_there_yet() -> None:
     made = record(0, ["", "a", "a b c"], hidden="b c")
     assert delays([made], stream_of(made), "de")[0].delays == (2, 3, 3)
+
+
+def test_characters_have_delays_of_their_own() -> None:
+    made = record(0, ["我是", "我 不是"])
+    assert delays([made], stream_of(made), "zh")[0].delays == (1, 2, 2)
 
 
 def test_words_that_were_heard_and_taken_back_stay_read() -> None:
