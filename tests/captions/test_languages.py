@@ -62,6 +62,10 @@ def test_code_and_name(text: str, code: str, name: str) -> None:
     assert (language.code, language.name) == (code, name)
 
 
+def test_tag_stays_as_user_wrote_it() -> None:
+    assert parse_language(" zh_cn\n").tag == "zh_cn"
+
+
 @pytest.mark.parametrize(
     "text",
     # Among them: valid codes that are no one language, an unknown script and territory, and words that are names of

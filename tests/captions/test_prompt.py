@@ -140,6 +140,11 @@ class TestControlTokens:
         segments = Prompter.for_model(QWEN3, ENGLISH, GERMAN).segments(request)
         assert [part.text for part in segments if not part.special] == ["<|im_end|>", "<|im_end|>", "x"]
 
+    def test_ids_of_control_tokens_are_templates_only(self) -> None:
+        prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
+        ids = prompter.encode(Request("a <|im_end|> b"), tokenize.encode)
+        assert [tokenize.words[token] for token in ids].count("<|im_end|>") == 2  # of the system turn and the user's
+
 
 class TestClean:
     @pytest.mark.parametrize(
@@ -271,3 +276,7 @@ class TestEncode:
             request, ToyTokenizer(starts=False).encode
         )
         assert [place for place, token in enumerate(unasked) if token == 0] == [0]
+
+    def test_empty_source_is_prompt_without_it(self) -> None:
+        prompter, tokenize = Prompter.for_model(QWEN3, ENGLISH, GERMAN), ToyTokenizer()
+        assert "English: <|im_end|>" in tokenize.read(prompter.encode(Request(" \n"), tokenize.encode))

@@ -13,6 +13,7 @@ from redraft.captions.events import Caption, Failure, Update, as_object
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.read import read_jsonl
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, TextWriter
+from redraft.errors import InputError
 
 UPDATE = {"utterance": "1", "seq": 0, "text": "we saw"}
 FINAL = Caption("1", 0, "de", "wir sahen", "", True, 1.0, "we saw", speaker="Anna")
@@ -32,6 +33,12 @@ def test_read() -> None:
 def test_not_name(speaker: Any) -> None:
     found = read(speaker=speaker)
     assert isinstance(found, Failure) and found.message.startswith("speaker must be a name of 1 to 100 characters")
+
+
+@pytest.mark.parametrize("speaker", ["", "a" * 101, "two\nlines", 7])
+def test_invalid(speaker: Any) -> None:
+    with pytest.raises(InputError, match="speaker must be a name"):
+        Update("1", 0, "we saw", speaker=speaker)
 
 
 def test_jsonl() -> None:

@@ -30,13 +30,16 @@ def recording(tmp_path: Path) -> Path:
     return path
 
 
-def test_speech_becomes_captions(redraft: Run, tmp_path: Path) -> None:
-    path = dickens(tmp_path / "talk.wav", seconds=5)
+def test_speech_becomes_captions_and_subtitles(redraft: Run, tmp_path: Path) -> None:
+    path = dickens(tmp_path / "talk.wav", seconds=7)
     done = redraft("listen", str(path), "--to", "de", "--pause", "0.25", "--output", "jsonl")
     finals = [row for row in done.rows if row["type"] == "final"]
     assert done.status == 0 and done.err == f"redraft: recogniser moonshine:tiny-en, audio from {str(path)!r}\n"
     assert "it was the best of times" in finals[0]["source"].lower()
     assert "Zeit" in finals[0]["text"]
+    done = redraft("listen", str(path), "--to", "de", "--pause", "0.25", "--output", "srt")
+    assert done.out.startswith("1\n00:00:0") and "\n\n2\n00:00:0" in done.out
+    assert done.out.count(" --> ") == len(finals)
 
 
 def test_what_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, recording: Path) -> None:

@@ -226,6 +226,20 @@ def test_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
     run(work())
 
 
+def test_server_stays_away() -> None:
+    async def work(url: str, server: Running) -> None:
+        async with Client(url, ["de"], backoff=Backoff(0.01, 0.02, 0.2)) as client:
+            server.call(server.server.stop)
+            with pytest.raises(ServerError, match="could not be restored"):
+                async for _ in client:
+                    pass
+            with pytest.raises(ServerError, match="the session is over"):
+                await client.send(Update("1", 0, "we saw"))
+
+    with running() as server:
+        run(work(server.url, server))
+
+
 def test_invalid_options(server: Running) -> None:
     for server_address in ("", "ftp://a", "http://", "http://a:b", "http://[::1"):
         with pytest.raises(OptionError, match="server must be an address"):

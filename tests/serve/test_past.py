@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 import redraft.serve.transcript
 from redraft.captions.events import Caption
 from redraft.serve.protocol import Begin
-from redraft.serve.transcript import PastSessions, Transcript
+from redraft.serve.transcript import PastSessions, SessionFile, Transcript
 from tests.serve.servers import Running, Socket, running
 from tests.serve.test_faults import eventually
 from tests.serve.test_sockets import expected, say
@@ -128,3 +131,13 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 10.0
     past.sweep()
     assert names(past) == "" and past._bytes == 0
+
+
+def test_file_cut_within_character(tmp_path: Path) -> None:
+    """A server that was killed while it wrote."""
+    (tmp_path / "1.jsonl").write_bytes('{"text": "日'.encode()[:-1] + b"\n")
+    file = SessionFile(tmp_path, "1", Transcript(["de"]))
+    for utterance in ("1", "2"):
+        file.add(Caption(utterance, 0, "de", "wir sahen", "", True))
+    lines = (tmp_path / "1.jsonl").read_bytes().splitlines()[1:]
+    assert [json.loads(line)["utterance"] for line in lines] == ["1", "2"]

@@ -251,6 +251,27 @@ def at_once(socket: Socket, *texts: str) -> None:
         connection.socket.sendall(b"".join(connection.protocol.data_to_send()))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ('"seq": 9, "text": "a\\ud800"', "protocol"),
+        ('"seq": 3, "text": "a"', "stale"),
+        ('"utterance": "0", "seq": 9, "text": "a"', "stale"),
+    ],
+)
+def test_invalid_update(server: Running, wrong: str, code: str) -> None:
+    with server.socket() as socket:
+        socket.start(method="ar")
+        say(socket, "it was", utterance="0")
+        say(socket, "we saw", first=4, final=False)
+        socket.connection.send(f'{{"type": "update", "utterance": "1", {wrong}}}')
+        say(socket, "we saw her", first=10)
+        socket.say("end")
+        received = socket.until("done")
+        assert [(each["code"], each["fatal"]) for each in received if each["type"] == "error"] == [(code, False)]
+        assert finals(received) == [("0", "de", expected("it was")), ("1", "de", expected("we saw her"))]
+
+
 def test_session_limits() -> None:
     with running(sessions=2, languages=3) as server, server.socket() as first, server.socket() as second:
         first.start("de", "ja")

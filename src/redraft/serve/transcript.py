@@ -237,16 +237,19 @@ class SessionFile:
         """Append a final caption; one from before the session started is replaced by `rewrite`."""
         if self._path is None:
             return
-        try:
-            if self._had is None:
-                self._had = set()
+        if self._had is None:
+            self._had = set()
+            try:
                 self._had.update(self._rows(self._path))
-            if key_of(caption) in self._had:
-                self.outdated = True
-                return
+            except (OSError, UnicodeDecodeError):
+                log.exception("a transcript could not be read")
+        if key_of(caption) in self._had:
+            self.outdated = True
+            return
+        try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(_line(caption))
-        except (OSError, UnicodeDecodeError):
+        except OSError:
             log.exception("a caption could not be written to the folder of transcripts")
 
     def rewrite(self) -> None:

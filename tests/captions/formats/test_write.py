@@ -212,6 +212,12 @@ def test_language_that_never_comes_holds_nothing_back() -> None:
     assert subtitles("srt", final("1", "eins"), languages=("de", "ja"))[0].endswith("eins\n\n")
 
 
+def test_cue_is_on_disk_as_soon_as_it_is_complete() -> None:
+    out = Stream()
+    SubtitleWriter(out, io.StringIO(), "srt", ("de",)).write(final("1", "eins"))
+    assert out.flushed.endswith("eins\n\n")
+
+
 def test_utterance_without_text_has_no_cue() -> None:
     assert spans(subtitles("srt", final("1", " \n"), final("2", "b"))[0]) == [(0, 1000)]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from redraft.serve.compat.callers import Newest
 from tests.serve.compat.conftest import COMPAT
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, running
@@ -104,3 +106,41 @@ def test_failing_model() -> None:
         answer = server.ask("/translate", {"q": "we saw", "source": "en", "target": "de"})
     assert (answer.status, list(answer.json)) == (400, ["error"])
     assert "could not be translated" in answer.json["error"]
+
+
+def test_lock_order() -> None:
+    order: list[int] = []
+
+    async def one(lock: Newest, number: int) -> None:
+        async with lock:
+            await asyncio.sleep(0)
+            order.append(number)
+
+    async def all_of_them() -> None:
+        lock = Newest()
+        tasks = [asyncio.create_task(one(lock, number)) for number in range(5)]
+        await asyncio.sleep(0)
+        tasks[3].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert not lock._held
+
+    asyncio.run(all_of_them())
+    assert order == [0, 4, 2, 1]
+
+
+def test_lock_cancelled() -> None:
+    async def hold(lock: Newest) -> None:
+        async with lock:
+            pass
+
+    async def check() -> None:
+        lock = Newest()
+        await lock.__aenter__()
+        tasks = [asyncio.create_task(hold(lock)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await lock.__aexit__()
+        tasks[1].cancel()  # it has the lock, and has not run since
+        await asyncio.wait(tasks)
+        assert not lock._held
+
+    asyncio.run(check())

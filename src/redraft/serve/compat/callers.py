@@ -202,11 +202,42 @@ class Reply:
     written: int = 0
 
 
+class Newest:
+    """A last-in, first-out lock: the newest text of an utterance goes first, since older ones are out of date."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def __aenter__(self) -> None:
+        if not self._held:
+            self._held = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._hand_over()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        while self._waiting:
+            if not (turn := self._waiting.pop()).done():
+                turn.set_result(None)
+                return
+        self._held = False
+
+
 @dataclass(slots=True)
 class _Lane:
     """A lane of a caller; its exchange is opened on first use."""
 
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: Newest = field(default_factory=Newest)
     exchange: Exchange | None = None
 
 
