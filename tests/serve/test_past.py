@@ -135,7 +135,7 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_file_cut_within_character(tmp_path: Path) -> None:
     """A server that was killed while it wrote."""
-    (tmp_path / "1.jsonl").write_bytes('{"text": "日'.encode()[:-1] + b"\n")
+    (tmp_path / "1.jsonl").write_bytes('{"text": "日'.encode()[:-1])
     file = SessionFile(tmp_path, "1", Transcript(["de"]))
     for utterance in ("1", "2"):
         file.add(Caption(utterance, 0, "de", "wir sahen", "", True))

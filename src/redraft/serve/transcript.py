@@ -241,7 +241,8 @@ class SessionFile:
             self._had = set()
             try:
                 self._had.update(self._rows(self._path))
-            except (OSError, UnicodeDecodeError):
+                _end_line(self._path)
+            except OSError:
                 log.exception("a transcript could not be read")
         if key_of(caption) in self._had:
             self.outdated = True
@@ -264,17 +265,25 @@ class SessionFile:
             kept = (line for key, line in known if key not in ours and key not in self._transcript.hidden)
             fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
             fresh.replace(self._path)
-        except (OSError, UnicodeDecodeError):
+        except OSError:
             log.exception("a corrected transcript could not be written")
 
     def _rows(self, path: Path) -> dict[Key, str]:
         """Return the lines of the file; an incomplete one from a killed server is left out."""
         rows: dict[Key, str] = {}
-        for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
+        # A line may end inside a character, too.
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else ():
             with suppress(ValueError, KeyError, TypeError):
                 row = json.loads(line)
                 rows[row["utterance"], row["language"]] = line + "\n"
         return rows
+
+
+def _end_line(path: Path) -> None:
+    """End a line that a killed server left incomplete, so that the next caption has a line of its own."""
+    if path.exists() and not (b"\n" + path.read_bytes()).endswith(b"\n"):
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n")
 
 
 def _line(caption: Caption) -> str:
