@@ -2,8 +2,8 @@
 #
 #   CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE=$PWD/tools/kernels.cmake" pip install --no-cache-dir .
 #
-# CMake runs this file after the `project` command of llama-cpp-python.  Q8_0 gets the kernel in q8_rows.h, if the
-# processor has AVX2.  Tiles of float matrices fetch the next one in advance: a tile reads four rows of the weights at
+# CMake runs this file after the `project` command of llama-cpp-python.  Q8_0 and Q5_0 get the kernel in q8_rows.h, if
+# the processor has AVX2.  Tiles of float matrices fetch the next one in advance: a tile reads four rows of the weights at
 # once, and hardware prefetchers do not follow four streams as short as the rows of a small model.  If the source has
 # changed, llama.cpp is built without this.
 
@@ -54,7 +54,7 @@ static inline int64_t BLOCK_SIZE(size_t m) {]=])
             prefetch<RM * KN * sizeof(TA)>(next);
             // help compiler]=])
 
-    # Q8_0, also for a single token
+    # Q8_0 and Q5_0, also for a single token
     _replace([=[bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=] [=[#include "q8_rows.h"
 
 bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=])
@@ -62,10 +62,15 @@ bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=])
     if (n < 2)
         return false;
 #endif]=] [=[#if defined(Q8_ROWS)
-    if (Atype == GGML_TYPE_Q8_0 && Btype == GGML_TYPE_Q8_0 && Ctype == GGML_TYPE_F32) {
-        q8_rows(m, n, k, (const block_q8_0 *) A, lda, (const block_q8_0 *) B, ldb, (float *) C, ldc,
-                params->ith, params->nth);
-        return true;
+    if (Btype == GGML_TYPE_Q8_0 && Ctype == GGML_TYPE_F32) {
+        const auto product = [&](auto * rows) {
+            q8_rows(m, n, k, rows, lda, (const block_q8_0 *) B, ldb, (float *) C, ldc, params->ith, params->nth);
+            return true;
+        };
+        if (Atype == GGML_TYPE_Q8_0)
+            return product((const block_q8_0 *) A);
+        if (Atype == GGML_TYPE_Q5_0)
+            return product((const block_q5_0 *) A);
     }
 #endif
 #if !defined(__MMA__)

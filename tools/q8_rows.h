@@ -1,5 +1,5 @@
-// Products of Q8_0 matrices with AVX2, eight rows of the weights at a time.  tools/kernels.cmake adds this to llama.cpp,
-// after its own `prefetch`.
+// Products of Q8_0 and Q5_0 matrices with AVX2, eight rows of the weights at a time.  tools/kernels.cmake adds this to
+// llama.cpp, after its own `prefetch`.
 //
 // The lanes of a register are eight rows, so eight results share one conversion to float and one product of scales, where
 // llamafile's tiles, whose lanes are parts of one row, spend them on each result.  Therefore rows are interleaved: four
@@ -53,47 +53,71 @@ inline __m256i q8_dot(__m256i sums, __m256i weights, __m256i four) {
 inline int32_t q8_begin(const int8_t *) { return 0; }
 #endif
 
+// The weights of two rows: sixteen of each in `low`, the other sixteen in `high`.
+inline void q8_read(const block_q8_0 & a, const block_q8_0 & b, __m256i & low, __m256i & high) {
+    low = MM256_SET_M128I(_mm_loadu_si128((const __m128i *) b.qs), _mm_loadu_si128((const __m128i *) a.qs));
+    high = MM256_SET_M128I(_mm_loadu_si128((const __m128i *) b.qs + 1), _mm_loadu_si128((const __m128i *) a.qs + 1));
+}
+
+inline __m256i q8_of(const block_q5_0 & row) {
+    int32_t bits;
+    memcpy(&bits, row.qh, sizeof(bits));
+    const __m256i bytes = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i others = _mm256_set1_epi64x(0x7fbfdfeff7fbfdfe);  // all bits but one of each byte
+    const __m256i spread = _mm256_or_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(bits), bytes), others);
+    const __m256i not_negative = _mm256_cmpeq_epi8(spread, _mm256_set1_epi8(-1));
+    const __m128i nibbles = _mm_loadu_si128((const __m128i *) row.qs);
+    const __m256i both = MM256_SET_M128I(_mm_srli_epi16(nibbles, 4), nibbles);
+    return _mm256_or_si256(_mm256_and_si256(both, _mm256_set1_epi8(15)),
+                           _mm256_andnot_si256(not_negative, _mm256_set1_epi8(-16)));
+}
+
+inline void q8_read(const block_q5_0 & a, const block_q5_0 & b, __m256i & low, __m256i & high) {
+    const __m256i first = q8_of(a), second = q8_of(b);
+    low = _mm256_permute2x128_si256(first, second, 0x20);
+    high = _mm256_permute2x128_si256(first, second, 0x31);
+}
+
 // A block of eight rows.
 struct q8_block {
     __m256i weights[8];  // in each, four bytes of every row
     __m256 scales;
 
-    // Read the block from rows that are `stride` bytes apart.
-    void interleave(const char * A, int64_t stride) {
-        __m256i r[4], t[4];
-        for (int half = 0; half < 2; ++half) {
-            for (int i = 0; i < 4; ++i) {
-                r[i] = q8_weights(two_rows(A + stride * i + offsetof(block_q8_0, qs) + 16 * half, 4 * stride));
-            }
-            t[0] = _mm256_unpacklo_epi32(r[0], r[1]);
-            t[1] = _mm256_unpackhi_epi32(r[0], r[1]);
-            t[2] = _mm256_unpacklo_epi32(r[2], r[3]);
-            t[3] = _mm256_unpackhi_epi32(r[2], r[3]);
-            weights[4 * half] = _mm256_unpacklo_epi64(t[0], t[2]);
-            weights[4 * half + 1] = _mm256_unpackhi_epi64(t[0], t[2]);
-            weights[4 * half + 2] = _mm256_unpacklo_epi64(t[1], t[3]);
-            weights[4 * half + 3] = _mm256_unpackhi_epi64(t[1], t[3]);
-        }
+    // Read the block from rows that are `stride` blocks apart.
+    template <typename BLOCK>
+    void interleave(const BLOCK * A, int64_t stride) {
+        __m256i low[4], high[4], t[4];
         for (int i = 0; i < 4; ++i) {
-            r[i] = two_rows(A + stride * i + offsetof(block_q8_0, d), 4 * stride);
+            q8_read(A[stride * i], A[stride * (i + 4)], low[i], high[i]);
         }
-        t[0] = _mm256_unpacklo_epi16(r[0], r[1]);
-        t[1] = _mm256_unpacklo_epi16(r[2], r[3]);
-        t[2] = _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(t[0], t[1]), 8);
-        scales = _mm256_cvtph_ps(_mm256_castsi256_si128(t[2]));
+        transpose(low, weights);
+        transpose(high, weights + 4);
+        for (int i = 0; i < 4; ++i) {
+            t[i] = MM256_SET_M128I(_mm_loadu_si128((const __m128i *) &A[stride * (i + 4)].d),
+                                   _mm_loadu_si128((const __m128i *) &A[stride * i].d));
+        }
+        t[0] = _mm256_unpacklo_epi16(t[0], t[1]);
+        t[2] = _mm256_unpacklo_epi16(t[2], t[3]);
+        t[0] = _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(t[0], t[2]), 8);
+        scales = _mm256_cvtph_ps(_mm256_castsi256_si128(t[0]));
     }
 
   private:
-    // Sixteen bytes of each of two rows.
-    static __m256i two_rows(const char * from, int64_t stride) {
-        return MM256_SET_M128I(_mm_loadu_si128((const __m128i *) (from + stride)), _mm_loadu_si128((const __m128i *) from));
+    static void transpose(const __m256i * rows, __m256i * fours) {
+        const __m256i a = _mm256_unpacklo_epi32(rows[0], rows[1]), b = _mm256_unpackhi_epi32(rows[0], rows[1]);
+        const __m256i c = _mm256_unpacklo_epi32(rows[2], rows[3]), d = _mm256_unpackhi_epi32(rows[2], rows[3]);
+        fours[0] = q8_weights(_mm256_unpacklo_epi64(a, c));
+        fours[1] = q8_weights(_mm256_unpackhi_epi64(a, c));
+        fours[2] = q8_weights(_mm256_unpacklo_epi64(b, d));
+        fours[3] = q8_weights(_mm256_unpackhi_epi64(b, d));
     }
 };
 
 // A product C = A * B, in which row j of C has the products of all rows of A, of k blocks, with row j of B.
+template <typename BLOCK>
 struct q8_product {
     int64_t m, n, k;
-    const block_q8_0 * A;
+    const BLOCK * A;
     int64_t lda;
     const block_q8_0 * B;
     int64_t ldb;
@@ -101,7 +125,7 @@ struct q8_product {
     int64_t ldc;
     std::vector<q8_block> & rows;    // k blocks of the present rows
     std::vector<int32_t> & columns;  // rows of B, see `read_columns`
-    std::vector<block_q8_0> & last;  // the last rows of A, if they are fewer than eight
+    std::vector<BLOCK> & last;       // the last rows of A, if they are fewer than eight
 
     void multiply(int ith, int nth) {
         rows.resize(k);
@@ -115,7 +139,7 @@ struct q8_product {
             } else {
                 last.resize(8 * k);
                 for (int i = 0; i < 8; ++i) {
-                    memcpy(&last[k * i], A + lda * (8 * tile + MIN(i, count - 1)), k * sizeof(block_q8_0));
+                    memcpy(&last[k * i], A + lda * (8 * tile + MIN(i, count - 1)), k * sizeof(BLOCK));
                 }
                 all_columns(last.data(), k, 8 * tile, count);
             }
@@ -152,7 +176,7 @@ struct q8_product {
     }
 
     // Multiply eight rows, of which `count` count, by all columns.
-    void all_columns(const block_q8_0 * from, int64_t stride, int64_t i, int count) {
+    void all_columns(const BLOCK * from, int64_t stride, int64_t i, int count) {
         for (int64_t g = 0; g < groups(); ++g) {
             const int64_t j = first(g);
             group<Q8_COLUMNS>(first(g + 1) - j, from, stride, i, j, count);
@@ -161,7 +185,7 @@ struct q8_product {
 
     // Multiply them by `width` columns, at most N.
     template <int N>
-    void group(int64_t width, const block_q8_0 * from, int64_t stride, int64_t i, int64_t j, int count) {
+    void group(int64_t width, const BLOCK * from, int64_t stride, int64_t i, int64_t j, int count) {
         if constexpr (N > 1) {
             if (width < N) {
                 group<N - 1>(width, from, stride, i, j, count);
@@ -172,7 +196,7 @@ struct q8_product {
     }
 
     template <int N, bool FIRST>
-    NOINLINE void group(const block_q8_0 * from, int64_t stride, int64_t i, int64_t j, int count) {
+    NOINLINE void group(const BLOCK * from, int64_t stride, int64_t i, int64_t j, int count) {
         const char * next = (const char *) (from + 8 * stride);
         q8_block * kept = rows.data();
         const int32_t * column = columns.data() + WORDS * k * j;
@@ -182,8 +206,8 @@ struct q8_product {
         for (int64_t l = 0; l < length; ++l, ++kept, column += WORDS * N) {
             q8_block block;
             if (FIRST) {
-                prefetch<8 * sizeof(block_q8_0)>(next);
-                block.interleave((const char *) (from + l), stride * sizeof(block_q8_0));
+                prefetch<8 * sizeof(BLOCK)>(next);
+                block.interleave(from + l, stride);
                 if (!only) {
                     *kept = block;
                 }
@@ -219,12 +243,13 @@ struct q8_product {
     }
 };
 
-void q8_rows(int64_t m, int64_t n, int64_t k, const block_q8_0 * A, int64_t lda, const block_q8_0 * B, int64_t ldb,
+template <typename BLOCK>
+void q8_rows(int64_t m, int64_t n, int64_t k, const BLOCK * A, int64_t lda, const block_q8_0 * B, int64_t ldb,
              float * C, int64_t ldc, int ith, int nth) {
     static thread_local std::vector<q8_block> rows;
     static thread_local std::vector<int32_t> columns;
-    static thread_local std::vector<block_q8_0> last;
-    q8_product{m, n, k, A, lda, B, ldb, C, ldc, rows, columns, last}.multiply(ith, nth);
+    static thread_local std::vector<BLOCK> last;
+    q8_product<BLOCK>{m, n, k, A, lda, B, ldb, C, ldc, rows, columns, last}.multiply(ith, nth);
 }
 
 }  // namespace

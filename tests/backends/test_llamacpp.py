@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
-from redraft.backends.quantise import quantise
+from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.previous import Nothing, PreviousOutput
@@ -159,20 +159,22 @@ def same(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.allclose(first, second, rtol=0, atol=1e-5))
 
 
-def test_products_of_8_bit_weights(load: Load, tmp_path: Path) -> None:
+@pytest.mark.parametrize("format", ["Q8_0", "Q5_0"])
+def test_products_in_rows(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
     """Drafts of every length, and a vocabulary that is no multiple of eight rows."""
+    monkeypatch.setitem(FORMATS, "Q5_0", llama_cpp.LLAMA_FTYPE_MOSTLY_Q5_0)
     vocabulary = VOCABULARY + 3
     write_llama(tmp_path / "f32.gguf", more=["<a>", "<b>", "<c>"])
-    quantise(tmp_path / "f32.gguf", tmp_path / "q8.gguf", "Q8_0")
-    quantise(tmp_path / "q8.gguf", tmp_path / "same.gguf", "F32")
-    q8, same = (load(tmp_path / name, exact=False) for name in ("q8.gguf", "same.gguf"))
-    slots = q8.open_slot(), same.open_slot()
+    quantise(tmp_path / "f32.gguf", tmp_path / "few.gguf", format)
+    quantise(tmp_path / "few.gguf", tmp_path / "same.gguf", "F32")
+    few, same = (load(tmp_path / name, exact=False) for name in ("few.gguf", "same.gguf"))
+    slots = few.open_slot(), same.open_slot()
     for length in (1, 2, 3, 4, 5, 6, 7, 8, 9, 18):
         draft = Draft.chain(IDS[8 : 8 + length], Provenance.PREVIOUS)
-        found, expected = (each.ask(slot, IDS[:8], draft) for each, slot in zip((q8, same), slots, strict=True))
+        found, expected = (each.ask(slot, IDS[:8], draft) for each, slot in zip((few, same), slots, strict=True))
         for node in range(ROOT, length):
             logs = [[log for _token, log in sorted(rows.top_k(node, vocabulary))] for rows in (found, expected)]
-            assert logs[0] == pytest.approx(logs[1], abs=0.3)  # activations are rounded to 8 bits, too
+            assert logs[0] == pytest.approx(logs[1], abs=0.5)  # activations are rounded to 8 bits, too
 
 
 @pytest.mark.parametrize("exact", [False, True])
