@@ -25,10 +25,9 @@ from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split
 from recipe.held_out import measure
 from recipe.loop import Hardware
 from recipe.recipe import DEFAULT_STAGES, EXPORTED, GPU_SHARES, STAGES, VOCABULARY, Stage
-from recipe.restart import read_tokenizer
+from recipe.restart import model_file, read_tokenizer
 from recipe.stages import FINAL, PAIRS, adopt, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
-from redraft.backends.load import resolve
 from redraft.errors import RedraftError
 from redraft.signature import print_json, signature
 from redraft_bench.models.shape import FORMATS  # the quantiser's list needs llama.cpp
@@ -115,6 +114,8 @@ def train(
     """Train the demo models: days on a CPU, minutes on a GPU.  The same command resumes where it stopped."""
     if budget is not None and (only or chosen["within"] is not None):
         raise click.UsageError("--budget chooses the stages and their times: leave out --only and --within")
+    if exported:
+        import redraft.backends.quantise  # noqa: F401  # without llama.cpp, refuses now and not after the training
     out.mkdir(parents=True, exist_ok=True)
     settings = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **settings)
@@ -165,7 +166,7 @@ def evaluate(models: tuple[str, ...], data: Path, out: Path, kind: str, pairs: i
     kept_back = cached_split(data, out / PAIRS)[1]
     chosen = {language: [pair for pair in of if pair.kind == kind][:pairs] for language, of in kept_back.items()}
     for model in models:
-        path = Path(model) if model.endswith(".pt") else resolve(model)
+        path = model_file(model)
         tokenizer = load_tokenizer(out / "tokenizer.json") if path.suffix == ".pt" else read_tokenizer(path)
         for row in measure(path, tokenizer, chosen, greedy):
             click.echo(json.dumps(row))
@@ -181,7 +182,7 @@ def begin_with(model: str, first: str, out: Path) -> None:
     if before is None:
         raise click.UsageError(f"--begin needs a stage that continues another one first, and {first!r} does not")
     if not (out / before / FINAL).exists():
-        adopt(resolve(model), out, before)
+        adopt(model_file(model), out, before)
 
 
 def left(hardware: Hardware, started: float) -> Hardware:
@@ -228,7 +229,8 @@ def align(large: str, small: str, out: Path, to: tuple[str, ...], as_json: bool,
     new model and used again by a later run. Afterwards a table reports how often the small model's most probable token
     is the large one's, before and after, on sources that were held out.
     """
-    settings = alignment.Settings(resolve(large), resolve(small), out=out, languages=tuple(dict.fromkeys(to)), **chosen)
+    languages = tuple(dict.fromkeys(to))
+    settings = alignment.Settings(model_file(large), model_file(small), out=out, languages=languages, **chosen)
     alignment.require_data(settings.data)
     sources, tokens = settings.sentences + settings.held_out, f"{settings.tokens / 1e6:g}M tokens"
     plan = f"{sources} sources for the large model, {tokens} for the small one, {settings.processes} x 1 thread"

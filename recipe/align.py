@@ -15,7 +15,6 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from gguf import GGUFReader
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
@@ -27,13 +26,10 @@ from recipe.export import write_gguf
 from recipe.loop import Phase, Trainer, batch_size, rank
 from recipe.model import Decoder
 from recipe.recipe import SPOKEN
-from recipe.restart import read_model, read_tokenizer
+from recipe.restart import open_gguf, read_model, read_tokenizer
 from recipe.stages import LICENCE
 from recipe.tokenizer import EOS
 from redraft import __version__
-from redraft.backends.llama_model import check_gguf
-from redraft.backends.quantise import quantise
-from redraft.captions.prompt import PLAIN_KEY
 from redraft.errors import CapabilityError, ModelError, OptionError
 
 #: Share of prefix pairs.
@@ -116,13 +112,13 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
     Calibration resumes an interrupted run with the same settings; fine-tuning starts over.
 
     Raises:
-        ModelError: a model was not made by the recipe, or the large one ends none of its outputs.
+        ModelError: a model was not made by the recipe, the large one ends none of its outputs, or llama.cpp is missing.
         CapabilityError: the vocabularies differ.
         OptionError: the data folder lacks a file, or pairs of a language.
     """
+    from redraft.backends.quantise import quantise  # needs llama.cpp, which a rented GPU lacks
+
     require_data(settings.data)
-    for path in (settings.large, settings.small):
-        require_recipe(path)
     tokenizer = common_tokenizer(settings.large, settings.small)
     asked = _sources(settings, tokenizer)
     answered = calibrate(settings.large, tokenizer, asked, settings.calibration, settings.processes)
@@ -149,29 +145,11 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
     return rows, fingerprint(settings.large, asked)
 
 
-def require_recipe(path: Path) -> None:
-    """Check that a model was made by the recipe.
-
-    Raises:
-        ModelError: the file is not a GGUF, or not a model of the recipe.
-    """
-    check_gguf(path)
-    try:
-        fields = GGUFReader(path).fields
-    except (ValueError, IndexError, KeyError, OverflowError) as error:
-        raise ModelError(f"model file {str(path)!r} cannot be read: {error}") from error
-    architecture = fields.get("general.architecture")
-    if architecture is None or architecture.contents() != "qwen3" or PLAIN_KEY not in fields:
-        raise ModelError(
-            f"model {path.name!r} was not made by this recipe: use demo, demo-tiny or a GGUF file that "
-            "`python -m recipe train` or `python -m recipe align` has written"
-        )
-
-
 def common_tokenizer(large: Path, small: Path) -> Tokenizer:
     """Return the common tokenizer of two models.
 
     Raises:
+        ModelError: a model was not made by the recipe.
         CapabilityError: they have different tokenizers.
     """
     first, second = read_tokenizer(large), read_tokenizer(small)
@@ -219,7 +197,7 @@ def work(number: int, settings: Settings, examples: Sequence[Example], whole: Pa
     tokenizer = read_tokenizer(settings.small)
     model = fine_tune(read_model(settings.small), examples, tokenizer, phase(settings))
     if number == 0:
-        name = str(GGUFReader(settings.small).fields["general.name"].contents()).removesuffix("-aligned") + "-aligned"
+        name = str(open_gguf(settings.small).fields["general.name"].contents()).removesuffix("-aligned") + "-aligned"
         described = f"aligned with {settings.large.name} (BiLD, section 3.5.1), trained with redraft {__version__}"
         write_gguf(model, tokenizer, whole, name, {"general.license": LICENCE, "general.description": described})
     if settings.processes > 1:

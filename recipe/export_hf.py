@@ -11,13 +11,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gguf import GGUFReader
 from tokenizers import Tokenizer, processors
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from recipe.model import EPSILON, ROPE_BASE, Decoder
-from recipe.restart import read_model, read_tokenizer
+from recipe.restart import open_gguf, read_model, read_tokenizer
 from recipe.tokenizer import BOS, EOS, PAD
 from redraft.captions.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.script import OWN_SCRIPT_KEY
@@ -44,9 +43,9 @@ def gguf_to_hf(path: Path, folder: Path) -> None:
     """Convert a GGUF made by `recipe.export` to a transformers folder.
 
     Raises:
-        ModelError: the model does not have the recipe's architecture.
+        ModelError: the file cannot be read, or was not made by the recipe.
     """
-    fields = GGUFReader(path).fields
+    fields = open_gguf(path).fields
     facts = {key: str(fields[key].contents()) for key in _FACTS if key in fields}
     write_hf(read_model(path), read_tokenizer(path), folder, facts, int(fields["qwen3.context_length"].contents()))
 

@@ -1,6 +1,6 @@
 """Read weights and tokenizer from a GGUF written by `recipe.export`, to continue training, and add layers.
 
-The file has no optimizer state; a warm-up restores it.
+The file has no optimizer state; a warm-up restores it.  Nothing here needs llama.cpp, which a rented GPU lacks.
 """
 
 from __future__ import annotations
@@ -17,24 +17,51 @@ from tokenizers import Tokenizer, models
 from recipe.export import LAYER_TENSORS
 from recipe.model import Decoder, Shape
 from recipe.tokenizer import blank_tokenizer
+from redraft.captions.prompt import PLAIN_KEY
 from redraft.errors import ModelError
+from redraft.models import SHIPPED, shipped_path
+
+
+def model_file(name: str) -> Path:
+    """Return the file of a model, which is the name of one that ships, or a path."""
+    return shipped_path(name) if name in SHIPPED else Path(name).expanduser()
+
+
+def open_gguf(path: Path) -> GGUFReader:
+    """Open a GGUF of the recipe.
+
+    Raises:
+        ModelError: the file cannot be read, or was not made by the recipe.
+    """
+    try:
+        reader = GGUFReader(path)
+    except (OSError, ValueError, IndexError, KeyError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ModelError(f"model file {str(path)!r} cannot be read: {reason}") from error
+    architecture = reader.fields.get("general.architecture")
+    if architecture is None or architecture.contents() != "qwen3" or PLAIN_KEY not in reader.fields:
+        raise ModelError(
+            f"model {path.name!r} was not made by this recipe: use demo, demo-tiny or a GGUF file that "
+            "`python -m recipe train` or `python -m recipe align` has written"
+        )
+    return reader
 
 
 def read_model(path: Path) -> Decoder:
     """Load a checkpoint (``.pt``) or a GGUF in torch; quantised weights are dequantised.
 
     Raises:
-        ModelError: the model does not have the recipe's architecture.
+        ModelError: the file cannot be read, or was not made by the recipe.
     """
     if path.suffix == ".pt":
+        if not path.is_file():
+            raise ModelError(f"checkpoint {str(path)!r} does not exist")
         state = torch.load(path, map_location="cpu")
         model = Decoder(Shape(**state["shape"]))
         model.load_state_dict(state["model"])
         return model
-    reader = GGUFReader(path)
+    reader = open_gguf(path)
     tensors = {tensor.name: np.asarray(dequantize(tensor.data, tensor.tensor_type)) for tensor in reader.tensors}
-    if _text(reader, "general.architecture") != "qwen3":
-        raise ModelError(f"{str(path)!r} was not made by this recipe: its architecture is not qwen3")
     vocabulary, hidden = tensors["token_embd.weight"].shape
     shape = Shape(
         vocabulary,
@@ -78,8 +105,12 @@ def grow(model: Decoder, layers: int) -> Decoder:
 
 
 def read_tokenizer(path: Path) -> Tokenizer:
-    """Return the tokenizer of a GGUF."""
-    reader = GGUFReader(path)
+    """Return the tokenizer of a GGUF.
+
+    Raises:
+        ModelError: the file cannot be read, or was not made by the recipe.
+    """
+    reader = open_gguf(path)
     tokens, merges = (reader.fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges"))
     kinds = reader.fields["tokenizer.ggml.token_type"].contents()
     vocabulary = {token: index for index, token in enumerate(tokens)}
@@ -89,10 +120,6 @@ def read_tokenizer(path: Path) -> Tokenizer:
 
 
 _CONTROL = 3
-
-
-def _text(reader: GGUFReader, key: str) -> str:
-    return str(reader.fields[key].contents())
 
 
 def _number(reader: GGUFReader, key: str) -> int:

@@ -20,7 +20,6 @@ from recipe.align import (  # noqa: E402
     common_tokenizer,
     figures,
     fine_tune,
-    require_recipe,
 )
 from recipe.calibrate import Calibration, batches, draw, limit, outputs  # noqa: E402
 from recipe.corpus import LANGUAGES, Pair, held_out  # noqa: E402
@@ -29,7 +28,7 @@ from recipe.export import write_gguf  # noqa: E402
 from recipe.generate import generate  # noqa: E402
 from recipe.loop import Phase, Trainer  # noqa: E402
 from recipe.model import Decoder, Shape  # noqa: E402
-from recipe.restart import read_model, read_tokenizer  # noqa: E402
+from recipe.restart import open_gguf, read_model, read_tokenizer  # noqa: E402
 from recipe.tokenizer import EOS, train_tokenizer  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
 from redraft.decoding.accept.exact import Exact  # noqa: E402
@@ -226,16 +225,17 @@ def test_what_is_learnt_was_not_held_out(toys: Path, tmp_path: Path, tokenizer, 
 
 class TestRefusals:
     def test_what_recipe_has_not_made(self, toys: Path, tmp_path: Path) -> None:
-        require_recipe(toys / "large.gguf")
+        open_gguf(toys / "large.gguf")
         cut = tmp_path / "cut.gguf"
         cut.write_bytes((toys / "large.gguf").read_bytes()[:4000])
         for path, words in (
             (write_llama(tmp_path / "other.gguf"), "'other.gguf' was not made by this recipe: use demo, demo-tiny or"),
             (cut, "cannot be read"),
-            (tmp_path / "none.gguf", "does not exist"),
+            (tmp_path / "none.gguf", "cannot be read: No such file"),
+            (tmp_path, "cannot be read: Is a directory"),
         ):
             with pytest.raises(ModelError, match=words):
-                require_recipe(path)
+                open_gguf(path)
 
     def test_vocabularies_that_differ(self, toys: Path, pairs, tokenizer, tmp_path: Path) -> None:
         assert common_tokenizer(toys / "large.gguf", toys / "small.gguf").to_str() == (
