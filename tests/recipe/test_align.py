@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
-gguf = pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tqdm", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed")
+
+import gguf  # noqa: E402
 
 from recipe import calibrate  # noqa: E402
 from recipe.agreement import GivenExamples, agreement  # noqa: E402

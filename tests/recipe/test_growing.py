@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tqdm", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed")
 
 from recipe.loop import Hardware  # noqa: E402
 from recipe.model import Decoder, Shape  # noqa: E402

@@ -10,10 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tqdm", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("sacrebleu", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed")
 
 from recipe import __main__ as command  # noqa: E402
 from recipe.composition import composition, table  # noqa: E402

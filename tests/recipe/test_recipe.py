@@ -10,9 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tqdm", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed")
 
 from recipe import __main__ as command  # noqa: E402
 from recipe import teach as teaching  # noqa: E402

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tqdm", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed")
 
 from recipe.calibrate import Calibration, draw  # noqa: E402
 from recipe.corpus import Pair  # noqa: E402

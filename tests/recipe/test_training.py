@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("tokenizers", reason="recipe/requirements.txt is not installed")
-pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
+pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed")
 
 from recipe.corpus import (  # noqa: E402
     ALIKE,
