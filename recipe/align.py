@@ -100,10 +100,7 @@ def require_data(folder: Path) -> None:
         OptionError: one is missing; the message names it.
     """
     for language in LANGUAGES:
-        try:
-            files(folder, language)
-        except FileNotFoundError as error:
-            raise OptionError(f"data: {error}; see docs/training.md") from None
+        files(folder, language)
 
 
 def align(settings: Settings) -> tuple[list[Alignment], str]:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from recipe.clean import clean
+from redraft.errors import InputError, OptionError
 
 FOLDERS = ("train", "train2", "train3")
 LANGUAGES = ("de", "zh", "ja")
@@ -135,7 +136,7 @@ def kind_and_weight(provenance: str) -> tuple[str, float]:
     """Return the kind of text and the sampling weight of a provenance label.
 
     Raises:
-        KeyError: `SOURCE_WEIGHTS` has no matching entry; the weight of a new source must be chosen by a person.
+        OptionError: `SOURCE_WEIGHTS` has no matching entry; the weight of a new source must be chosen by a person.
     """
     fitting = [
         (len(prefix), kind, weight)
@@ -144,7 +145,9 @@ def kind_and_weight(provenance: str) -> tuple[str, float]:
         if provenance.startswith(prefix)
     ]
     if not fitting:
-        raise KeyError(f"no sampling weight for provenance {provenance!r}: add it to SOURCE_WEIGHTS")
+        raise OptionError(
+            f"data: there is no sampling weight for provenance {provenance!r}: add it to recipe.corpus.SOURCE_WEIGHTS"
+        )
     return max(fitting)[1:]
 
 
@@ -179,11 +182,12 @@ def files(data: Path, language: str) -> list[Path]:
     """Return the files of a target language.
 
     Raises:
-        FileNotFoundError: there are none.
+        OptionError: there are none.
     """
     found = sorted(path for folder in FOLDERS for path in (data / folder).glob(f"en-{language}.*tsv.gz"))
     if not found:
-        raise FileNotFoundError(f"no en-{language}.*tsv.gz in {' or '.join(str(data / name) for name in FOLDERS)}")
+        folders = " or ".join(str(data / name) for name in FOLDERS)
+        raise OptionError(f"data: no en-{language}.*tsv.gz in {folders}; see docs/training.md")
     return found
 
 
@@ -191,14 +195,18 @@ def read_pairs(data: Path, language: str) -> Iterator[Pair]:
     """Yield the usable pairs of one target language, without duplicates, and thinned except for held-out ones.
 
     Raises:
-        FileNotFoundError: the data folder has no file of the language.
+        OptionError: the data folder has no file of the language, or a provenance has no weight.
+        InputError: a line does not have four fields.
     """
     seen: set[tuple[str, str]] = set()
     thinning = Thinning()
     for path in files(data, language):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                source, target, provenance, licence = line.rstrip("\n").split("\t")
+            for number, line in enumerate(lines, 1):
+                fields = line.rstrip("\n").split("\t")
+                if len(fields) != 4:
+                    raise InputError(f"{path} must have source, target, provenance and licence in every line", number)
+                source, target, provenance, licence = fields
                 if any(part in licence for part in EXCLUDED_LICENCES):
                     continue
                 cleaned = clean(source, target, language)

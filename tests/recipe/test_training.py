@@ -36,6 +36,7 @@ from recipe.restart import read_model, read_tokenizer  # noqa: E402
 from recipe.tokenizer import train_tokenizer  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
 from redraft.decoding.types import Score  # noqa: E402
+from redraft.errors import InputError, OptionError  # noqa: E402
 from tests.recipe.toys import toy_pairs, write_pairs  # noqa: E402
 
 SHAPE = Shape(300, hidden=64, layers=2, heads=2, feed_forward=64, head=32)
@@ -260,14 +261,23 @@ def test_licences_that_weights_cannot_honour_are_left_out(tmp_path: Path) -> Non
     with gzip.open(tmp_path / "train2" / "en-de.some.tsv.gz", "wt", encoding="utf-8") as file:
         file.writelines(f"{word}\t{word.upper()}\ttatoeba\t{licence}\n" for licence, word in rows.items())
     assert [pair.source for pair in read_pairs(tmp_path, "de")] == ["three", "four"]
-    with pytest.raises(FileNotFoundError, match="no en-zh"):
+    with pytest.raises(OptionError, match="data: no en-zh"):
         list(read_pairs(tmp_path, "zh"))
+
+
+def test_lines_without_licence_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    with gzip.open(tmp_path / "train" / "en-de.some.tsv.gz", "wt", encoding="utf-8") as file:
+        file.writelines(["one\tEINS\ttatoeba\tCC0\n", "two\tZWEI\ttatoeba\n"])
+    with pytest.raises(InputError, match="must have source, target, provenance and licence") as caught:
+        list(read_pairs(tmp_path, "de"))
+    assert caught.value.line == 2
 
 
 def test_every_provenance_needs_weight() -> None:
     (_, little), (kind, much) = kind_and_weight("bible:BSB-CUV1919"), kind_and_weight("tatoeba(hsk-annotated)")
     assert little < much and kind == "everyday"
-    with pytest.raises(KeyError, match="no sampling weight for provenance 'novels'"):
+    with pytest.raises(OptionError, match="no sampling weight for provenance 'novels'"):
         kind_and_weight("novels")
 
 
