@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from recipe.clean import clean
@@ -218,12 +217,8 @@ def read_pairs(data: Path, language: str) -> Iterator[Pair]:
                     yield Pair(*cleaned, language, weight, kind)
 
 
-@lru_cache(maxsize=1)
 def split(data: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
-    """Return ``(training, held_out)`` pairs by target language.
-
-    The last result is cached, since cleaning takes minutes.
-    """
+    """Return ``(training, held_out)`` pairs by target language; cleaning takes minutes."""
     training: dict[str, list[Pair]] = {}
     kept_back: dict[str, list[Pair]] = {}
     for language in LANGUAGES:
