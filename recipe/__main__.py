@@ -18,6 +18,7 @@ import click
 import torch.multiprocessing as mp
 from rich.console import Console
 from rich.table import Table
+from tokenizers import Tokenizer
 
 from recipe import align as alignment
 from recipe.composition import composition, table
@@ -145,10 +146,20 @@ def train(
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="runs", help="Folder of `train`.")
 def corpus(data: Path, out: Path) -> None:
     """Print the ids of the training corpus by kind of text, their share, and their share after sampling weights."""
+    tokenizer = trained_tokenizer(out)
+    for line in table(composition(cached_split(data, out / PAIRS)[0], tokenizer)):
+        click.echo(line)
+
+
+def trained_tokenizer(out: Path) -> Tokenizer:
+    """Return the tokenizer of a folder of `train`.
+
+    Raises:
+        click.UsageError: there is none.
+    """
     if not (out / "tokenizer.json").exists():
         raise click.UsageError(f"there is no tokenizer.json in {str(out)!r}: --out must be a folder of `train`")
-    for line in table(composition(cached_split(data, out / PAIRS)[0], load_tokenizer(out / "tokenizer.json"))):
-        click.echo(line)
+    return load_tokenizer(out / "tokenizer.json")
 
 
 @recipe.command()
@@ -163,11 +174,11 @@ def evaluate(models: tuple[str, ...], data: Path, out: Path, kind: str, pairs: i
 
     MODEL is demo, a GGUF of the recipe, or a checkpoint in --out.  One JSON object a line.
     """
+    paths = [model_file(model) for model in models]
+    tokenizers = [trained_tokenizer(out) if path.suffix == ".pt" else read_tokenizer(path) for path in paths]
     kept_back = cached_split(data, out / PAIRS)[1]
     chosen = {language: [pair for pair in of if pair.kind == kind][:pairs] for language, of in kept_back.items()}
-    for model in models:
-        path = model_file(model)
-        tokenizer = load_tokenizer(out / "tokenizer.json") if path.suffix == ".pt" else read_tokenizer(path)
+    for path, tokenizer in zip(paths, tokenizers, strict=True):
         for row in measure(path, tokenizer, chosen, greedy):
             click.echo(json.dumps(row))
 

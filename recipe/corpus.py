@@ -233,6 +233,7 @@ def cached_split(data: Path, cache: Path) -> tuple[dict[str, list[Pair]], dict[s
     """Return `split`, cached in the file ``cache``: cleaning takes minutes, and a rented GPU needs only that file."""
     if not cache.exists():
         parts = split(data)
+        cache.parent.mkdir(parents=True, exist_ok=True)
         part_file = cache.with_suffix(".part")
         with gzip.open(part_file, "wt", encoding="utf-8", compresslevel=5) as out:
             for held, pairs in enumerate(parts):

@@ -25,7 +25,7 @@ TOKENS = 2048
 def measure(
     model: Path, tokenizer: Tokenizer, pairs: Mapping[str, Sequence[Pair]], greedy: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each language.
+    """Yield a row for each language with pairs; those that are too long for training are left out.
 
     Args:
         model: a checkpoint or a GGUF, whose weights are dequantised.
@@ -34,18 +34,24 @@ def measure(
         greedy: number of pairs of a language that are translated, the first ones.
 
     Returns:
-        ``loss`` is the mean in nats per target token over all ``pairs``, ends included; ``chrf`` is of ``greedy``
+        ``loss`` is the mean in nats per target token over ``pairs``, ends included; ``chrf`` is of ``greedy``
         outputs, of which ``empty`` have no text and ``unended`` did not end within twice the source's length.
     """
     decoder = read_model(model).eval()
     teacher = RecipeTeacher(decoder, tokenizer)
     for language, of_language in pairs.items():
-        asked = [(teacher.prompt(pair.source, language), tokenizer.encode(pair.target).ids) for pair in of_language]
-        examples = [([*prompt, *ids, teacher.end], len(prompt) - 1) for prompt, ids in asked]
-        fitting = [example for example in examples if len(example[0]) <= MAX_LENGTH]
-        loss = agreement(decoder, GivenExamples(fitting, tokenizer, TOKENS, seed=0).once()).cross_entropy
-        texts = translations(decoder, tokenizer, language, [prompt for prompt, _ in asked[:greedy]], teacher.end)
-        references = [pair.target for pair in of_language[:greedy]]
+        prompts = [teacher.prompt(pair.source, language) for pair in of_language]
+        examples = [
+            ([*prompt, *tokenizer.encode(pair.target).ids, teacher.end], len(prompt) - 1)
+            for prompt, pair in zip(prompts, of_language, strict=True)
+        ]
+        fitting = [place for place, (ids, _start) in enumerate(examples) if len(ids) <= MAX_LENGTH]
+        if not fitting:
+            continue
+        scored = GivenExamples([examples[place] for place in fitting], tokenizer, TOKENS, seed=0)
+        loss = agreement(decoder, scored.once()).cross_entropy
+        texts = translations(decoder, tokenizer, language, [prompts[place] for place in fitting[:greedy]], teacher.end)
+        references = [of_language[place].target for place in fitting[:greedy]]
         chrf = CHRF().corpus_score([text or "" for text in texts], [references]).score
         yield {
             "model": model.stem,

@@ -47,6 +47,35 @@ def test_evaluate_command(tmp_path: Path) -> None:
     ]
 
 
+def test_evaluate_refuses_first(tmp_path: Path) -> None:
+    """Before the corpus is cleaned, which takes minutes."""
+    (tmp_path / "text.gguf").write_text("text")
+    paths = ["--data", str(tmp_path), "--out", str(tmp_path)]
+    for model, code, words in (
+        ("demo-small", 1, "model file 'demo-small' cannot be read: No such file or directory"),
+        (str(tmp_path / "text.gguf"), 1, "cannot be read: GGUF magic invalid"),
+        ("final.pt", 2, "there is no tokenizer.json in"),
+    ):
+        done = CliRunner().invoke(command.recipe, ["evaluate", "demo-tiny", model, *paths])
+        assert done.exit_code == code
+        assert words in done.output
+
+
+def test_evaluate_makes_folder(tmp_path: Path) -> None:
+    write_pairs(tmp_path, toy_pairs(30))
+    paths = ["--data", str(tmp_path), "--out", str(tmp_path / "new"), "--kind", "talks"]
+    done = CliRunner().invoke(command.recipe, ["evaluate", "demo-tiny", *paths])
+    assert (done.exit_code, done.output) == (0, "")
+    assert (tmp_path / "new" / "pairs.tsv.gz").exists()
+
+
+def test_pairs_too_long_for_training() -> None:
+    model = shipped_path("demo-tiny")
+    pairs = [Pair(text, "Tee.", "de", 1.0, "everyday") for text in ("I have tea. " * 90, "I have tea.")]
+    (row,) = measure(model, read_tokenizer(model), {"de": pairs}, 2)
+    assert (row["pairs"], row["greedy"]) == (1, 1)
+
+
 def test_ids_by_kind() -> None:
     pairs = {"de": [Pair("one", "ONE", "de", 1.0, "everyday")] * 3 + [Pair("one", "ONE", "de", 0.1, "business")] * 30}
     tokenizer = train_tokenizer(pairs, 270, 1_000)
