@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 
 from recipe import align as alignment
 from recipe.composition import composition, table
-from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split
+from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split, write_split
 from recipe.held_out import measure
 from recipe.loop import Hardware
 from recipe.recipe import DEFAULT_STAGES, EXPORTED, GPU_SHARES, STAGES, VOCABULARY, Stage
@@ -213,6 +213,7 @@ def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Har
     examples = taught(stage, out, data, hardware)
     if examples and not examples.exists():
         return
+    write_split(data, out / PAIRS)  # once, rather than in every process
     click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {hardware.processes} x {hardware.device}")
     meet = out / f".rendezvous-{os.getpid()}-{name}"
     mp.spawn(work, (stage, folder, data, out / PAIRS, hardware, examples, meet), nprocs=hardware.processes)

@@ -229,18 +229,28 @@ def split(data: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
     return training, kept_back
 
 
+def write_split(data: Path, cache: Path) -> None:
+    """Write `split` to the file ``cache``, unless it exists: a rented GPU needs only that file.
+
+    Raises:
+        OptionError: as `read_pairs`.
+        InputError: as `read_pairs`.
+    """
+    if cache.exists():
+        return
+    parts = split(data)
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    part_file = cache.with_suffix(".part")
+    with gzip.open(part_file, "wt", encoding="utf-8", compresslevel=5) as out:
+        for held, pairs in enumerate(parts):
+            for pair in (pair for of_language in pairs.values() for pair in of_language):
+                out.write(f"{held}\t{pair.language}\t{pair.weight}\t{pair.kind}\t{pair.source}\t{pair.target}\n")
+    part_file.replace(cache)
+
+
 def cached_split(data: Path, cache: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
-    """Return `split`, cached in the file ``cache``: cleaning takes minutes, and a rented GPU needs only that file."""
-    if not cache.exists():
-        parts = split(data)
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        part_file = cache.with_suffix(".part")
-        with gzip.open(part_file, "wt", encoding="utf-8", compresslevel=5) as out:
-            for held, pairs in enumerate(parts):
-                for pair in (pair for of_language in pairs.values() for pair in of_language):
-                    out.write(f"{held}\t{pair.language}\t{pair.weight}\t{pair.kind}\t{pair.source}\t{pair.target}\n")
-        part_file.replace(cache)
-        return parts
+    """Return `split`, from the file ``cache``; it is made if it does not exist (`write_split`)."""
+    write_split(data, cache)
     read: list[dict[str, list[Pair]]] = [{language: [] for language in LANGUAGES} for _ in range(2)]
     with gzip.open(cache, "rt", encoding="utf-8", newline="\n") as lines:
         for line in lines:

@@ -27,7 +27,7 @@ from tqdm import tqdm
 from recipe.calibrate import Calibration, batches, draw
 from recipe.clean import usable
 from recipe.consensus import consensus
-from recipe.corpus import Pair, cached_split
+from recipe.corpus import Pair, cached_split, write_split
 from recipe.examples import MAX_LENGTH, Example, Mixture
 from recipe.generate import epsilon_sample, generate
 from recipe.loop import Hardware
@@ -108,7 +108,7 @@ def teach(
     missing = [part for part, file in enumerate(files) if not file.exists()]
     spent = Stopwatch(folder / "seconds")
     if missing:
-        cached_split(data, cache)  # once, rather than in every process
+        write_split(data, cache)  # once, rather than in every process
         share = replace(how, sources=-(-how.sources // number))
         task = (teacher, tokenizer, data, cache, share, hardware.device)
         processes = min(max(hardware.processes, hardware.workers), len(missing))

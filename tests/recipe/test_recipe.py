@@ -21,7 +21,7 @@ from recipe.model import Decoder, Shape  # noqa: E402
 from recipe.packed import Packed  # noqa: E402
 from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, Stage  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
-from recipe.stages import FINAL, adopt, taught, work  # noqa: E402
+from recipe.stages import FINAL, PAIRS, adopt, taught, work  # noqa: E402
 from recipe.teach import Distillation, every_source  # noqa: E402
 from recipe.tokenizer import load_tokenizer, train_tokenizer  # noqa: E402
 from redraft.errors import ModelError  # noqa: E402
@@ -94,6 +94,14 @@ class TestCommand:
         train_tokenizer({"de": [Pair("other words", "ANDERE", "de", 1.0)]}, 270, 100).save(str(out / "tokenizer.json"))
         with pytest.raises(ModelError, match="has another vocabulary than"):
             adopt(out / "toy.gguf", out, "demo-mbr")
+
+    def test_corpus_is_cleaned_before_processes_start(self, out: Path, monkeypatch) -> None:
+        """Two processes would write the same file."""
+        write_pairs(out, toy_pairs(60))
+        seen: list[bool] = []
+        monkeypatch.setattr("recipe.__main__.mp.spawn", lambda *_args, **_more: seen.append((out / PAIRS).exists()))
+        assert recipe(out, "--only", "demo", "--no-export").exit_code == 0
+        assert seen == [True]
 
     def test_teacher_that_is_missing_is_named(self, out: Path) -> None:
         result = recipe(out, "--only", "demo-taught")
