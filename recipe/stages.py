@@ -101,7 +101,9 @@ def adopt(model: Path, out: Path, name: str) -> None:
     tokenizer.save(str(file))
     decoder = read_model(model)
     (out / name).mkdir(exist_ok=True)
-    torch.save({"shape": asdict(decoder.shape), "model": decoder.state_dict()}, out / name / FINAL)
+    part = out / name / "final.part"  # a file named FINAL is complete
+    torch.save({"shape": asdict(decoder.shape), "model": decoder.state_dict()}, part)
+    part.replace(out / name / FINAL)
 
 
 def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | None:
