@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -54,16 +54,12 @@ class Distillation:
     Attributes:
         sources: number of whole sources that the teacher translates.
         joined: share of sources of several sentences, 0-1.
-        cuts: how prefix pairs are made from each.
         samples: number of sampled outputs that compete with the greedy one; 0 keeps the greedy one.
-        seed: random seed.
     """
 
     sources: int
     joined: float = 0.3
     samples: int = 0
-    cuts: Cuts = field(default_factory=Cuts)
-    seed: int = 0
 
 
 def every_source(pairs: Mapping[str, Sequence[Pair]]) -> dict[str, list[Pair]]:
@@ -160,12 +156,11 @@ def _load(teacher: Path, tokenizer: Path, data: Path, cache: Path, how: Distilla
 
 def _part(number: int) -> tuple[int, Packed]:
     model, tokenizer, sources, how = _loaded[0]
-    seed = how.seed * 1_000_003 + number
     mixture = Mixture(0.0, joined=how.joined)
-    asked = draw(sources, tokenizer, how.sources, seed, held_out=False, mixture=mixture)
-    torch.manual_seed(seed)
+    asked = draw(sources, tokenizer, how.sources, number, held_out=False, mixture=mixture)
+    torch.manual_seed(number)
     answered = list(translated(model, tokenizer, asked, how.samples))
-    return number, Packed.of(examples(RecipeTeacher(model, tokenizer), answered, how.cuts, random.Random(seed)))
+    return number, Packed.of(examples(RecipeTeacher(model, tokenizer), answered, Cuts(), random.Random(number)))
 
 
 def most(length: int) -> int:
