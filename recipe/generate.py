@@ -107,7 +107,7 @@ def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int) -> Tensor:
 def _through_layer(
     layer: Layer, x: Tensor, rotation: tuple[Tensor, Tensor], keys: Tensor, values: Tensor, past: int
 ) -> Tensor:
-    """Do `Layer.forward` with the keys and values of ``past`` earlier positions, and add the new ones to them."""
+    """Run a layer with the keys and values of ``past`` earlier positions, and add the new ones to them."""
     new = x.shape[1]
     query, key, value = (each.transpose(1, 2) for each in layer.project(x, rotation))
     seen = slice(0, past + new)
