@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import torch.multiprocessing as mp
 from rich.console import Console
 from rich.table import Table
 from tokenizers import Tokenizer
@@ -24,7 +23,7 @@ from recipe import align as alignment
 from recipe.composition import composition, table
 from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split, write_split
 from recipe.held_out import measure
-from recipe.loop import Hardware
+from recipe.loop import Hardware, spawn
 from recipe.recipe import DEFAULT_STAGES, EXPORTED, GPU_SHARES, STAGES, VOCABULARY, Stage
 from recipe.restart import model_file, read_tokenizer
 from recipe.stages import FINAL, PAIRS, adopt, export, taught, work
@@ -215,8 +214,7 @@ def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Har
         return
     write_split(data, out / PAIRS)  # once, rather than in every process
     click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {hardware.processes} x {hardware.device}")
-    meet = out / f".rendezvous-{os.getpid()}-{name}"
-    mp.spawn(work, (stage, folder, data, out / PAIRS, hardware, examples, meet), nprocs=hardware.processes)
+    spawn(work, (stage, folder, data, out / PAIRS, hardware, examples), hardware.processes)
 
 
 @recipe.command()

@@ -13,8 +13,6 @@ from itertools import takewhile
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
@@ -23,7 +21,7 @@ from recipe.calibrate import Calibration, calibrate, draw, fingerprint
 from recipe.corpus import LANGUAGES, files, split
 from recipe.examples import Example, Mixture
 from recipe.export import write_gguf
-from recipe.loop import Phase, Trainer, batch_size, rank
+from recipe.loop import Phase, Trainer, batch_size, rank, spawn, together
 from recipe.model import Decoder
 from recipe.recipe import SPOKEN
 from recipe.restart import open_gguf, read_model, read_tokenizer
@@ -125,13 +123,10 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
     end = tokenizer.token_to_id(EOS)
     before = agreements(settings.small, answered, tokenizer, settings.languages)
     whole = settings.out.with_name(settings.out.name + ".f32")
-    rendezvous = settings.out.with_name(settings.out.name + ".rendezvous")
-    rendezvous.unlink(missing_ok=True)
     examples = [each.example(end) for each in learnt]
-    mp.spawn(work, (settings, examples, whole, rendezvous), nprocs=settings.processes)
+    spawn(work, (settings, examples, whole), settings.processes)
     quantise(whole, settings.out, settings.format)
-    for file in (whole, rendezvous):
-        file.unlink(missing_ok=True)
+    whole.unlink()
     after = agreements(settings.out, answered, tokenizer, settings.languages)
     rows = []
     for language in settings.languages:
@@ -176,7 +171,7 @@ def _sources(settings: Settings, tokenizer: Tokenizer) -> list[Calibration]:
     ]
 
 
-def work(number: int, settings: Settings, examples: Sequence[Example], whole: Path, rendezvous: Path) -> None:
+def work(number: int, settings: Settings, examples: Sequence[Example], whole: Path, meet: Path) -> None:
     """Run one fine-tuning process; the first of them writes ``whole``, the model in 32-bit floats.
 
     Args:
@@ -184,21 +179,17 @@ def work(number: int, settings: Settings, examples: Sequence[Example], whole: Pa
         settings: as in `align`.
         examples: training examples from `Calibration.example`.
         whole: the GGUF to write.
-        rendezvous: a file that does not exist yet, by which the processes find each other.
+        meet: as in `recipe.loop.together`.
     """
     torch.set_num_threads(1)
-    if settings.processes > 1:
-        dist.init_process_group(
-            "gloo", init_method=f"file://{rendezvous.resolve()}", rank=number, world_size=settings.processes
-        )
-    tokenizer = read_tokenizer(settings.small)
-    model = fine_tune(read_model(settings.small), examples, tokenizer, phase(settings))
-    if number == 0:
-        name = str(open_gguf(settings.small).fields["general.name"].contents()).removesuffix("-aligned") + "-aligned"
-        described = f"aligned with {settings.large.name} (BiLD, section 3.5.1), trained with redraft {__version__}"
-        write_gguf(model, tokenizer, whole, name, {"general.license": LICENCE, "general.description": described})
-    if settings.processes > 1:
-        dist.destroy_process_group()
+    with together(number, settings.processes, meet):
+        tokenizer = read_tokenizer(settings.small)
+        model = fine_tune(read_model(settings.small), examples, tokenizer, phase(settings))
+        if number == 0:
+            name = str(open_gguf(settings.small).fields["general.name"].contents()).removesuffix("-aligned")
+            described = f"aligned with {settings.large.name} (BiLD, section 3.5.1), trained with redraft {__version__}"
+            facts = {"general.license": LICENCE, "general.description": described}
+            write_gguf(model, tokenizer, whole, f"{name}-aligned", facts)
 
 
 def phase(settings: Settings) -> Phase:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.multiprocessing as mp
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
@@ -234,6 +238,29 @@ class Trainer:
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.tokens, self.step, self.seconds = state["tokens"], state["step"], state["seconds"]
+
+
+def spawn(work: Callable[..., None], arguments: Sequence[Any], processes: int) -> None:
+    """Run ``work(rank, *arguments, meet)`` in new processes, which use `together` with the path ``meet``."""
+    # Of its own for every run: what a killed run has left there would keep the processes from finding each other.
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, (*arguments, Path(folder) / "meet"), nprocs=processes)
+
+
+@contextmanager
+def together(rank: int, processes: int, meet: Path) -> Iterator[None]:
+    """Connect the processes of a training while the block runs.
+
+    Args:
+        rank: rank of this process.
+        processes: number of processes.
+        meet: a file that does not exist yet, by which they find each other.
+    """
+    if processes > 1:
+        dist.init_process_group("gloo", init_method=f"file://{meet.resolve()}", rank=rank, world_size=processes)
+    yield
+    if processes > 1:
+        dist.destroy_process_group()
 
 
 def world_size() -> int:

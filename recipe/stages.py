@@ -9,12 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from tokenizers import Tokenizer
 
 from recipe.corpus import cached_split
 from recipe.export import write_gguf
-from recipe.loop import Hardware, Trainer
+from recipe.loop import Hardware, Trainer, together
 from recipe.packed import Packed
 from recipe.recipe import Stage
 from recipe.restart import grow, read_model, read_tokenizer
@@ -54,27 +53,22 @@ def work(
         cache: file with the cleaned pairs of ``data``.
         hardware: the hardware.
         examples: examples of a teacher as `recipe.packed.Packed`; None without a teacher.
-        meet: a file that does not exist yet, by which the processes find each other.
+        meet: as in `recipe.loop.together`.
     """
     if hardware.device == "cpu":
         torch.set_num_threads(1)
-    if hardware.processes > 1:
-        dist.init_process_group(
-            "gloo", init_method=f"file://{meet.resolve()}", rank=rank, world_size=hardware.processes
-        )
-    trainer = Trainer(stage.shape, stage.phase, hardware)
-    if (folder / "last.pt").exists():
-        trainer.restore(folder / "last.pt")
-    elif stage.start:
-        begun = grow(read_model(checkpoint(folder.parent, stage.start)), stage.shape.layers)
-        trainer.model.load_state_dict(begun.state_dict())
-    distilled = Packed.load(examples) if examples else ()
-    pairs = cached_split(data, cache)[0]
-    complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
-    if rank == 0 and complete:
-        (folder / "last.pt").rename(folder / FINAL)
-    if hardware.processes > 1:
-        dist.destroy_process_group()
+    with together(rank, hardware.processes, meet):
+        trainer = Trainer(stage.shape, stage.phase, hardware)
+        if (folder / "last.pt").exists():
+            trainer.restore(folder / "last.pt")
+        elif stage.start:
+            begun = grow(read_model(checkpoint(folder.parent, stage.start)), stage.shape.layers)
+            trainer.model.load_state_dict(begun.state_dict())
+        distilled = Packed.load(examples) if examples else ()
+        pairs = cached_split(data, cache)[0]
+        complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
+        if rank == 0 and complete:
+            (folder / "last.pt").rename(folder / FINAL)
 
 
 def checkpoint(out: Path, name: str) -> Path:

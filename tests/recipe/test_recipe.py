@@ -99,7 +99,7 @@ class TestCommand:
         """Two processes would write the same file."""
         write_pairs(out, toy_pairs(60))
         seen: list[bool] = []
-        monkeypatch.setattr("recipe.__main__.mp.spawn", lambda *_args, **_more: seen.append((out / PAIRS).exists()))
+        monkeypatch.setattr("recipe.__main__.spawn", lambda *_args, **_more: seen.append((out / PAIRS).exists()))
         assert recipe(out, "--only", "demo", "--no-export").exit_code == 0
         assert seen == [True]
 
