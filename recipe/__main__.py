@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import torch
 from rich.console import Console
 from rich.table import Table
 from tokenizers import Tokenizer
@@ -116,9 +117,10 @@ def train(
         raise click.UsageError("--budget chooses the stages and their times: leave out --only and --within")
     if exported:
         import redraft.backends.quantise  # noqa: F401  # without llama.cpp, refuses now and not after the training
-    out.mkdir(parents=True, exist_ok=True)
     settings = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **settings)
+    check_device(hardware)
+    out.mkdir(parents=True, exist_ok=True)
     stages = only or tuple(GPU_SHARES if budget else DEFAULT_STAGES)
     started = time.monotonic()
     if begin is not None:
@@ -138,6 +140,18 @@ def train(
             return
         if exported and name in EXPORTED:
             export(folder / FINAL, load_tokenizer(out / "tokenizer.json"), out, EXPORTED[name], format)
+
+
+def check_device(hardware: Hardware) -> None:
+    """Check that the device can be used.
+
+    Raises:
+        click.UsageError: there is no GPU, or several processes would share it.
+    """
+    if hardware.device == "cuda" and hardware.processes > 1:
+        raise click.UsageError("--processes must be 1 with --device cuda")
+    if hardware.device == "cuda" and not torch.cuda.is_available():
+        raise click.UsageError("--device must be cpu here: torch finds no GPU")
 
 
 @recipe.command()

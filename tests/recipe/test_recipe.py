@@ -95,6 +95,17 @@ class TestCommand:
         with pytest.raises(ModelError, match="has another vocabulary than"):
             adopt(out / "toy.gguf", out, "demo-mbr")
 
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [(["--processes", "2"], "--processes must be 1 with --device cuda"), ([], "--device must be cpu here")],
+        ids=["processes", "none"],
+    )
+    def test_gpu_that_cannot_be_used(self, out: Path, monkeypatch, arguments: list[str], words: str) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        done = recipe(out, "--device", "cuda", "--no-export", *arguments)
+        assert done.exit_code == 2
+        assert words in done.output
+
     def test_corpus_is_cleaned_before_processes_start(self, out: Path, monkeypatch) -> None:
         """Two processes would write the same file."""
         write_pairs(out, toy_pairs(60))
