@@ -19,6 +19,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.machine import processor
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.captions.events import Update
+from redraft.captions.stabilise import Mask
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
 from redraft.models import shipped_path
 from redraft_bench.bench.recording import Recording, read_recording
@@ -139,6 +140,27 @@ class TestRows:
         names = [[row[name] for name in ("replay", "method", "options", "target_language")] for row in (first, second)]
         assert names == [[True, "ar", "", "de"], [True, "ssbd", "beta=0.2", "de"]]
         assert {*first} == {*FIELDS, "bench", "data", "replay", "seconds"}
+
+    @pytest.mark.parametrize(
+        "contender",
+        [
+            Contender("ar", "de"),
+            Contender("ar", "de", source="stable:0.65"),
+            Contender("ssbd", "ja", (("beta", 0.2),), Mask(margin=0.0), source="stable"),
+            Contender("ssbd", "zh", (("beta", 0.2), ("start", "source")), Mask(3), small="demo-tiny", lines=2.0),
+        ],
+        ids=lambda contender: contender.name,
+    )
+    def test_names_are_read_back(self, backend: Timed, contender: Contender) -> None:
+        (row,) = rows(*replay(backend, recording(record(contender.name, 0, *ONE_BY_ONE))))
+        named = [row[name] for name in ("method", "options", "mask", "source", "target_language")]
+        wanted = [contender.method, contender.settings, contender.masking, contender.source, contender.language]
+        assert named == wanted
+
+    def test_baseline_has_same_source(self, backend: Timed) -> None:
+        names = [Contender("ar", "de", source=source).name for source in ("raw", "stable")]
+        given = [record(names[0], 0, *DRAFTED), record(names[1], 0, *ONE_BY_ONE)]
+        assert [row["speedup"] for row in rows(*replay(backend, recording(*given)))] == [1, 1]
 
     def test_median_over_segments_beside_pooled_speed_up(self, backend: Timed) -> None:
         long = [(3, [PassRecord(0, 10, 0, 0, 0)]), (3, [PassRecord(8, 95, 93, 93, 2)])]

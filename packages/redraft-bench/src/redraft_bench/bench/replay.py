@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from redraft import __version__
 from redraft.backends.engine import lib
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import FORMATS
+from redraft.captions.source import RAW
 from redraft.decoding import cost
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
@@ -36,13 +37,14 @@ from redraft_bench.eval.record import PassRecord, Record, Step
 SAMPLES = 7
 #: Figures that are valid for a replay; all except times and ratios of times come from the recording.
 FIELDS = (
-    *("method", "options", "mask", "target_language", "segments", "updates", "output_tokens", "target_passes"),
+    *("method", "options", "mask", "source", "target_language", "segments", "updates", "output_tokens"),
+    *("target_passes",),
     *("mean_acceptance_length", "draft_acceptance", "output_acceptance", "tokens_per_second", "update_p50_ms"),
     *("update_p95_ms", "speedup", "speedup_median", "pass_speedup", "limit_distance"),
 )
 #: Columns of the table in the terminal.
 COLUMNS = (
-    *("target_language", "method", "mask", "segments", "target_passes", "mean_acceptance_length"),
+    *("target_language", "method", "mask", "source", "segments", "target_passes", "mean_acceptance_length"),
     *("output_acceptance", "tokens_per_second", "speedup", "pass_speedup", "limit_distance"),
 )
 
@@ -143,12 +145,12 @@ def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: st
     """
     names = [_parts(name) for name in played]
     lines = [
-        TableLine(Contender(method, language), records)
-        for (method, _options, _mask, language), records in zip(names, played.values(), strict=True)
+        TableLine(Contender(each.method, each.language, source=each.source), records)
+        for each, records in zip(names, played.values(), strict=True)
     ]
     found: list[Row] = []
-    for row, line, (_method, options, mask, _language) in zip(figures(lines, curve), lines, names, strict=True):
-        shown = {**row, "options": options, "mask": mask}
+    for row, line, each in zip(figures(lines, curve), lines, names, strict=True):
+        shown = {**row, "options": each.options, "mask": each.mask}
         labels: Row = {"bench": "replay", "replay": True, "data": data}
         found.append({**labels, **{name: shown[name] for name in FIELDS}, "seconds": round(line.seconds, 6)})
     return found
@@ -168,12 +170,23 @@ def write_rows(table: Sequence[Row], curve: cost.CostCurve, line: str, folder: P
                 file.write(json.dumps({**each, "signature": line}, ensure_ascii=False) + "\n")
 
 
-def _parts(name: str) -> tuple[str, str, str, str]:
-    """Split `Contender.name` into method, settings, masking and language."""
-    title, _, language = name.rpartition(", ")
-    title, _, masking = title.partition(", hides ")
-    method, _, settings = title.partition(" ")
-    return method, settings, masking, language
+class _Named(NamedTuple):
+    """What the name of a contender says."""
+
+    method: str
+    options: str
+    mask: str
+    source: str
+    language: str
+
+
+def _parts(name: str) -> _Named:
+    """Split `Contender.name`."""
+    title, *more, language = name.split(", ")
+    method, _, options = title.partition(" ")
+    source = more.pop().removeprefix("source ") if more and more[-1].startswith("source ") else RAW
+    mask = ", ".join(part for part in more if not part.startswith("with ")).removeprefix("hides ")
+    return _Named(method, options, mask, source, language)
 
 
 def signature(records: Path, recording: Recording, seed: int, **model: object) -> str:
