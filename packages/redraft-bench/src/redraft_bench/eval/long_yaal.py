@@ -22,11 +22,9 @@ from redraft.errors import InputError, MissingExtra
 from redraft_bench import install
 from redraft_bench.eval.delays import unit
 from redraft_bench.eval.logs import write_omnisteval
+from redraft_bench.eval.quality import bleu_tokenizer
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.stream import Stream
-
-#: sacrebleu's tokenizer by language, where the default does not fit.
-_TOKENIZERS = {"zh": "zh", "ja": "char"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +83,7 @@ def score_log(log: Path, segments: Path, references: Path, language: str) -> Lon
         command = [sys.executable, "-c", "from omnisteval.cli import main; main()", "longform"]
         command += ["--speech_segmentation", str(segments), "--ref_sentences_file", str(references)]
         command += ["--hypothesis_file", str(log), "--output_folder", out, "--lang", code]
-        command += [
-            "--bleu_tokenizer",
-            _TOKENIZERS.get(code, "13a"),
-            "--char_level" if by_character else "--word_level",
-        ]
+        command += ["--bleu_tokenizer", bleu_tokenizer(code), "--char_level" if by_character else "--word_level"]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         scores = Path(out) / "scores.tsv"
         if done.returncode or not scores.is_file():

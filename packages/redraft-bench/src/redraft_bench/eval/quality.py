@@ -13,9 +13,6 @@ from redraft_bench.eval.bootstrap import Array, Statistic
 if TYPE_CHECKING:
     from sacrebleu.metrics import BLEU, CHRF
 
-#: sacrebleu's BLEU tokenizer by target language; the default is 13a.
-TOKENIZERS = {"zh": "zh", "ja": "char"}
-
 
 @dataclass(frozen=True, slots=True)
 class Quality:
@@ -32,8 +29,7 @@ def quality(hypotheses: Sequence[str], references: Sequence[str], language: str)
     Args:
         hypotheses: translations, one per segment.
         references: references, one per segment.
-        language: primary subtag of the target language; chooses the BLEU tokenizer (`TOKENIZERS`).  Japanese is split
-            into characters, which needs no dictionary.
+        language: primary subtag of the target language; chooses the `bleu_tokenizer`.
     """
     bleu, chrf = _metrics(language)
     scores = [metric.corpus_score(list(hypotheses), [list(references)]) for metric in (bleu, chrf)]
@@ -60,4 +56,9 @@ def _statistics(metric: Any, hypotheses: Sequence[str], references: Sequence[str
 def _metrics(language: str) -> tuple[BLEU, CHRF]:
     from sacrebleu.metrics import BLEU, CHRF
 
-    return BLEU(tokenize=TOKENIZERS.get(language, "13a")), CHRF()
+    return BLEU(tokenize=bleu_tokenizer(language)), CHRF()
+
+
+def bleu_tokenizer(language: str) -> str:
+    """Return the name of sacrebleu's tokenizer for a language; Japanese characters need no dictionary."""
+    return {"zh": "zh", "ja": "char"}.get(language, "13a")
