@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from redraft.errors import MissingExtra, ModelError
-from redraft_bench.bench.score import comet
+from redraft_bench.bench.score import comet, load_comet
 
 MODEL = "Unbabel/wmt22-comet-da"
 
@@ -47,7 +47,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
 
 
 def test_scores_and_what_library_is_given(library: Library) -> None:
-    assert comet(["a dog", "a cat"], ["Hund", "eine"], ["Hund", "eine Katze"], model=MODEL) == 0.7
+    assert comet(load_comet(MODEL), ["a dog", "a cat"], ["Hund", "eine"], ["Hund", "eine Katze"]) == 0.7
     assert (library.downloaded, library.loaded) == ([MODEL], ["cache/model.ckpt"])
     assert library.arguments == {
         "samples": [
@@ -62,10 +62,10 @@ def test_scores_and_what_library_is_given(library: Library) -> None:
 
 def test_absent_model_is_named_with_way_to_get_it(library: Library) -> None:
     with pytest.raises(ModelError, match="Unbabel/none of COMET cannot be had .*huggingface-cli download Unbabel/none"):
-        comet(["a"], ["b"], ["c"], model="Unbabel/none")
+        load_comet("Unbabel/none")
 
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "comet", None)
     with pytest.raises(MissingExtra, match="pip install unbabel-comet"):
-        comet(["a"], ["b"], ["c"], model=MODEL)
+        load_comet(MODEL)

@@ -25,9 +25,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, quick_curves: None) -> Path
     return run.folder
 
 
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A COMET whose score is the share of the reference's length."""
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A COMET whose score is the share of the reference's length; returns the models that it loads."""
     module = types.ModuleType("comet")
+    loaded: list[str] = []
 
     class Loaded:
         def predict(self, data, **_more):
@@ -39,14 +40,20 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError(f"Model '{name}' not supported by COMET.")
         return name
 
+    def load(path: str) -> Loaded:
+        loaded.append(path)
+        return Loaded()
+
     module.download_model = download  # type: ignore[attr-defined]
-    module.load_from_checkpoint = lambda path: Loaded()  # type: ignore[attr-defined]
+    module.load_from_checkpoint = load  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "comet", module)
+    return loaded
 
 
 def test_every_row_gets_score_of_its_own_translations(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(monkeypatch)
+    loaded = stand_in(monkeypatch)
     (path,) = add_comet(folder, "some/model")
+    assert loaded == ["some/model"]
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     made = bench(folder)
     segments = made.stream.segments

@@ -7,8 +7,10 @@ an environment without the ``hf`` extra.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError, MissingExtra, ModelError
@@ -23,14 +25,15 @@ def add_comet(folder: Path, model: str) -> list[Path]:
 
     Args:
         folder: the folder with the runs.
-        model: name or path; see `comet`.
+        model: name or path; see `load_comet`.
 
     Raises:
         InputError: the folder has no finished run with references.
         MissingExtra: unbabel-comet is not installed.
         ModelError: the COMET model cannot be loaded.
     """
-    done = [path for records in sorted(folder.glob(f"*{RECORDS}")) for path in _score(records, model)]
+    load = cache(partial(load_comet, model))  # once, and only if there is something to score
+    done = [path for records in sorted(folder.glob(f"*{RECORDS}")) for path in _score(records, model, load)]
     if not done:
         raise InputError(
             f"{folder} contains no finished run with references: there must be *{RECORDS} and *.rows.jsonl"
@@ -38,7 +41,7 @@ def add_comet(folder: Path, model: str) -> list[Path]:
     return done
 
 
-def _score(records: Path, model: str) -> list[Path]:
+def _score(records: Path, model: str, load: Callable[[], Any]) -> list[Path]:
     stem = records.name.removesuffix(RECORDS)
     path, stream_file = (records.with_name(stem + ending) for ending in (".rows.jsonl", ".stream.jsonl"))
     if not (path.exists() and stream_file.exists()):
@@ -55,10 +58,10 @@ def _score(records: Path, model: str) -> list[Path]:
     # Contenders and rows were written in the same order.
     for row, found in zip(rows, by_line.values(), strict=False):
         score = comet(
+            load(),
             [segments[number].source for number in scored],
             [found[number].translation for number in scored],
             [segments[number].references[code] for number in scored],
-            model=model,
         )
         row["comet"] = round(score, 4)
         row["signature"] = f"{row['signature'].partition('|comet:')[0]}|comet:{model}"
@@ -66,19 +69,10 @@ def _score(records: Path, model: str) -> list[Path]:
     return [path]
 
 
-def comet(
-    sources: Sequence[str],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    model: str,
-) -> float:
-    """Return COMET of translations, about 0 to 1.
+def load_comet(model: str) -> Any:
+    """Load a COMET model.
 
     Args:
-        sources: source texts, one per segment.
-        hypotheses: translations, one per segment.
-        references: reference translations, one per segment.
         model: name on the Hugging Face Hub, downloaded if it is not cached, or a checkpoint file with ``hparams.yaml``
             two folders above.
 
@@ -93,12 +87,23 @@ def comet(
             "COMET needs unbabel-comet, best in an environment without the hf extra: pip install unbabel-comet"
         ) from error
     try:
-        loaded = load_from_checkpoint(model if Path(model).is_file() else download_model(model))
+        return load_from_checkpoint(model if Path(model).is_file() else download_model(model))
     except Exception as error:  # the library raises nothing more specific
         raise ModelError(
             f"the model {model} of COMET cannot be had ({error}): download it with "
             f"`huggingface-cli download {model}`, or name a checkpoint file"
         ) from error
+
+
+def comet(loaded: Any, sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Return COMET of translations, about 0 to 1.
+
+    Args:
+        loaded: the model from `load_comet`.
+        sources: source texts, one per segment.
+        hypotheses: translations, one per segment.
+        references: reference translations, one per segment.
+    """
     data = [
         {"src": source, "mt": hypothesis, "ref": reference}
         for source, hypothesis, reference in zip(sources, hypotheses, references, strict=True)
