@@ -87,6 +87,8 @@ def test_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
     cut.run(first_two)
     with cut.file(".records.jsonl").open("a") as file:
         file.write('{"segment":2,"utterance"')  # killed while it wrote
+    with cut.file(".costs.jsonl").open("a") as file:
+        file.write("[0.001, 0.0")
     ran: list[int] = []
 
     def seen(segments: Sequence[int]) -> Iterable[int]:
@@ -97,6 +99,7 @@ def test_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
     table = continued.run(seen)
     assert ran == [2]
     assert [len(line.records) for line in table] == [3, 3, 3]
+    assert continued.curve().sizes == cost.SIZES
     whole = [each.without_times() for each in read_records(done.file(".records.jsonl"))]
     assert [each.without_times() for each in read_records(continued.file(".records.jsonl"))] == whole
 

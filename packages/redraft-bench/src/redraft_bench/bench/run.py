@@ -161,6 +161,9 @@ class Bench:
             raise InputError(f"{path} is of another run: choose another --out, or delete the files of that run")
         path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         self.stream.save(self.file(".stream.jsonl"))
+        costs = self.file(".costs.jsonl")
+        if costs.exists() and not (text := costs.read_text(encoding="utf-8")).endswith("\n"):
+            costs.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")  # the next sample would continue it
         records = self.file(".records.jsonl")
         if not records.exists():
             return set()
@@ -184,8 +187,7 @@ class Bench:
 
     def curve(self) -> cost.CostCurve:
         """Return T(n): the medians of all samples of the run."""
-        # A truncated last line has no line break.
-        lines = self.file(".costs.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+        lines = self.file(".costs.jsonl").read_text(encoding="utf-8").splitlines()
         return cost.curve([json.loads(line) for line in lines])
 
     def _add_sample(self, seconds: Sequence[float]) -> None:
