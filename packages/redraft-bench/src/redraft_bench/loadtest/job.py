@@ -124,4 +124,6 @@ class Job:
             written.append({**named, **{name: {**rest.get(name, {}), **value} for name, value in more.items()}})
         self.folder.mkdir(parents=True, exist_ok=True)
         text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in written)
-        self.path.write_text(text, encoding="utf-8", newline="\n")
+        part = self.path.with_name(self.path.name + ".part")
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(self.path)  # in one step, since nothing else has the earlier rows
