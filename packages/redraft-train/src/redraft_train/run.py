@@ -14,7 +14,7 @@ from redraft.decoding.backend import Backend
 from redraft.signature import signature, text_hash
 from redraft_train.adapt import FineTuning, adapt
 from redraft_train.sources import Sentence
-from redraft_train.steadiness import Steadiness, steadiness
+from redraft_train.steadiness import LAG, Steadiness, steadiness
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def train(
         text_hash(json.dumps([[source.text, source.reference] for source in held_out])),
         settings.seed,
         method="ar",
-        lag=3,
+        lag=LAG,
         of=Path(model.removeprefix(HF_PREFIX)).name,
         lora=f"rank{lora.rank},rate{lora.rate:g},x{lora.epochs}",
     )
