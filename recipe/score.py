@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -13,17 +12,14 @@ from recipe.examples import padded
 from recipe.model import Decoder, product_type
 from redraft_train.batch import grouped
 
-#: Prompt ids, and output ids without the end.
-Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
-
 #: Maximum ids scored together, including padding, and rows of logits, by device: they fit a CPU's cache or fill a GPU.
 TOKENS = {"cpu": 4096, "cuda": 65_536}
 ROWS = {"cpu": 256, "cuda": 8192}
 
 
 @torch.inference_mode()
-def score(model: Decoder, pairs: Sequence[Pair], end: int) -> list[NDArray[np.float32]]:
-    """For each pair, return the (length,) log-probabilities of the output's tokens, without the end token."""
+def score(model: Decoder, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], end: int) -> list[NDArray[np.float32]]:
+    """For each prompt and output, return the (length,) log-probabilities of the output's tokens, without ``end``."""
     found: list[NDArray[np.float32]] = [np.empty(0, np.float32)] * len(pairs)
     device = model.embedding.weight.device
     for group in grouped([len(prompt) + len(output) for prompt, output in pairs], TOKENS[device.type], padded):
