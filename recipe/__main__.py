@@ -27,7 +27,7 @@ from recipe.held_out import measure
 from recipe.loop import Hardware, spawn
 from recipe.recipe import DEFAULT_STAGES, EXPORTED, GPU_SHARES, STAGES, VOCABULARY, Stage
 from recipe.restart import model_file, read_tokenizer
-from recipe.stages import FINAL, PAIRS, adopt, export, taught, work
+from recipe.stages import FINAL, PAIRS, adopt, checkpoint, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
 from redraft.errors import RedraftError
 from redraft.signature import print_json, signature
@@ -220,9 +220,11 @@ def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Har
     """Train one stage to its end, from its last checkpoint if there is one.
 
     Raises:
-        ModelError: its teacher has not been trained.
+        ModelError: its teacher, or the stage that it continues, has not been trained.
     """
     out = folder.parent
+    if stage.start is not None and not (folder / "last.pt").exists():
+        checkpoint(out, stage.start)
     examples = taught(stage, out, data, hardware)
     if examples and not examples.exists():
         return

@@ -114,12 +114,13 @@ class TestCommand:
         assert recipe(out, "--only", "demo", "--no-export").exit_code == 0
         assert seen == [True]
 
-    def test_teacher_that_is_missing_is_named(self, out: Path) -> None:
-        result = recipe(out, "--only", "demo-taught")
+    @pytest.mark.parametrize(("stage", "missing"), [("tiny-taught", "teacher"), ("demo-more", "demo-mbr")])
+    def test_stage_that_is_missing_is_named(self, out: Path, stage: str, missing: str) -> None:
+        result = recipe(out, "--only", stage)
         assert result.exit_code == 1
-        assert "Error: stage 'teacher' is not in" in result.output
-        assert "run it first, with --only teacher" in result.output
-        assert not (out / "demo-taught").exists()
+        assert f"Error: stage {missing!r} is not in" in result.output
+        assert f"run it first, with --only {missing}" in result.output
+        assert not (out / stage).exists()
 
 
 class TestGraph:
