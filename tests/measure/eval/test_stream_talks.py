@@ -151,3 +151,14 @@ def test_recognised_streams_have_ends_of_words() -> None:
     for name in STREAMS:
         made = open_stream(name, "de")
         assert all(segment.ends for segment in made.segments if segment.source), name
+
+
+def test_options_without_effect_are_refused(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text('{"utterance": "0", "seq": 0, "text": "One two.", "final": true}\n')
+    for name in ("talk", str(mine), "recogniser"):
+        with pytest.raises(OptionError, match="least_words is for test sets"):
+            open_stream(name, "de", least_words=5)
+    for name in ("dickens", "mexpresso", "acl6060.talks"):
+        with pytest.raises(OptionError, match="format simulstreaming is for a file of your own"):
+            open_stream(name, "de", form="simulstreaming")

@@ -51,7 +51,7 @@ def open_stream(
     Args:
         name: name of a data set, or path of a file.
         to: target language, as a tag or an English name.
-        form: format of the file, one of `redraft_bench.eval.stream.FORMS`.
+        form: format of the file, one of `redraft_bench.eval.stream.FORMS`; for a file only.
         least_words: minimum number of source words of a segment; test sets only.
         lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser``, ``talk`` and `RECOGNISED`
             have updates of their own, of which 0 keeps only the final ones.
@@ -62,8 +62,10 @@ def open_stream(
 
     Raises:
         InputError: the set or file does not exist, or the set lacks the language.
-        OptionError: ``revisions`` is out of range, or combined with ``noise`` or whole sentences.
+        OptionError: ``revisions`` is out of range, or combined with ``noise`` or whole sentences; ``form`` or
+            ``least_words`` has no effect on this data.
     """
+    _refuse_idle(name, form, least_words)
     if name in SETS:
         stream = lag_stream(load_set(name, to, limit, least_words), to, lag)
     elif name == TALK:
@@ -89,6 +91,13 @@ def open_stream(
     if lag == 0 and not reveals(name):
         stream = replace(stream, segments=tuple(replace(each, updates=each.updates[-1:]) for each in stream.segments))
     return perturb(stream, seed) if noise else stream
+
+
+def _refuse_idle(name: str, form: str, least_words: int) -> None:
+    if least_words and name not in SETS:
+        raise OptionError(f"least_words is for test sets, so leave it out for {name!r}")
+    if form != "jsonl" and name in (TALK, *RECOGNISED, *SETS, *TALKS):
+        raise OptionError(f"the format {form} is for a file of your own, so leave it out for {name!r}")
 
 
 def recognised(name: str, to: str, limit: int = 0) -> Stream:
