@@ -1,8 +1,9 @@
 """Write a trained decoder as a transformers folder (``Qwen3ForCausalLM``), with tokenizer and prompt format.
 
-    python -m recipe.export_hf MODEL.gguf FOLDER
+    python -m recipe.export_hf MODEL FOLDER
 
-With it the demo models run on the hf backend too; quantised weights become 32-bit floats.
+MODEL is demo, demo-tiny or a GGUF of the recipe.  The folder runs on the hf backend; quantised weights become 32-bit
+floats.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from recipe.model import EPSILON, ROPE_BASE, Decoder
-from recipe.restart import open_gguf, read_model, read_tokenizer
+from recipe.restart import model_file, open_gguf, read_model, read_tokenizer
 from recipe.tokenizer import BOS, EOS, PAD
 from redraft.captions.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.script import OWN_SCRIPT_KEY
 from redraft.captions.sentence import FINAL_MARK_KEY
+from redraft.errors import ModelError
 
 #: Name of a layer's part here -> name in Qwen3.
 _LAYER_TENSORS = {
@@ -95,5 +97,8 @@ def _tensors(model: Decoder) -> Iterator[tuple[str, Tensor]]:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit("usage: python -m recipe.export_hf MODEL.gguf FOLDER")
-    gguf_to_hf(Path(sys.argv[1]), Path(sys.argv[2]))
+        sys.exit("usage: python -m recipe.export_hf MODEL FOLDER")
+    try:
+        gguf_to_hf(model_file(sys.argv[1]), Path(sys.argv[2]))
+    except ModelError as error:
+        sys.exit(f"Error: {error}")
