@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastchrf import aggregate_chrf
-
 
 def consensus(candidates: Sequence[str]) -> int:
     """Return the position of the candidate with the highest chrF against all of them together.
@@ -20,5 +18,7 @@ def consensus(candidates: Sequence[str]) -> int:
     """
     if len(candidates) == 1:
         return 0
+    from fastchrf import aggregate_chrf  # only stages with samples need it
+
     [scores] = aggregate_chrf([list(candidates)], [list(candidates)])
     return max(range(len(candidates)), key=scores.__getitem__)

@@ -13,7 +13,8 @@ pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed
 
 from recipe.stages import FINAL
 
-BLOCKED = "import sys; sys.modules['llama_cpp'] = None; "
+#: fastchrf is only for stages with samples, which no GPU is rented for.
+BLOCKED = "import sys; sys.modules['llama_cpp'] = sys.modules['fastchrf'] = None; "
 
 
 def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
