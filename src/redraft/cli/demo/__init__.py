@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,13 @@ from redraft import interrupt
 from redraft.cli.shared import options as common
 
 if TYPE_CHECKING:
-    from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+    from rich.console import Console
+
+    from redraft.backends.llamacpp import LlamaCpp
     from redraft.captions.events import Update
+    from redraft.cli.demo.player import Player
+    from redraft.decoding.methods import Method
+    from redraft.errors import RedraftError
 
 EXAMPLES = """\b
 Examples:
@@ -83,17 +89,14 @@ def demo(
         from rich.console import Console
         from rich.progress import track
 
-        from redraft.backends.llamacpp import LlamaOptions
-        from redraft.backends.load import BRANCHES_OF_A_TREE
         from redraft.captions.languages import parse_targets
         from redraft.captions.source import check_policy
         from redraft.captions.stabilise import Mask
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
-        from redraft.errors import CapabilityError, OptionError, RedraftError
-        from redraft.models import SMALL_OF
-        from redraft.signature import print_json, signature, text_hash
+        from redraft.errors import OptionError
+        from redraft.signature import signature, text_hash
         from redraft.speech.endpoint import PAUSE
         from redraft.speech.isolated import isolated
         from redraft.speech.registry import AUTO, resolve
@@ -104,20 +107,11 @@ def demo(
     languages, mask = parse_targets(to), Mask(mask_k, margin=mask_margin)
     check_policy(source_policy, "--source")
     talk = list(stage.first(load_talk(), sentences))
-    trees = len(languages) * sum("trees" in each.needs for each in chosen)
-    drafting = [each.name for each in chosen if each.draft_model == "small"]
-    if drafting and model not in SMALL_OF:
-        raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
     listening = resolve(AUTO, "en") if live else ""
     recogniser = isolated(listening, "en", PAUSE, None) if live else None
-    slots = len(languages) * len(chosen)
-    engine = LlamaOptions(512, slots, BRANCHES_OF_A_TREE * trees, threads, gpu_layers, exact=exact)
-    small_engine = replace(engine, slots=max(1, len(languages) * len(drafting)), branches=0)
     console = Console()
     with ExitStack() as stack:
-        with interrupt.ends_process():
-            backend = _open(stack, model, engine)
-            small = _open(stack, SMALL_OF[model], small_engine) if drafting else None
+        backend, small = _open(stack, model, chosen, len(languages), threads, gpu_layers, exact=exact)
         found: list[Update] = []
         updates = stage.first(stage.recognised(recogniser, found), sentences) if recogniser else iter(talk)
         players = [
@@ -138,13 +132,62 @@ def demo(
         settings: dict[str, Any] = {"hidden": mask.label or "nothing", "source": source_policy}
         settings |= {"recogniser": listening} if live else {}
         signed = signature(backend.model.path, "talk", text_hash(text), **settings)
-    if finished := len(players[0].finished):
+    _print(players, signed, console, as_json=as_json)
+    _exit(stopped, len(players[0].finished))
+
+
+def _open(
+    stack: ExitStack,
+    model: str,
+    methods: Sequence[Method],
+    languages: int,
+    threads: int,
+    gpu_layers: int,
+    *,
+    exact: bool,
+) -> tuple[LlamaCpp, LlamaCpp | None]:
+    """Open the model and, if a method drafts with one, its small model; the stack closes them.
+
+    Raises:
+        CapabilityError: a method needs a small model, and none ships for the model.
+    """
+    with interrupt.ends_process():
+        from redraft.backends.llamacpp import LlamaOptions
+        from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
+        from redraft.errors import CapabilityError
+        from redraft.models import SMALL_OF
+
+        drafting = [each.name for each in methods if each.draft_model == "small"]
+        if drafting and model not in SMALL_OF:
+            raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
+        trees = languages * sum("trees" in each.needs for each in methods)
+        slots = languages * len(methods)
+        engine = LlamaOptions(512, slots, BRANCHES_OF_A_TREE * trees, threads, gpu_layers, exact=exact)
+        backend = stack.enter_context(closing(open_model(model, engine)))
+        if not drafting:
+            return backend, None
+        small = replace(engine, slots=languages * len(drafting), branches=0)
+        return backend, stack.enter_context(closing(open_model(SMALL_OF[model], small)))
+
+
+def _print(players: Sequence[Player], signed: str, console: Console, *, as_json: bool) -> None:
+    """Print how the methods compare, if a sentence is finished."""
+    from redraft.cli.demo import player
+    from redraft.signature import print_json
+
+    if players[0].finished:
         rows = player.rows(players)
         if as_json:
             print_json(rows, signed, sys.stdout)
         else:
             console.print(f"\n{COLUMNS}\n", style="dim", highlight=False)
             player.print_table(rows, signed, console)
+
+
+def _exit(stopped: KeyboardInterrupt | RedraftError | None, finished: int) -> None:
+    """Say what stopped the talk after so many sentences, if it did not end, and exit."""
+    from redraft.errors import RedraftError
+
     if isinstance(stopped, RedraftError):
         click.echo(f"redraft: {stopped}", err=True)
         raise click.exceptions.Exit(1)
@@ -152,10 +195,3 @@ def demo(
         counted = ", which the table counts" if finished else ""
         click.echo(f"redraft: stopped after {finished} sentences{counted}", err=True)
         raise click.exceptions.Exit(130)
-
-
-def _open(stack: ExitStack, model: str, engine: LlamaOptions) -> LlamaCpp:
-    """Open a model that is closed with the stack."""
-    from redraft.backends.load import open_model
-
-    return stack.enter_context(closing(open_model(model, engine)))
