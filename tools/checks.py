@@ -107,7 +107,18 @@ VLLM: Columns = {
     "tokens a second": lambda row: f"{row['tokens_per_second']:.0f}",
     "lag p95 ms": lambda row: f"{row['lag_p95_ms']:.0f}",
 }
+#: Processors of kernels and updates.
+PROCESSORS = {"AMD EPYC (25-1)": "Zen 3, AVX2", "AMD EPYC (25-17)": "Zen 4, AVX-512 VNNI"}
+
+
+def measured_on(row: Row) -> str:
+    """Return the processor of a row with what matters to its kernels."""
+    label = re.findall(r"processor:([^|]+)", with_processor(row["signature"]))[0]
+    return PROCESSORS.get(label, label)
+
+
 KERNELS: Columns = {
+    "processor": measured_on,
     "weights": lambda row: str(row["weights"]),
     "build": lambda row: str(row["build"]),
     **{
@@ -116,6 +127,7 @@ KERNELS: Columns = {
     },
 }
 UPDATES: Columns = {
+    "processor": measured_on,
     "languages or sessions": lambda row: str(row["load"]),
     "method": lambda row: str(row["method"]),
     "captions": lambda row: str(row["captions"]),
