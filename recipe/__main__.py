@@ -92,7 +92,7 @@ format_option = click.option(
 @click.option("--scale", type=click.IntRange(1), help="Times the batch on a CPU.  [default: 1; 8 on a GPU]")
 @click.option("--workers", type=click.IntRange(0), help="Processes that make examples.  [default: 0; 12 for a GPU]")
 @click.option("--begin", metavar="MODEL", help="Weights to begin the first stage with: demo, or a GGUF of the recipe.")
-@click.option("--within", type=click.FloatRange(0, min_open=True), help="Shorten every stage to so many minutes.")
+@click.option("--within", type=click.FloatRange(0, min_open=True), help="Minutes of a stage, instead of its tokens.")
 @click.option(
     "--budget",
     type=click.FloatRange(0, min_open=True),

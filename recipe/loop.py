@@ -77,8 +77,8 @@ class Hardware:
         scale: multiplies the batch size; learning rates grow with its square root.
         workers: processes that make examples in parallel; 0 makes them in the training process.
         minutes: stop with a checkpoint after this time; None trains to the end.
-        within: shorten every phase to this many minutes of training, over all its runs: progress, and with it the decay
-            of the rates, is then the greater of the shares of tokens and of time; None counts tokens only.
+        within: length of every phase in minutes of training, over all its runs, instead of its tokens; the rates decay
+            accordingly.  None counts tokens.
     """
 
     device: str = "cpu"
@@ -143,7 +143,12 @@ class Trainer:
         limit = float("inf") if self.hardware.minutes is None else self.seconds + 60 * self.hardware.minutes
         losses: list[Tensor] = []
         with tqdm(
-            total=self.phase.tokens, initial=self.tokens, unit="tok", unit_scale=True, mininterval=5, disable=rank() > 0
+            total=None if self.hardware.within else self.phase.tokens,
+            initial=self.tokens,
+            unit="tok",
+            unit_scale=True,
+            mininterval=5,
+            disable=rank() > 0,
         ) as bar:
             for batch in takewhile(lambda _: self.progress() < 1, stream):
                 losses.append(self.train_step(batch))
@@ -205,8 +210,9 @@ class Trainer:
 
     def progress(self) -> float:
         """Return the completed share of the phase, the same in all processes; 1 or more at its end."""
-        of_time = 0.0 if self.hardware.within is None else self.seconds / (60 * self.hardware.within)
-        return max(self.tokens / self.phase.tokens, of_time)
+        if self.hardware.within is None:
+            return self.tokens / self.phase.tokens
+        return self.seconds / (60 * self.hardware.within)
 
     def rate_scale(self) -> float:
         """Return the learning rate's scale: linear warm-up, constant, then linear decay to zero."""

@@ -5,6 +5,7 @@
     demo-mbr       continues `demo` on the outputs that its samples agree on; ships as `demo`
     tiny-mbr       continues `tiny` on the same outputs; ships as `demo-tiny`, and drafts for `demo`
     demo-more      continues `demo-mbr` on the larger corpus
+    demo-more-mbr  continues `demo-more` on the outputs that its samples agree on, which `demo-more` has unlearnt
 
 Further stages have not been run to their end yet.  They are made for a GPU (`GPU_SHARES`), and make a larger model:
 
@@ -78,7 +79,7 @@ DEMO_MBR = replace(
     DEMO, tokens=9_000_000, distilled=0.6, decay=1.0, dropout=0.1, rate=4e-4, embedding_rate=3e-4, seed=4
 )
 TINY_MBR = replace(DEMO_MBR, tokens=12_000_000, distilled=0.5, dropout=0.0, rate=1.4e-3, embedding_rate=1e-3, seed=5)
-#: Continues the model that ships on the larger corpus, until the time given by ``--within``.
+#: Continues the model that ships on the larger corpus, for the time given by ``--within``.
 DEMO_MORE = replace(
     DEMO,
     tokens=200_000_000,
@@ -101,6 +102,7 @@ STAGES: dict[str, Stage] = {
     "demo-mbr": Stage(LARGE, DEMO_MBR, "demo", CONSENSUS, start="demo"),
     "tiny-mbr": Stage(TINY, TINY_MBR, "demo", CONSENSUS, start="tiny"),
     "demo-more": Stage(LARGE, DEMO_MORE, start="demo-mbr"),
+    "demo-more-mbr": Stage(LARGE, replace(DEMO_MBR, seed=10), "demo-more", CONSENSUS, start="demo-more"),
     "demo-grown": Stage(GROWN, DEMO_GROWN, start="demo-mbr"),
     "demo-q4": Stage(GROWN, DEMO_Q4, start="demo-grown"),
     "teacher": Stage(TEACHER, TEACHER_PHASE),
@@ -118,6 +120,7 @@ EXPORTED = {
     "demo-mbr": "redraft-demo",
     "tiny-mbr": "redraft-demo-tiny",
     "demo-more": "redraft-demo-more",
+    "demo-more-mbr": "redraft-demo-more-mbr",
     "demo-grown": "redraft-demo-grown",
     "demo-q4": "redraft-demo-q4",
     "demo-taught": "redraft-demo-taught",

@@ -113,7 +113,7 @@ PROCESSORS = {"AMD EPYC (25-1)": "Zen 3, AVX2", "AMD EPYC (25-17)": "Zen 4, AVX-
 
 def measured_on(row: Row) -> str:
     """Return the processor of a row with what matters to its kernels."""
-    label = re.findall(r"processor:([^|]+)", with_processor(row["signature"]))[0]
+    label: str = re.findall(r"processor:([^|]+)", with_processor(row["signature"]))[0]
     return PROCESSORS.get(label, label)
 
 

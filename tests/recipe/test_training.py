@@ -151,8 +151,8 @@ def test_rates_decay_by_time() -> None:
     assert (trainer.progress(), trainer.rate_scale()) == (0.25, 1)
     trainer.seconds = 90.0
     assert trainer.rate_scale() == pytest.approx(0.5)
-    trainer.tokens = 900
-    assert trainer.rate_scale() == pytest.approx(0.2)
+    trainer.tokens = 1000
+    assert trainer.progress() == 0.75
 
 
 def test_seconds_count_whole_steps(pairs, tokenizer, tmp_path: Path, monkeypatch) -> None:
