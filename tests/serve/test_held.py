@@ -77,5 +77,5 @@ def test_failure_after_rest() -> None:
 def test_default_of_the_server() -> None:
     with running(source="stable:0.7") as server, server.socket() as socket:
         socket.start("de", method="ar")
-        say(socket, "we saw her duck", final=False)
+        say(socket, "we saw her", final=False)
         assert shown(socket.until("partial"))[-1] == expected("we saw")

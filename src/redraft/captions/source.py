@@ -5,10 +5,8 @@ translation of it is closed, wrong at the end, and a poor draft for the next one
 
 - ``raw``: everything is translated as it comes.
 - ``stable:P``: new words are translated as far as the chance that all of them stay is at least P, and punctuation at
-  the end is left out.  With the last word of the text, which takes no others with it if it is retracted, they may be
-  five times as likely to change: with P = 0.9, it needs a chance of 0.5.  ``stable`` is ``stable:0.9``.  Words that
-  were also in the text before are always translated, and so are all words in front of them: with P = 1, a word needs
-  two texts that agree on it or on a later word.
+  the end is left out.  ``stable`` is ``stable:0.8``.  Words that were also in the text before are always translated,
+  and so are all words in front of them: with P = 1, a word needs two texts that agree on it or on a later word.
 
 Texts are compared word by word without case and punctuation, aligned where words were inserted or removed.  The chance
 that a word stays depends on its place: it is the last one, with or without punctuation, or another word follows it.
@@ -35,9 +33,7 @@ DEFAULT_SOURCE = STABLE
 LONGEST, LONGEST_UPDATES = 2.0, 4
 
 #: P of ``stable``, chosen on streams that no benchmark reports (`TRIED.md` of redraft-bench).
-_CHANCE = 0.9
-#: How much likelier to change the words may be with the last one.
-_LAST = 5
+_CHANCE = 0.8
 _STABLE = re.compile(r"stable(?::(0?\.\d{1,3}|0|1)(?:\.0+)?)?")
 #: Places of a new word: last in its text, last with punctuation, or before another word.
 _OPEN, _CLOSED, _INNER = "open", "closed", "inner"
@@ -189,7 +185,7 @@ class Source:
         for place in new.places[count:]:
             stayed, all_ = self._counts[place]
             chance *= stayed / all_
-            if 1 - chance > (1 - self._least) * (1 if place == _INNER else _LAST):
+            if chance < self._least:
                 break
             count += 1
         moved = not last.words or count > last.count or count == len(new.words)

@@ -141,7 +141,7 @@ sentences_too = click.option(
 )
 SOURCE = (
     "stable: hold back words that the recogniser is likely to revise. stable:P: those whose chance of staying is below "
-    "P (0.9). raw: none."
+    "P (0.8). raw: none."
 )
 source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
 FINAL = "Decode final captions as the method does, without bias, or as the best of N."

@@ -84,7 +84,7 @@ def _line(method: str, language: str, mask: Mask = Mask(), small: str = "", **op
 
 
 #: Parts of the text that the table ``stream`` compares.
-SOURCES = (RAW, "stable:0", "stable:0.8", STABLE, "stable:1")
+SOURCES = (RAW, "stable:0", "stable:0.65", STABLE, "stable:1")
 
 
 def _stream(language: str, _smalls: Sequence[str]) -> list[Contender]:
