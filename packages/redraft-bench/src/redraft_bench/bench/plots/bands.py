@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Height of a line of text in inches; then the margins.
 LINE = 1.25 * POINTS / 72
 LEFT, RIGHT = 0.15, 0.2
+#: Number of characters of a name that fit; longer names are written smaller.
+FITS = 52
 
 
 def _open(axes: Axes, names: Sequence[str], lines: float) -> None:
@@ -28,7 +30,8 @@ def _open(axes: Axes, names: Sequence[str], lines: float) -> None:
     axes.grid(visible=False)
     for place, name in enumerate(names):
         at = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points", "va": "center"}
-        axes.annotate(name, (0, lines * place + 0.5), (2, 0), fontsize=SIZE, parse_math=False, **at)
+        size = SIZE * min(1, FITS / max(1, len(name)))
+        axes.annotate(name, (0, lines * place + 0.5), (2, 0), fontsize=size, parse_math=False, **at)
 
 
 def _bar(axes: Axes, top: float, start: float, end: float, text: str, colour: str) -> None:
