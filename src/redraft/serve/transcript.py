@@ -240,8 +240,10 @@ class SessionFile:
         if self._had is None:
             self._had = set()
             try:
-                self._had.update(self._rows(self._path))
-                _end_line(self._path)
+                self._had.update(_rows(text := _read(self._path)))
+                if text and not text.endswith("\n"):  # a killed server left this line incomplete
+                    with self._path.open("a", encoding="utf-8") as file:
+                        file.write("\n")
             except OSError:
                 log.exception("a transcript could not be read")
         if key_of(caption) in self._had:
@@ -261,29 +263,27 @@ class SessionFile:
         fresh = self._path.with_suffix(".new")
         try:
             ours = {key_of(caption): _line(caption) for caption in self._transcript.kept}
-            known = self._rows(self._path).items()
+            known = _rows(_read(self._path)).items()
             kept = (line for key, line in known if key not in ours and key not in self._transcript.hidden)
             fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
             fresh.replace(self._path)
         except OSError:
             log.exception("a corrected transcript could not be written")
 
-    def _rows(self, path: Path) -> dict[Key, str]:
-        """Return the lines of the file; an incomplete one from a killed server is left out."""
-        rows: dict[Key, str] = {}
-        # A line may end inside a character, too.
-        for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else ():
-            with suppress(ValueError, KeyError, TypeError):
-                row = json.loads(line)
-                rows[row["utterance"], row["language"]] = line + "\n"
-        return rows
+
+def _read(path: Path) -> str:
+    """Return the text of a file, empty if there is none; a killed server may have stopped inside a character."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
-def _end_line(path: Path) -> None:
-    """End a line that a killed server left incomplete, so that the next caption has a line of its own."""
-    if path.exists() and not (b"\n" + path.read_bytes()).endswith(b"\n"):
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n")
+def _rows(text: str) -> dict[Key, str]:
+    """Return the lines of a transcript; an incomplete one from a killed server is left out."""
+    rows: dict[Key, str] = {}
+    for line in text.split("\n"):
+        with suppress(ValueError, KeyError, TypeError):
+            row = json.loads(line)
+            rows[row["utterance"], row["language"]] = line + "\n"
+    return rows
 
 
 def _line(caption: Caption) -> str:
