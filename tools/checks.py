@@ -113,7 +113,7 @@ PROCESSORS = {"AMD EPYC (25-1)": "Zen 3, AVX2", "AMD EPYC (25-17)": "Zen 4, AVX-
 
 def measured_on(row: Row) -> str:
     """Return the processor of a row with what matters to its kernels."""
-    label: str = re.findall(r"processor:([^|]+)", with_processor(row["signature"]))[0]
+    [label] = processors([with_processor(row["signature"])])
     return PROCESSORS.get(label, label)
 
 
@@ -380,15 +380,16 @@ def below(signatures: Iterable[str]) -> str:
     lines = list(dict.fromkeys(map(with_processor, signatures)))
     if not lines:
         return ""
-    names, processors = (
-        earlier(lines),
-        sorted({fact for line in lines for fact in re.findall(r"processor:([^|]+)", line)}),
-    )
-    remark = f"Processor: {', '.join(processors)}."
-    if names:
+    remark = f"Processor: {', '.join(processors(lines))}."
+    if names := earlier(lines):
         remark += f" Measured on earlier weights of {' and '.join(names)}."
     text = "".join(f"`{line}`  \n" for line in lines)
     return folded(f"{len(lines)} signatures" if len(lines) > 1 else "Signature", text) + f"\n*{remark}*\n"
+
+
+def processors(signatures: Iterable[str]) -> list[str]:
+    """Return the processors that signatures name."""
+    return sorted({fact for line in signatures for fact in re.findall(r"processor:([^|]+)", line)})
 
 
 def earlier(signatures: Iterable[str]) -> list[str]:
