@@ -229,7 +229,8 @@ def train_stage(name: str, stage: Stage, folder: Path, data: Path, hardware: Har
     if examples and not examples.exists():
         return
     write_split(data, out / PAIRS)  # once, rather than in every process
-    click.echo(f"stage {name}: {stage.phase.tokens / 1e6:.1f}M tokens on {hardware.processes} x {hardware.device}")
+    length = f"{hardware.within:g} minutes" if hardware.within else f"{stage.phase.tokens / 1e6:.1f}M tokens"
+    click.echo(f"stage {name}: {length} on {hardware.processes} x {hardware.device}")
     spawn(work, (stage, folder, data, out / PAIRS, hardware, examples), hardware.processes)
 
 
