@@ -1,14 +1,13 @@
-# Give llama.cpp's matrix products (ggml-cpu/llamafile/sgemm.cpp) faster kernels for short passes.
+# Give llama.cpp's processor backend (ggml-cpu) faster kernels for short passes.
 #
 #   CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE=$PWD/tools/kernels.cmake" pip install --no-cache-dir .
 #
-# CMake runs this file after the `project` command of llama-cpp-python.  Q8_0 and Q5_0 get the kernel in q8_rows.h, if
-# the processor has AVX2.  Tiles of float matrices fetch the next one in advance: a tile reads four rows of the weights at
-# once, and hardware prefetchers do not follow four streams as short as the rows of a small model.  If the source has
-# changed, llama.cpp is built without this.
+# CMake runs this file after the `project` command of llama-cpp-python.  Q8_0 and Q5_0 get the kernel in q8_rows.h, and
+# attention the one in attention_rows.h, if the processor has AVX2.  Tiles of float matrices fetch the next one in
+# advance: a tile reads four rows of the weights at once, and hardware prefetchers do not follow four streams as short
+# as the rows of a small model.  If a file has changed in llama.cpp, it keeps its own kernels.
 
-set(_file "${CMAKE_CURRENT_SOURCE_DIR}/vendor/llama.cpp/ggml/src/ggml-cpu/llamafile/sgemm.cpp")
-set(_problem "")
+set(_folder "${CMAKE_CURRENT_SOURCE_DIR}/vendor/llama.cpp/ggml/src/ggml-cpu")
 
 # Replace a text that occurs once in the source.
 function(_replace old new)
@@ -22,14 +21,35 @@ function(_replace old new)
     endif()
 endfunction()
 
-if(EXISTS "${_file}")
-    file(READ "${_file}" _source)
-else()
+# Read `_source` from a file that does not have the kernel yet; `_new` says whether there is one.
+macro(_open name kernel)
+    set(_file "${_folder}/${name}")
+    set(_problem "")
     set(_source "")
-endif()
+    set(_new OFF)
+    if(EXISTS "${_file}")
+        file(READ "${_file}" _source)
+    endif()
+    string(FIND "${_source}" "${kernel}" _done)
+    if(_done EQUAL -1)
+        set(_new ON)
+    endif()
+endmacro()
 
-string(FIND "${_source}" "q8_rows" _done)
-if(_done EQUAL -1)
+# Write `_source` and the kernel's file beside it.
+macro(_close kernel)
+    if(_problem STREQUAL "")
+        get_filename_component(_beside "${_file}" DIRECTORY)
+        file(COPY "${CMAKE_CURRENT_LIST_DIR}/${kernel}.h" DESTINATION "${_beside}")
+        file(WRITE "${_file}" "${_source}")
+        message(STATUS "llama.cpp gets ${kernel}.h")
+    else()
+        message(WARNING "llama.cpp does not get ${kernel}.h: ${_file} has no such lines once:\n${_problem}")
+    endif()
+endmacro()
+
+_open("llamafile/sgemm.cpp" "q8_rows")
+if(_new)
     _replace([=[template <int M>
 static inline int64_t BLOCK_SIZE(size_t m) {]=] [=[// Fetch the next tile's rows, and advance.
 template <int SIZE>
@@ -78,12 +98,22 @@ bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=])
         return false;
 #endif]=])
 
-    if(_problem STREQUAL "")
-        get_filename_component(_folder "${_file}" DIRECTORY)
-        file(COPY "${CMAKE_CURRENT_LIST_DIR}/q8_rows.h" DESTINATION "${_folder}")
-        file(WRITE "${_file}" "${_source}")
-        message(STATUS "llama.cpp gets kernels for short passes")
-    else()
-        message(WARNING "llama.cpp keeps its own kernels: sgemm.cpp has no such lines once:\n${_problem}")
-    endif()
+    _close("q8_rows")
+endif()
+
+_open("ops.cpp" "attention_rows")
+if(_new)
+    _replace([=[static void ggml_compute_forward_flash_attn_ext_f16(
+]=] [=[#include "attention_rows.h"
+
+static void ggml_compute_forward_flash_attn_ext_f16(
+]=])
+    _replace([=[    const bool kv_is_f32_or_f16 = (k->type]=] [=[#if defined(ATTENTION_ROWS)
+    if (!use_ref && attention_rows(params, dst)) {
+        return;
+    }
+#endif
+
+    const bool kv_is_f32_or_f16 = (k->type]=])
+    _close("attention_rows")
 endif()
