@@ -83,6 +83,21 @@ def test_longest() -> None:
     assert parts(AGREED, *texts)[LONGEST_UPDATES + 1] == "We " + "abcdefg"[LONGEST_UPDATES + 1]
 
 
+@pytest.mark.parametrize("end", ["We met late.", "We met her late.", "They ate.", "He met late."])
+def test_sentence_cut_off(end: str) -> None:
+    """Words of the next utterance that the text before had after its first sentence were there before."""
+    source = Source(STABLE)
+    source.part("We met late. It rained. The bus was", 1.0)
+    source.part(end, 2.0, final=True)
+    source.begin()
+    source.part("It rained.", 2.0, final=True)
+    source.begin()
+    assert source.part("The bus was full of", 2.0) == "The bus was"
+    source.part("The bus was full.", 3.0, final=True)
+    source.begin()
+    assert not source.part("The bus was late", 4.0).startswith("The bus")
+
+
 def test_chinese() -> None:
     assert parts(AGREED, "我喜欢猫。", "我喜欢狗和", "我喜欢狗和猫。") == ["", "我喜欢", "我喜欢狗和"]
 

@@ -14,6 +14,9 @@ These chances are counted from each text to the next, so a recogniser that never
 
 Except with ``raw``, a text that differs only in case and punctuation is not translated again.  A final text is always
 translated whole, and no word is held back for longer than `LONGEST`.
+
+An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence.  The
+words behind it are those of the text before the next utterance's first one.
 """
 
 from __future__ import annotations
@@ -117,11 +120,13 @@ class Source:
         self._least = least_chance(policy)
         #: Place -> number of words that stayed there, and of all words.
         self._counts = {place: [chance * _WEIGHT, float(_WEIGHT)] for place, chance in _CHANCES.items()}
+        #: Words behind a final text in the one before.
+        self._left: tuple[str, ...] = ()
         self.begin()
 
     def begin(self) -> None:
         """Begin another utterance."""
-        self._last = _Text()
+        self._last, self._left = _Text(words=self._left), ()
         #: The last result, and its words.
         self._part: tuple[str, tuple[str, ...]] = "", ()
 
@@ -147,7 +152,7 @@ class Source:
         same = SequenceMatcher(None, last.words, new.words, autojunk=False).get_matching_blocks()
         self._count(last, {each.a + offset for each in same for offset in range(each.size)})
         if final:
-            self._last = replace(new, count=len(new.words))
+            self._last, self._left = replace(new, count=len(new.words)), _behind(last, new, same)
             return text
         known = {each.b + offset for each in same for offset in range(each.size)}
         places = ["" if number in known else _INNER for number in range(len(new.words))]
@@ -193,6 +198,12 @@ class Source:
         waited = None if since is None or new.time is None else new.time - since
         late = texts >= LONGEST_UPDATES if waited is None else waited >= LONGEST
         return replace(new, count=len(new.words) if late else count, since=(since, texts))
+
+
+def _behind(last: _Text, new: _Text, same: Sequence[Match]) -> tuple[str, ...]:
+    """Return the words of the last text behind those of the new one, which may have other words at its end."""
+    end = max((each.a + len(new.words) - each.b for each in same if each.size), default=len(new.words))
+    return last.words[end:]
 
 
 def _beginning(text: _Text) -> str:
