@@ -69,7 +69,8 @@ class Spoken:
 #: Name of a stream -> how it is made.
 MADE = {
     "talk": Spoken(recording=RECORDING, heard=TRANSCRIPT),
-    "dickens": Spoken(recording=READING, heard=STREAMS / "dickens.jsonl"),
+    "talk-whisper": Spoken(recording=RECORDING, recogniser="whisper"),
+    "dickens": Spoken(recording=READING),
     "acl": Spoken(ACL, 0, 20),
     "acl-second": Spoken(ACL, 108, 116, "am_michael"),
     "acl-noise": Spoken(ACL, 108, 116, "am_michael", noise=10.0),

@@ -22,6 +22,7 @@ TALK = "talk"
 STREAMS = Path(str(files(__package__))) / "streams"
 #: Name of such a stream -> what it is.
 RECOGNISED = {
+    "talk-whisper": "the demo talk, as Whisper base hears it",
     "dickens": "a reading of Dickens by a person, as Moonshine tiny hears it",
     "acl": "a talk of ACL 60/60, spoken by Kokoro, as Moonshine tiny hears it",
     "acl-second": "another talk of ACL 60/60 in another voice, as Moonshine tiny hears it",

@@ -38,6 +38,7 @@ SETS = {
     "mexpresso": "mExpresso",
     "recogniser": "ACL 60/60, recognised by KIT's recogniser",
     "talk": "the demo talk",
+    "talk-whisper": "the demo talk, recognised by Whisper",
     "tatoeba": "Tatoeba, recognised by Moonshine",
     "tatoeba2021": "Tatoeba 2021",
 }
