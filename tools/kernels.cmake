@@ -2,10 +2,11 @@
 #
 #   CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE=$PWD/tools/kernels.cmake" pip install --no-cache-dir .
 #
-# CMake runs this file after the `project` command of llama-cpp-python.  Q8_0 and Q5_0 get the kernel in q8_rows.h, and
-# attention the one in attention_rows.h, if the processor has AVX2.  Tiles of float matrices fetch the next one in
-# advance: a tile reads four rows of the weights at once, and hardware prefetchers do not follow four streams as short
-# as the rows of a small model.  If a file has changed in llama.cpp, it keeps its own kernels.
+# CMake runs this file after the `project` command of llama-cpp-python.  If the processor has AVX2, Q8_0 and Q5_0 get
+# the kernel in q8_rows.h, Q4_K and Q6_K the one in k_rows.h, and attention the one in attention_rows.h.  Tiles of
+# float matrices fetch the next one in advance: a tile reads four rows of the weights at once, and hardware
+# prefetchers do not follow four streams as short as the rows of a small model.  If a file has changed in llama.cpp,
+# it keeps its own kernels.
 
 set(_folder "${CMAKE_CURRENT_SOURCE_DIR}/vendor/llama.cpp/ggml/src/ggml-cpu")
 
@@ -36,34 +37,26 @@ macro(_open name kernel)
     endif()
 endmacro()
 
-# Write `_source` and the kernel's file beside it.
-macro(_close kernel)
+# Write `_source`, and the kernels' files beside it.
+macro(_close)
     if(_problem STREQUAL "")
         get_filename_component(_beside "${_file}" DIRECTORY)
-        file(COPY "${CMAKE_CURRENT_LIST_DIR}/${kernel}.h" DESTINATION "${_beside}")
+        foreach(_kernel ${ARGN})
+            file(COPY "${CMAKE_CURRENT_LIST_DIR}/${_kernel}.h" DESTINATION "${_beside}")
+        endforeach()
         file(WRITE "${_file}" "${_source}")
-        message(STATUS "llama.cpp gets ${kernel}.h")
+        message(STATUS "llama.cpp gets faster kernels in ${_file}")
     else()
-        message(WARNING "llama.cpp does not get ${kernel}.h: ${_file} has no such lines once:\n${_problem}")
+        message(WARNING "llama.cpp keeps its kernels in ${_file}, which has no such lines once:\n${_problem}")
     endif()
 endmacro()
 
-_open("llamafile/sgemm.cpp" "q8_rows")
+_open("llamafile/sgemm.cpp" "k_rows")
 if(_new)
-    _replace([=[template <int M>
-static inline int64_t BLOCK_SIZE(size_t m) {]=] [=[// Fetch the next tile's rows, and advance.
-template <int SIZE>
-static inline void prefetch(const char *& next) {
-#if defined(__GNUC__)
-    for (int i = 0; i < SIZE; i += 64) {
-        __builtin_prefetch(next + i);
-    }
-#endif
-    next += SIZE;
-}
-
-template <int M>
-static inline int64_t BLOCK_SIZE(size_t m) {]=])
+    _replace([=[#include "ggml-quants.h"
+]=] [=[#include "ggml-quants.h"
+#include "k_rows.h"
+]=])
 
     # floats
     _replace([=[        D Cv[RN][RM] = {};
@@ -75,22 +68,25 @@ static inline int64_t BLOCK_SIZE(size_t m) {]=])
             // help compiler]=])
 
     # Q8_0 and Q5_0, also for a single token
-    _replace([=[bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=] [=[#include "q8_rows.h"
-
-bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=])
     _replace([=[#if !defined(__MMA__)
     if (n < 2)
         return false;
 #endif]=] [=[#if defined(Q8_ROWS)
-    if (Btype == GGML_TYPE_Q8_0 && Ctype == GGML_TYPE_F32) {
-        const auto product = [&](auto * rows) {
-            q8_rows(m, n, k, rows, lda, (const block_q8_0 *) B, ldb, (float *) C, ldc, params->ith, params->nth);
+    if (Ctype == GGML_TYPE_F32) {
+        const auto product = [&](auto block) {
+            using Block = decltype(block);
+            multiply_rows<Block>(m, n, k, (const typename Block::Row *) A, lda, (const typename Block::Column *) B, ldb,
+                                 (float *) C, ldc, params->ith, params->nth);
             return true;
         };
-        if (Atype == GGML_TYPE_Q8_0)
-            return product((const block_q8_0 *) A);
-        if (Atype == GGML_TYPE_Q5_0)
-            return product((const block_q5_0 *) A);
+        if (Atype == GGML_TYPE_Q8_0 && Btype == GGML_TYPE_Q8_0)
+            return product(q8_block<block_q8_0>());
+        if (Atype == GGML_TYPE_Q5_0 && Btype == GGML_TYPE_Q8_0)
+            return product(q8_block<block_q5_0>());
+        if (Atype == GGML_TYPE_Q4_K && Btype == GGML_TYPE_Q8_K && (n > 1 || k_alone()))
+            return product(q4_k_rows());
+        if (Atype == GGML_TYPE_Q6_K && Btype == GGML_TYPE_Q8_K && (n > 1 || k_alone()))
+            return product(q6_k_rows());
     }
 #endif
 #if !defined(__MMA__)
@@ -98,7 +94,43 @@ bool llamafile_sgemm(const struct ggml_compute_params * params, int64_t m,]=])
         return false;
 #endif]=])
 
-    _close("q8_rows")
+    _close("q8_rows" "k_rows")
+endif()
+
+# Q4_K is repacked, and neither type is multiplied in llama.cpp's tiles.  Matrices of experts are multiplied as before.
+if(_problem STREQUAL "")
+    _open("repack.cpp" "k_rows")
+    if(_new)
+        _replace([=[#include "repack.h"
+]=] [=[#include "repack.h"
+#include "llamafile/k_rows.h"
+]=])
+        _replace([=[    void forward_mul_mat(ggml_compute_params * params, ggml_tensor * op) {
+]=] [=[    void forward_mul_mat(ggml_compute_params * params, ggml_tensor * op) {
+#if defined(Q8_ROWS)
+        if constexpr (std::is_same_v<BLOC_TYPE, block_q4_K> && INTER_SIZE == 8) {
+            if (op->src[1]->ne[1] > 1) {
+                multiply_repacked(params, op);
+                return;
+            }
+        }
+#endif
+]=])
+        _close()
+    endif()
+
+    _open("tiled/tiled.cpp" "k_rows")
+    if(_new)
+        _replace([=[    // Supported quant types for src0
+]=] [=[#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+    if ((src0->type == GGML_TYPE_Q4_K || src0->type == GGML_TYPE_Q6_K) && ggml_n_dims(src0) < 3) {
+        return false;  // see k_rows.h
+    }
+#endif
+    // Supported quant types for src0
+]=])
+        _close()
+    endif()
 endif()
 
 _open("ops.cpp" "attention_rows")

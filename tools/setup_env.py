@@ -46,7 +46,7 @@ SURPLUS = "/lib;/include;*.so.*.*.*"
 #: Leaves out image support, almost a third of the compilation.
 ONLY_TEXT = "-DLLAVA_BUILD=OFF"
 #: Makes passes over few tokens two to three times as fast; CMake runs the first on llama.cpp's source.
-KERNELS = tuple(ROOT / "tools" / name for name in ("kernels.cmake", "q8_rows.h", "attention_rows.h"))
+KERNELS = tuple(ROOT / "tools" / name for name in ("kernels.cmake", "q8_rows.h", "k_rows.h", "attention_rows.h"))
 
 #: Environment variables that affect the build.
 BUILD_VARIABLES = (
