@@ -200,7 +200,8 @@ class TestTables:
     def test_doctor_slow_kernels(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("llama_cpp.llama_print_system_info", lambda: b"AVX2 = 1 | LLAMAFILE = 1")
         waiting, fast = CostCurve((1, 2), (1.0, 2.1)), CostCurve((1, 2), (1.0, 1.3))
-        assert "2 tokens takes 2.1 times" in doctor._slow_kernels(waiting, {"general.file_type": "7"})
+        for weights in ("7", "15"):  # Q8_0 and Q4_K_M
+            assert "2 tokens takes 2.1 times" in doctor._slow_kernels(waiting, {"general.file_type": weights})
         assert doctor._slow_kernels(waiting, {"general.file_type": "2"}) == ""
         assert doctor._slow_kernels(fast, {"general.file_type": "7"}) == ""
 

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
-#: Metadata of 8-bit weights, and the ratio of T(2) to T(1) from which their kernels are llama.cpp's own: 2 to 2.6
-#: without tools/kernels.cmake, 1 to 1.3 with it.
-_Q8_0, _OWN = "7", 1.7
+#: `general.file_type` of weights that have kernels in tools/kernels.cmake: Q8_0, Q4_K_S, Q4_K_M and Q6_K.
+_WITH_KERNELS = ("7", "14", "15", "18")
+#: The ratio of T(2) to T(1) from which their kernels are llama.cpp's own: 1.7 to 2.6 without ours, 1 to 1.6 with them.
+_OWN = 1.65
 #: Extras for work on Redraft itself.
 _FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
@@ -173,11 +174,11 @@ def _print_system(tested: str, console: Console) -> None:
 
 
 def _slow_kernels(curve: CostCurve, metadata: Mapping[str, str]) -> str:
-    """Return that tools/kernels.cmake has faster kernels for 8-bit weights; empty if this build has them."""
+    """Return that tools/kernels.cmake has faster kernels for these weights; empty if this build has them."""
     import llama_cpp
 
     info = llama_cpp.llama_print_system_info().decode()
-    if metadata.get("general.file_type") != _Q8_0 or "AVX2 = 1" not in info or curve(2) < _OWN * curve(1):
+    if metadata.get("general.file_type") not in _WITH_KERNELS or "AVX2 = 1" not in info or curve(2) < _OWN * curve(1):
         return ""
     return (
         f"; a pass over 2 tokens takes {curve(2) / curve(1):.1f} times as long as one over 1: "
