@@ -6,7 +6,6 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import click
@@ -193,17 +192,6 @@ def needs(extra: str, what: str = "This needs") -> Callable[[Any], Any]:
         return function
 
     return extended
-
-
-def bench_folder(text: str) -> Callable[[Any], Any]:
-    """Return the option ``--out`` of the benchmarks, with a help text."""
-    return click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("redraft-bench"),
-        metavar="FOLDER",
-        help=text,
-    )
 
 
 def given() -> set[str]:

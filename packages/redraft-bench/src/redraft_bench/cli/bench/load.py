@@ -13,6 +13,7 @@ import click
 from redraft.cli.shared import options as common
 from redraft.errors import MissingExtra, OptionError, install
 from redraft_bench.bench.tables import LIVE
+from redraft_bench.cli.bench.folder import folder
 
 if TYPE_CHECKING:
     from redraft.decoding.method import Value
@@ -86,7 +87,7 @@ shared = common.all_of(
         click.option("--stagger", type=common.Real(0), default=10.0, help="Seconds over which the starts are spread."),
         click.option("--warm-up", type=common.Real(0), default=5.0, help="Seconds after that until captions count."),
         click.option("--seed", type=common.Whole(0), default=0, help="Random seed."),
-        common.bench_folder("Folder for the rows and the server's log."),
+        folder("Folder for the rows and the server's log."),
         common.as_json,
     )
 )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from redraft.cli.shared import options as common
+from redraft_bench.cli.bench.folder import folder
 
-finished = common.bench_folder("The folder of the runs.")
+finished = folder("The folder of the runs.")
 
 
 @click.command(short_help="Add COMET to the rows of finished runs.")

@@ -14,6 +14,7 @@ import click
 from redraft.cli.shared import options as common
 from redraft.errors import OptionError
 from redraft_bench.bench.tables import TABLES, Table
+from redraft_bench.cli.bench.folder import folder
 
 if TYPE_CHECKING:
     from redraft_bench.bench.run import Bench, BenchModels
@@ -77,7 +78,7 @@ run_options = (
         help="Small model; repeatable for the table bild.  [default: demo-tiny for demo]",
     ),
     click.option("--method", "methods", multiple=True, metavar="NAME", help="Run only ar and this method; repeatable."),
-    common.bench_folder("Folder for records, rows and the page."),
+    folder("Folder for records, rows and the page."),
     common.threads,
     common.gpu_layers,
     common.exact,

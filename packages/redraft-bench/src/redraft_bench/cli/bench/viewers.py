@@ -9,6 +9,7 @@ import click
 
 from redraft.cli.shared import options as common
 from redraft.errors import MissingExtra, OptionError, install
+from redraft_bench.cli.bench.folder import folder
 from redraft_bench.cli.bench.load import need_serve, progress_of, show
 
 EXAMPLES = """\b
@@ -41,7 +42,7 @@ Examples:
 )
 @common.model
 @common.threads
-@common.bench_folder("Folder for the rows and the servers' logs.")
+@folder("Folder for the rows and the servers' logs.")
 @common.as_json
 @common.needs("serve,fanout")
 def viewers(
