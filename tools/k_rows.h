@@ -283,6 +283,7 @@ inline bool k_alone() {
 // Multiply a repacked matrix of Q4_K.
 inline void multiply_repacked(const ggml_compute_params * params, ggml_tensor * dst) {
     const ggml_tensor * a = dst->src[0], * b = dst->src[1];
+    GGML_ASSERT(b->ne[3] == 1);
     const int64_t k = a->ne[0] / QK_K, n = b->ne[1];
     const auto quantise = ggml_get_type_traits_cpu(GGML_TYPE_Q8_K)->from_float;
     block_q8_K * columns = (block_q8_K *) params->wdata;
