@@ -145,7 +145,7 @@ def _rows(found: Sequence[Measured], curve: CostCurve) -> list[dict[str, str | i
     rows: list[dict[str, str | int | float]] = []
     for index, (size, seconds) in enumerate(zip(curve.sizes, curve.seconds, strict=True)):
         best = min(found, key=lambda each: each.curve.seconds[index])
-        figures = {"milliseconds": seconds * 1e3, "over_one": seconds / curve(1), "spread": best.spread[index]}
+        figures = {"milliseconds": seconds * 1e3, "over_one": seconds / curve.seconds[0], "spread": best.spread[index]}
         rounded = {name: round(value, 3) for name, value in figures.items()}
         rows.append({"new_tokens": size, **rounded, "threads": best.threads, "problem": best.problem})
     return rows

@@ -12,6 +12,6 @@ from redraft.captions.talk import load_talk
 
 @pytest.mark.slow
 def test_less_flicker() -> None:
-    growing, scratch = compare("demo-tiny", "de", list(islice(requests(load_talk(), interval=0), 60)))
+    growing, scratch = compare("demo-tiny", "de", list(islice(requests(load_talk(), interval=0), 200)))
     assert growing.passes < 0.5 * scratch.passes
     assert growing.erasure < 0.8 * scratch.erasure
