@@ -43,6 +43,7 @@ def sentences(tmp_path: Path) -> Path:
         (["--beginnings", "0"], ["--beginnings", "'0'", "from 1 to 64"]),
         (["--samples", "-1"], ["--samples", "'-1'", "from 0 to 64"]),
         (["--held-out", "few"], ["--held-out", "'few'", "of 0 or more"]),
+        (["--learn", "all"], ["--learn", "'all'", "'outputs', 'translations'"]),
         (["--device", "tpu"], ["--device", "'tpu'", "'auto', 'cpu', 'cuda'"]),
         (["--to", "elvish"], ["'elvish' is not known"]),
         (["--model", "demo"], ["model must be hf:NAME, hf:FILE.gguf or the folder of a model"]),
@@ -72,6 +73,7 @@ class TestWithTheExtra:
         ("option", "words"),
         [
             (["--samples", "2"], ["samples must be 0 if the data contain no translations"]),
+            (["--learn", "translations"], ["learn must be outputs if the data contain no translations"]),
             (["--held-out", "90"], ["data: at least 20 sentences", "of 100 different ones only 10 are left"]),
             (["--sources", "19"], ["data: at least 20 sentences"]),
         ],

@@ -65,6 +65,23 @@ def test_merged_model(family: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["qwen3", "t5"])
+def test_given_translations_are_learnt(family: str, tmp_path: Path) -> None:
+    taught = teacher(family)
+    pairs = [replace(source, reference=source.text[::-1]) for source in SOURCES]
+    known = [*adapting.given_translations(taught, pairs, "de")]
+    assert [taught.text(each.output).strip() for each in known] == [source.text[::-1] for source in SOURCES]
+    assert [each.prompt for each in known] == [taught.prompt(source.text, "de") for source in SOURCES]
+    assert {each.end for each in known} == {END}
+    adapt(taught.backend, pairs, settings(tmp_path / "new", given=True))
+    new = HfTeacher(taught.backend, ["de"], taught.style)
+    before, after = (
+        sum(map(sum, model.score([(each.prompt, each.output) for each in known]))) for model in (teacher(family), new)
+    )
+    assert after > before + 100
+    assert not [*(tmp_path / "new.training").glob("outputs*")]
+
+
+@pytest.mark.parametrize("family", ["qwen3", "t5"])
 def test_folder_is_written_that_opens_as_trained_model(family: str, tmp_path: Path) -> None:
     taught = teacher(family)
     adapted = adapt(taught.backend, SOURCES, settings(tmp_path / "new"))
@@ -102,14 +119,14 @@ class TestRunsThatWereCutOff:
 
         monkeypatch.setattr(adapting, "best_outputs", counted)
         how = settings(tmp_path / "new")
-        first = [*adapting.translated_sources(teacher("llama"), SOURCES, "de", prepared(how))]
+        first = [*adapting.own_outputs(teacher("llama"), SOURCES, "de", prepared(how))]
         assert sum(asked) == len(SOURCES)
         file = how.training / "outputs.de.jsonl"
         lines = file.read_text().splitlines(keepends=True)
         file.write_text("".join(lines[:11]))
-        assert [*adapting.translated_sources(teacher("llama"), SOURCES, "de", how)] == first
+        assert [*adapting.own_outputs(teacher("llama"), SOURCES, "de", how)] == first
         assert sum(asked) == 2 * len(SOURCES) - 10
-        [*adapting.translated_sources(teacher("llama"), SOURCES, "de", replace(how, seed=1))]
+        [*adapting.own_outputs(teacher("llama"), SOURCES, "de", replace(how, seed=1))]
         assert sum(asked) == 3 * len(SOURCES) - 10
 
     def test_training_goes_on_where_it_was(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

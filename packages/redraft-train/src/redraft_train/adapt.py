@@ -1,8 +1,8 @@
 """Prefix training of your own model: from sentences to a model for `--model FOLDER`, or an adapter.
 
-The model translates the sentences.  It learns these translations, and prefixes of them that end where a prefix of the
-sentence no longer supports them (`redraft_train.prefixes`).  Outputs and a checkpoint are stored beside the new
-model.
+The model translates the sentences, or has their translations given.  It learns these, and prefixes of them that end
+where a prefix of the sentence no longer supports them (`redraft_train.prefixes`).  Outputs and a checkpoint are stored
+beside the new model.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class FineTuning:
     Attributes:
         out: folder of the new model or adapter.
         languages: tags of the target languages.
+        given: whether to learn the references of the sources instead of the model's own outputs.
         samples: sampled outputs that compete with the greedy one if a source has a reference; the best by chrF wins.
         cuts: how prefix pairs are made.
         lora: training settings.
@@ -51,6 +52,7 @@ class FineTuning:
 
     out: Path
     languages: tuple[str, ...]
+    given: bool = False
     samples: int = 0
     cuts: Cuts = field(default_factory=Cuts)
     lora: Lora = field(default_factory=Lora)
@@ -78,7 +80,7 @@ class Adapted:
 
 
 def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], settings: FineTuning) -> Adapted:
-    """Train a model on prefixes of its own translations, and write it; ``backend`` gets the new weights.
+    """Train a model on translations and their prefixes, and write it; ``backend`` gets the new weights.
 
     An interrupted run resumes when it is started again with the same settings.
 
@@ -88,7 +90,14 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], se
     """
     teacher = HfTeacher(backend, settings.languages, settings.style)
     settings.training.mkdir(parents=True, exist_ok=True)
-    translated = {tag: list(translated_sources(teacher, sources, tag, settings)) for tag in settings.languages}
+    translated = {
+        tag: list(
+            given_translations(teacher, sources, tag)
+            if settings.given
+            else own_outputs(teacher, sources, tag, settings)
+        )
+        for tag in settings.languages
+    }
     if not any(translated.values()):
         raise ModelError(f"model {backend.name!r} has finished none of its outputs")
     taught = [each for of_language in translated.values() for each in of_language]
@@ -105,7 +114,17 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], se
     return Adapted(backend_of(merged, backend.tokenizer.base, settings.out.name, backend.options), unfinished)
 
 
-def translated_sources(
+def given_translations(
+    teacher: HfTeacher, sources: Sequence[Sentence], language: str
+) -> Iterator[TranslatedSource[Prompt]]:
+    """Yield the sources with their references."""
+    for source in sources:
+        if source.reference is not None:
+            output = teacher.written(source.reference)
+            yield TranslatedSource(source.text, language, teacher.prompt(source.text, language), output, teacher.end)
+
+
+def own_outputs(
     teacher: HfTeacher, sources: Sequence[Sentence], language: str, settings: FineTuning
 ) -> Iterator[TranslatedSource[Prompt]]:
     """Yield the sources with the model's outputs, without unfinished and empty ones."""

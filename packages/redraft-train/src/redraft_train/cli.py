@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 INSTALL = "pip install packages/redraft-bench packages/redraft-train in a clone of Redraft"
 #: Default number of sampled outputs besides the greedy one, if there are translations to compare with.
 SAMPLES = 3
+#: Values of ``--learn``.
+LEARNT = ("outputs", "translations")
 EXAMPLES = """\b
 Examples:
   redraft finetune --model ./my-model --data sentences.txt --to de --out my-model-steadier
   redraft finetune --model hf:Qwen/Qwen3-0.6B --data pairs.tsv --to ja --out adapter --adapter
-  redraft finetune --model hf:base.gguf --prompt prompt.txt --data pairs.tsv --to de --out tuned
+  redraft finetune --model hf:base.gguf --prompt prompt.txt --data pairs.tsv --learn translations --to de --out tuned
 """
 
 
@@ -33,7 +35,7 @@ Examples:
     short_help="Fine-tune a model so that it flickers less.",
     groups={
         "Model and data": ("model", "data", "out", "to", "template", "prompt", "adapter"),
-        "Examples": ("sources", "samples", "beginnings", "spoken", "tolerance", "held_out"),
+        "Examples": ("sources", "learn", "samples", "beginnings", "spoken", "tolerance", "held_out"),
         "Training": ("epochs", "rank", "alpha", "rate", "batch", "seed", "device", "dtype", "threads"),
     },
     epilog=EXAMPLES,
@@ -51,6 +53,12 @@ Examples:
 )
 @common.to
 @click.option("--sources", type=common.Whole(1), default=30_000, help="Maximum number of sources to translate.")
+@click.option(
+    "--learn",
+    type=click.Choice(LEARNT),
+    default=LEARNT[0],
+    help="Targets: the model's own outputs make it steadier; translations in the data also teach it to translate.",
+)
 @click.option(
     "--samples",
     type=common.Whole(0, 64),
@@ -89,7 +97,7 @@ Examples:
 def finetune(
     model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
 ) -> None:
-    """Fine-tune a model on its own translations and their beginnings, so that it flickers less.
+    """Fine-tune a model on translations and their beginnings, so that it flickers less.
 
     The model translates the sources, then learns its translations and their beginnings with LoRA. Interrupted runs
     resume. Afterwards, a table compares re-translation of held-out sources before and after; docs/training.md explains
@@ -112,11 +120,14 @@ def finetune(
     translated = learnt[0].reference is not None
     if translated and len(languages) > 1:
         raise OptionError("--to must be a single language if the data contain translations")
-    if samples and not translated:
-        raise OptionError("--samples must be 0 if the data contain no translations")
+    if more["learn"] == "translations" and not translated:
+        raise OptionError("--learn must be outputs if the data contain no translations")
+    if samples and (not translated or more["learn"] == "translations"):
+        raise OptionError("--samples must be 0 if the data contain no translations, or if the model learns these")
     settings = FineTuning(
         out,
         languages,
+        given=more["learn"] == "translations",
         samples=SAMPLES if samples is None and translated else samples or 0,
         cuts=Cuts(more["beginnings"], more["spoken"], more["tolerance"]),
         lora=Lora(seed=seed, **{name: more[name] for name in ("rank", "alpha", "rate", "epochs", "batch")}),

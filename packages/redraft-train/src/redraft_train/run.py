@@ -82,6 +82,7 @@ def train(
         method="ar",
         lag=LAG,
         of=Path(model.removeprefix(HF_PREFIX)).name,
+        learn="translations" if settings.given else "outputs",
         lora=f"rank{lora.rank},rate{lora.rate:g},x{lora.epochs}",
     )
     return outcomes, line

@@ -30,6 +30,9 @@ TEMPERATURE = 0.5
 class HfTeacher:
     """A `redraft_train.prefixes.Teacher`.
 
+    Attributes:
+        end: id with which targets end.
+
     Raises:
         OptionError: the model does not support a language.
         ModelError: the model has no usable prompt template.
@@ -39,7 +42,7 @@ class HfTeacher:
         self.backend, self.style = backend, style
         self._breaks = line_breaks(backend)
         end = backend.tokenizer.end_token
-        self._end = min(backend.end_tokens) if end is None else end
+        self.end = min(backend.end_tokens) if end is None else end
         self._encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in languages}
 
     def prompt(self, source: str, language: str) -> Prompt:
@@ -49,6 +52,10 @@ class HfTeacher:
     def text(self, ids: Sequence[int]) -> str:
         """Decode ids without control tokens."""
         return b"".join(map(self.backend.token_bytes, ids)).decode(errors="replace")
+
+    def written(self, translation: str) -> Ids:
+        """Return the ids of a given translation, without an end token."""
+        return tuple(self.backend.tokenize(translation))
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Example]) -> list[NDArray[np.float32]]:
@@ -130,7 +137,7 @@ class HfTeacher:
     def _ended(self, ids: Sequence[int], prompt: Prompt) -> Ids | None:
         ends = self.backend.end_tokens
         end = next((place for place, token in enumerate(ids) if token in ends), None)
-        ids, token = (ids, self._end) if end is None else (ids[:end], ids[end])
+        ids, token = (ids, self.end) if end is None else (ids[:end], ids[end])
         line = self._breaks.end(ids)
         if line is None:
             return None if end is None else (*ids, token)
