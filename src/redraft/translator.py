@@ -272,6 +272,7 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
     return Vocabulary(
         target.end_tokens,
         target.token_bytes,
+        target.tokenize,
         room,
         target.pad_token,
         finished,

@@ -45,7 +45,9 @@ class Scripted(RandomModel):
 def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark: str = "") -> list[Caption]:
     chosen = get_method(method)
     as_sentence_ = partial(as_sentence, mark=mark)
-    vocabulary = Vocabulary(model.end_tokens, model.token_bytes, 200, as_sentence=as_sentence_, breaks=BREAKS)
+    vocabulary = Vocabulary(
+        model.end_tokens, model.token_bytes, model.tokenize, 200, as_sentence=as_sentence_, breaks=BREAKS
+    )
     encode = lambda source, _context: Prompt(PROMPT if source == sources[-1] else (*PROMPT[:2], 2))  # noqa: E731
     translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})))
     found: list[Caption] = []

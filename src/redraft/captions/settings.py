@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redraft.captions.events import whole
@@ -21,6 +21,7 @@ class Vocabulary:
     Attributes:
         end_tokens: ids that end an output.
         token_bytes: returns the bytes of a token.
+        tokenize: returns the ids of a text at the beginning of an output.
         context_length: maximum number of ids of prompt and output together; also the maximum of encoder input.
         pad_token: id of the padding token.
         as_sentence: changes a final text for the prompt (`redraft.captions.sentence`).
@@ -30,6 +31,7 @@ class Vocabulary:
 
     end_tokens: frozenset[int]
     token_bytes: Callable[[int], bytes]
+    tokenize: Callable[[str], Sequence[int]]
     context_length: int
     pad_token: int = 0
     as_sentence: Callable[[str], str] = str

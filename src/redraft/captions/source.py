@@ -26,7 +26,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from difflib import Match, SequenceMatcher
 
-from redraft.captions.words import WORD, bare
+from redraft.captions.words import WORD, bare, behind
 from redraft.errors import OptionError
 
 RAW, STABLE = "raw", "stable"
@@ -99,7 +99,7 @@ class _Text:
     since: tuple[float | None, int] = (None, 0)
 
     @classmethod
-    def of(cls, text: str, time: float | None) -> _Text:
+    def of(cls, text: str, time: float | None = None) -> _Text:
         """Find the words of a text."""
         found = [(word, match.end()) for match in WORD.finditer(text) if (word := bare(match[0]))]
         return cls(text, time, tuple(word for word, _ in found), tuple(end for _, end in found))
@@ -135,6 +135,10 @@ class Source:
         """Whether words of the last text are held back."""
         return self._last.count < len(self._last.words)
 
+    def continues(self, text: str) -> bool:
+        """Whether the first text of an utterance begins with a word that was behind the final text before it."""
+        return bool(self._left) and _Text.of(text).words[:1] == self._left[:1]
+
     def part(self, text: str, time: float | None = None, *, final: bool = False) -> str:
         """Return the part of an utterance's text that is to be translated.
 
@@ -143,16 +147,18 @@ class Source:
             time: its time in seconds; None if unknown.
             final: whether the text is final.
         """
-        last = self._last
+        last, new = self._last, _Text.of(text, time)
+        if final:
+            self._left = last.words[behind(new.words, last.words) :]
         if self._least < 0:
+            self._last = replace(new, count=len(new.words))
             return text
         if text == last.text and time is not None and time == last.time and not final:
             return self._part[0]  # sent twice, which confirms nothing
-        new = _Text.of(text, time)
         same = SequenceMatcher(None, last.words, new.words, autojunk=False).get_matching_blocks()
         self._count(last, {each.a + offset for each in same for offset in range(each.size)})
         if final:
-            self._last, self._left = replace(new, count=len(new.words)), _behind(last, new, same)
+            self._last = replace(new, count=len(new.words))
             return text
         known = {each.b + offset for each in same for offset in range(each.size)}
         places = ["" if number in known else _INNER for number in range(len(new.words))]
@@ -198,12 +204,6 @@ class Source:
         waited = None if since is None or new.time is None else new.time - since
         late = texts >= LONGEST_UPDATES if waited is None else waited >= LONGEST
         return replace(new, count=len(new.words) if late else count, since=(since, texts))
-
-
-def _behind(last: _Text, new: _Text, same: Sequence[Match]) -> tuple[str, ...]:
-    """Return the words of the last text behind those of the new one, which may have other words at its end."""
-    end = max((each.a + len(new.words) - each.b for each in same if each.size), default=len(new.words))
-    return last.words[end:]
 
 
 def _beginning(text: _Text) -> str:

@@ -15,6 +15,7 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import Source
 from redraft.captions.stabilise import stabilise
+from redraft.captions.words import behind
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.accept.margins import Sure
 from redraft.decoding.beam import BIASED, Beam, beam_width
@@ -117,6 +118,8 @@ class Translation:
         self._source = Source(settings.source)
         self._update: Update | None = None
         self._reported = False
+        #: Ids of what the last output had behind the final one, for the next utterance: a draft, and what was shown.
+        self._behind: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
         self._forget()
 
     def _forget(self) -> None:
@@ -157,11 +160,23 @@ class Translation:
         if self._update is None or update.utterance != self._update.utterance:
             before = yield from self.rest()
             self._reported = False
+            continues = self._source.continues(update.text)
             self._source.begin()
             self._forget()
-        self._update = update
+            if continues:
+                self._draft, self._shown = self._behind
+        self._update, draft, shown = update, self._draft, self._shown
         part = self._source.part(update.text, update.time, final=update.final)
-        return [*before, *(yield from self._translate(update, part))]
+        events = yield from self._translate(update, part)
+        if update.final:
+            end = behind(self._last.tokens, draft)
+            self._behind = self._begun(draft[end:]), self._begun(shown[end:])
+        return [*before, *events]
+
+    def _begun(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Return the ids of the same text at the beginning of an output."""
+        text = b"".join(map(self._vocabulary.token_bytes, ids)).decode(errors="ignore").strip()
+        return tuple(self._vocabulary.tokenize(text)) if text else ()
 
     def rest(self) -> Asking[list[Event]]:
         """Translate the words of the latest update that were held back, if there are any.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
 
 _CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
@@ -38,6 +39,12 @@ def joined(before: str, after: str) -> str:
 def bare(word: str) -> str:
     """Return a word without case and punctuation; empty if it is only punctuation."""
     return "".join(each for each in word.casefold() if unicodedata.category(each)[0] != "P")
+
+
+def behind(part: Sequence[Hashable], whole: Sequence[Hashable]) -> int:
+    """Return where a sequence ends in one that went on behind it; the two may differ, also at the end."""
+    same = SequenceMatcher(None, whole, part, autojunk=False).get_matching_blocks()
+    return max((each.a + len(part) - each.b for each in same if each.size), default=len(part))
 
 
 def distances(words: Sequence[str], text: Sequence[str]) -> list[int]:
