@@ -264,9 +264,11 @@ def together(rank: int, processes: int, meet: Path) -> Iterator[None]:
     """
     if processes > 1:
         dist.init_process_group("gloo", init_method=f"file://{meet.resolve()}", rank=rank, world_size=processes)
-    yield
-    if processes > 1:
-        dist.destroy_process_group()
+    try:
+        yield
+    finally:
+        if processes > 1:
+            dist.destroy_process_group()
 
 
 def world_size() -> int:
