@@ -52,7 +52,7 @@ Examples:
     "--out", type=click.Path(path_type=Path), metavar="FOLDER", required=True, help="Folder for the new model."
 )
 @common.to
-@click.option("--sources", type=common.Whole(1), default=30_000, help="Maximum number of sources to translate.")
+@click.option("--sources", type=common.Whole(1), default=30_000, help="Maximum number of sources to learn from.")
 @click.option(
     "--learn",
     type=click.Choice(LEARNT),
@@ -99,7 +99,7 @@ def finetune(
 ) -> None:
     """Fine-tune a model on translations and their beginnings, so that it flickers less.
 
-    The model translates the sources, then learns its translations and their beginnings with LoRA. Interrupted runs
+    The model learns with LoRA, from its own translations of the sources or from those in the data. Interrupted runs
     resume. Afterwards, a table compares re-translation of held-out sources before and after; docs/training.md explains
     it.
     """
