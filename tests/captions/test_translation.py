@@ -141,52 +141,6 @@ def test_previous_output_is_draft() -> None:
         assert all(not score.draft for score in stream.asked[1:])
 
 
-class Copying(RandomModel):
-    """Repeats the source, byte by byte; with doubt above 1, it is less sure of it."""
-
-    doubt = 1.0
-
-    def __init__(self) -> None:
-        super().__init__(vocabulary=128)
-
-    def logits(self, ids: Sequence[int]) -> np.ndarray:
-        source, output = bytes(ids).split(b">de")
-        row = np.full(self.vocabulary, -50.0)
-        row[source[len(output)] if len(output) < len(source) else END] = 0.0
-        return row / self.doubt
-
-    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        return list(text.encode())
-
-    def token_bytes(self, token: int) -> bytes:
-        return bytes([token])
-
-
-@pytest.mark.parametrize("source", ["raw", "stable:0"])
-@pytest.mark.parametrize("final", ["I saw.", "I was.", "We saw."])
-def test_rest_of_sentence_cut_off_is_draft(source: str, final: str) -> None:
-    stream = Stream(Copying(), source=source)
-    stream.send("I saw. It ra")
-    stream.send(final, final=True)
-    assert stream.caption("It rained", "v").text == "It rained"
-    assert bytes(stream.asked[0].draft.tokens) == b"It ra"
-    assert len(stream.asked) == len("ined") + 1
-    stream.send("It", "v", final=True)
-    stream.send("Rain", "w")  # goes on with other words
-    assert not stream.asked[0].draft
-
-
-def test_what_was_shown_of_sentence_cut_off_stays_shown() -> None:
-    model = Copying()
-    stream = Stream(model, mask=Mask(margin=0.5))
-    assert stream.caption("Yes. It rained").text == "Yes. It rained"
-    stream.send("Yes.", final=True)
-    model.doubt = 100.0  # of everything from here on
-    caption = stream.caption("It rained all day", "v")
-    assert (caption.text, caption.unstable) == ("It rained", " all day")
-    assert stream.caption("We had", "w").text == ""
-
-
 def test_draft_that_holds_saves_passes() -> None:
     model = Speaker(shift=0.0)  # nothing but the last two ids matters, so all sources of one ending agree
     drafted, plain = Stream(model), Stream(model, method="ar")

@@ -6,7 +6,7 @@ import pytest
 
 from redraft.captions.formats.read import prefixes
 from redraft.captions.stabilise import Mask, stabilise
-from redraft.captions.words import UNBREAKABLE, WORD
+from redraft.captions.words import UNBREAKABLE, WORD, behind
 
 THAI = "ฉันมีหมา"
 
@@ -34,3 +34,18 @@ def test_lag_and_masks_count_alike() -> None:
 
 def test_line_does_not_begin_with_what_closes() -> None:
     assert UNBREAKABLE.findall("犬です。 Ja, gut.") == ["犬", "で", "す。 ", "Ja, ", "gut."]
+
+
+@pytest.mark.parametrize(
+    ("part", "rest"),
+    [
+        ("we met", "it rained"),
+        ("met", "it rained"),
+        ("they ate", "it rained"),
+        ("we met it rained", ""),
+        ("", "we met it rained"),
+    ],
+)
+def test_rest_behind_revised_beginning(part: str, rest: str) -> None:
+    whole = "we met it rained".split()
+    assert whole[behind(part.split(), whole) :] == rest.split()
