@@ -60,8 +60,8 @@ def summary(results: Sequence[Result]) -> str:
     sentence = (
         f"On the text of real recognisers, the defaults are {faster:.1f}× faster than translating every update from "
         f"scratch, with {retracted:.0%} fewer retractions. Part of that comes from holding back words that the "
-        f"recogniser is likely to revise, so that they appear {later:.1f}\N{NO-BREAK SPACE}s later (medians; "
-        f"[benchmark]({PAGES.as_posix()}/stream.md))."
+        f"recogniser is likely to revise. The price is delay: words first appear {later:.1f}\N{NO-BREAK SPACE}s later "
+        f"(medians; [benchmark]({PAGES.as_posix()}/stream.md))."
     )
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + "\n"
 

@@ -243,6 +243,9 @@ def _table(found: Sequence[Measured], curve: CostCurve) -> Table:
         cells = [(f"{each.curve.seconds[index] * 1e3:.2f}", f"{each.spread[index]:.0%}") for each in found]
         bar = "▇" * max(1, round(20 * seconds / max(curve.seconds)))
         table.add_row(
-            str(size), *(cell for pair in cells for cell in pair), f"{seconds / curve.seconds[0]:.2f}", f"[cyan]{bar}[/cyan]"
+            str(size),
+            *(cell for pair in cells for cell in pair),
+            f"{seconds / curve.seconds[0]:.2f}",
+            f"[cyan]{bar}[/cyan]",
         )
     return table

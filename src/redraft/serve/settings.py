@@ -97,7 +97,7 @@ class ServeSettings(BaseSettings):
         3600,
         ge=0,
         le=604_800,
-        description="seconds that a transcript can be downloaded after its session; at most 1000, and 256 MB in all",
+        description="seconds that a transcript can be downloaded after its session; the server keeps 1000 at most",
     )
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish captions in progress after SIGTERM")
 
