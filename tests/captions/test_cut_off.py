@@ -19,11 +19,13 @@ class Copying(RandomModel):
 
     doubt = 1.0
 
-    def __init__(self) -> None:
+    def __init__(self, before: bytes = b"") -> None:
         super().__init__(vocabulary=128)
+        self.before = before
 
     def logits(self, ids: Sequence[int]) -> np.ndarray:
         source, output = bytes(ids).split(b">de")
+        source = self.before + source
         row = np.full(self.vocabulary, -50.0)
         row[source[len(output)] if len(output) < len(source) else END] = 0.0
         return row / self.doubt
@@ -35,14 +37,15 @@ class Copying(RandomModel):
         return bytes([token])
 
 
+@pytest.mark.parametrize("before", [b"", b" "])
 @pytest.mark.parametrize("source", ["raw", "stable:0"])
 @pytest.mark.parametrize("final", ["I saw.", "I was.", "We saw."])
-def test_rest_of_sentence_cut_off_is_draft(source: str, final: str) -> None:
-    stream = Stream(Copying(), source=source)
+def test_rest_of_sentence_cut_off_is_draft(source: str, final: str, before: bytes) -> None:
+    stream = Stream(Copying(before), source=source)
     stream.send("I saw. It ra")
     stream.send(final, final=True)
     assert stream.caption("It rained", "v").text == "It rained"
-    assert bytes(stream.asked[0].draft.tokens) == b"It ra"
+    assert bytes(stream.asked[0].draft.tokens) == before + b"It ra"
     assert len(stream.asked) == len("ined") + 1
     stream.send("It", "v", final=True)
     stream.send("Rain", "w")  # goes on with other words

@@ -89,13 +89,44 @@ def test_sentence_cut_off(end: str) -> None:
     source = Source(STABLE)
     source.part("We met late. It rained. The bus was", 1.0)
     source.part(end, 2.0, final=True)
-    source.begin()
+    assert source.begin("It rained.")
     source.part("It rained.", 2.0, final=True)
-    source.begin()
-    assert source.part("The bus was full of", 2.0) == "The bus was"
+    assert source.begin("The bus was full")
+    assert source.part("The bus was full", 2.0) == "The bus was"
     source.part("The bus was full.", 3.0, final=True)
-    source.begin()
-    assert not source.part("The bus was late", 4.0).startswith("The bus")
+    assert not source.begin("The bus was late")
+
+
+def test_other_utterance_after_sentence_cut_off() -> None:
+    """What the recogniser took back, or another speaker said, confirms no word and no time."""
+    source = Source(STABLE)
+    source.part("We met. The bus was", 1.0)
+    source.part("We met.", 2.0, final=True)
+    assert not source.begin("So now the")
+    assert source.part("So now the", 3.0) == "So"
+
+
+def test_words_cut_off_are_not_revised() -> None:
+    cut, plain = Source("stable:0.8"), Source("stable:0.8")
+    cut.part("We met. Two cats ran")
+    for source in (cut, plain):
+        source.part("We met.", final=True)
+        source.begin()
+    growing = "a b c d e f g".split()
+    for end in range(1, 8):
+        assert cut.part(" ".join(growing[:end])) == plain.part(" ".join(growing[:end]))
+
+
+def test_longest_after_sentence_cut_off() -> None:
+    source = Source(AGREED)
+    source.part("We met. It ra", 1.0)
+    source.part("We met.", 2.0, final=True)
+    assert source.begin("It was")
+    found = [
+        source.part(text, time)
+        for text, time in (("It was", 3.0), ("Help", 3.5 + LONGEST), ("Held", 4.0 + 2 * LONGEST))
+    ]
+    assert found == ["It", "Help", "Held"]
 
 
 def test_chinese() -> None:

@@ -42,6 +42,7 @@ def test_line_does_not_begin_with_what_closes() -> None:
         ("we met", "it rained"),
         ("met", "it rained"),
         ("they ate", "it rained"),
+        ("they later met", "it rained"),
         ("we met it rained", ""),
         ("", "we met it rained"),
     ],

@@ -124,20 +124,26 @@ class Source:
         self._left: tuple[str, ...] = ()
         self.begin()
 
-    def begin(self) -> None:
-        """Begin another utterance."""
-        self._last, self._left = _Text(words=self._left), ()
+    def begin(self, text: str = "") -> bool:
+        """Begin another utterance.
+
+        Args:
+            text: its first text.
+
+        Returns:
+            Whether it goes on with the words behind the last final text, which then count as its text before.
+        """
+        first = _Text.of(text).words[:1]
+        left = self._left[self._left.index(first[0]) :] if first and first[0] in self._left else ()
+        self._last, self._left = _Text(words=left), ()
         #: The last result, and its words.
         self._part: tuple[str, tuple[str, ...]] = "", ()
+        return bool(left)
 
     @property
     def held(self) -> bool:
         """Whether words of the last text are held back."""
         return self._last.count < len(self._last.words)
-
-    def continues(self, text: str) -> bool:
-        """Whether the first text of an utterance begins with a word that was behind the final text before it."""
-        return bool(self._left) and _Text.of(text).words[:1] == self._left[:1]
 
     def part(self, text: str, time: float | None = None, *, final: bool = False) -> str:
         """Return the part of an utterance's text that is to be translated.
@@ -149,7 +155,8 @@ class Source:
         """
         last, new = self._last, _Text.of(text, time)
         if final:
-            self._left = last.words[behind(new.words, last.words) :]
+            end = behind(new.words, last.words)
+            self._left, last = last.words[end:], replace(last, places=last.places[:end])
         if self._least < 0:
             self._last = replace(new, count=len(new.words))
             return text
@@ -199,7 +206,7 @@ class Source:
             if chance < self._least:
                 break
             count += 1
-        moved = not last.words or count > last.count or count == len(new.words)
+        moved = not last.ends or count > last.count or count == len(new.words)
         since, texts = (new.time, 1) if moved else (last.since[0], last.since[1] + 1)
         waited = None if since is None or new.time is None else new.time - since
         late = texts >= LONGEST_UPDATES if waited is None else waited >= LONGEST

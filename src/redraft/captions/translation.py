@@ -160,12 +160,12 @@ class Translation:
         if self._update is None or update.utterance != self._update.utterance:
             before = yield from self.rest()
             self._reported = False
-            continues = self._source.continues(update.text)
-            self._source.begin()
             self._forget()
-            if continues:
+            if self._source.begin(update.text):
                 self._draft, self._shown = self._behind
-        self._update, draft, shown = update, self._draft, self._shown
+            self._behind = (), ()
+        self._update = update
+        draft, shown = (self._draft, self._shown) if self._last.finished else ((), ())
         part = self._source.part(update.text, update.time, final=update.final)
         events = yield from self._translate(update, part)
         if update.final:
@@ -176,7 +176,13 @@ class Translation:
     def _begun(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return the ids of the same text at the beginning of an output."""
         text = b"".join(map(self._vocabulary.token_bytes, ids)).decode(errors="ignore").strip()
-        return tuple(self._vocabulary.tokenize(text)) if text else ()
+        begun = self._vocabulary.tokenize(text) if text else ()
+        if begun and self._is_spaced(self._last.tokens) and not self._is_spaced(begun):
+            begun = self._vocabulary.tokenize(f" {text}")
+        return tuple(begun)
+
+    def _is_spaced(self, ids: Sequence[int]) -> bool:
+        return self._vocabulary.token_bytes(ids[0]).startswith(b" ") if ids else False
 
     def rest(self) -> Asking[list[Event]]:
         """Translate the words of the latest update that were held back, if there are any.

@@ -43,8 +43,8 @@ def bare(word: str) -> str:
 
 def behind(part: Sequence[Hashable], whole: Sequence[Hashable]) -> int:
     """Return where a sequence ends in one that went on behind it; the two may differ, also at the end."""
-    same = SequenceMatcher(None, whole, part, autojunk=False).get_matching_blocks()
-    return max((each.a + len(part) - each.b for each in same if each.size), default=len(part))
+    same = [each for each in SequenceMatcher(None, whole, part, autojunk=False).get_matching_blocks() if each.size]
+    return same[-1].a + len(part) - same[-1].b if same else len(part)
 
 
 def distances(words: Sequence[str], text: Sequence[str]) -> list[int]:

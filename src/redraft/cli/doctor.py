@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
-#: `general.file_type` of weights that have kernels in tools/kernels.cmake: Q8_0, Q4_K_S, Q4_K_M and Q6_K.
-_WITH_KERNELS = ("7", "14", "15", "18")
+#: `general.file_type` of weights that have kernels in tools/kernels.cmake: Q8_0, Q5_0, Q4_K_S, Q4_K_M and Q6_K.
+_WITH_KERNELS = ("7", "8", "14", "15", "18")
 #: The ratio of T(2) to T(1) from which their kernels are llama.cpp's own: 1.7 to 2.6 without ours, 1 to 1.6 with them.
 _OWN = 1.65
 #: Extras for work on Redraft itself.

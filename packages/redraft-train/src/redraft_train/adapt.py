@@ -117,11 +117,13 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], se
 def given_translations(
     teacher: HfTeacher, sources: Sequence[Sentence], language: str
 ) -> Iterator[TranslatedSource[Prompt]]:
-    """Yield the sources with their references."""
-    for source in sources:
-        if source.reference is not None:
-            output = teacher.written(source.reference)
-            yield TranslatedSource(source.text, language, teacher.prompt(source.text, language), output, teacher.end)
+    """Yield the sources with their references, begun and ended as the model does; without those that are too long."""
+    prompts = [teacher.prompt(source.text, language) for source in sources]
+    own = next(filter(None, teacher.outputs(prompts[:ROWS])), (teacher.end,))
+    for source, prompt in zip(sources, prompts, strict=True):
+        output = teacher.written(source.reference or "", own)
+        if output and len(prompt.ids) + len(output) < teacher.backend.context_length:
+            yield TranslatedSource(source.text, language, prompt, output, own[-1])
 
 
 def own_outputs(

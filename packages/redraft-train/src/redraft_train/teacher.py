@@ -53,9 +53,11 @@ class HfTeacher:
         """Decode ids without control tokens."""
         return b"".join(map(self.backend.token_bytes, ids)).decode(errors="replace")
 
-    def written(self, translation: str) -> Ids:
-        """Return the ids of a given translation, without an end token."""
-        return tuple(self.backend.tokenize(translation))
+    def written(self, translation: str, own: Ids) -> Ids:
+        """Return the ids of a given translation, with a space before it as in an output of the model's own."""
+        begun = tuple(self.backend.tokenize(translation))
+        spaced = [self.backend.token_bytes(ids[0]).startswith(b" ") for ids in (own, begun) if ids]
+        return tuple(self.backend.tokenize(f" {translation}")) if spaced == [True, False] else begun
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Example]) -> list[NDArray[np.float32]]:
