@@ -237,12 +237,11 @@ CHECKS = (
         "Gemma 3 270M in Q4_K_M, as downloaded, translates Flores-200 by three examples in its prompt, which "
         "reveals three words at a time. Times are processor times of one thread, of everything that an update "
         "takes; passes take 96 to 99% of it. More than half of the weights are the output matrix in Q8_0, and most "
-        "others are in Q5_0, since their width is no multiple of 256, so a pass over four tokens takes 1.5 times as "
-        "long as one over a single token. NE shown has a margin of 0, the default. `aasd` asks for the rows of the "
-        "whole prompt, which are the most expensive part. `cd` cannot correct itself, which costs 4 to 7 points of "
-        "chrF; the other intervals overlap. `pld` gives the ids of `ar` except for rounding, which is coarse in "
-        "Q4_K_M; in 32-bit floats, `ssbd` and `redraft` with beta 0, `pld` and `jacobi` gave the same ids in 33 of "
-        "33 updates each, 11 per language.",
+        "others are in Q5_0, since their width is no multiple of 256; both have kernels of ours. NE shown has a margin "
+        "of 0, the default. `aasd` asks for the rows of the whole prompt, which are the most expensive part. `cd` "
+        "cannot correct itself, which costs 4 to 9 points of chrF; the other intervals overlap. `pld` gives the ids of "
+        "`ar` except for rounding, which is coarse in Q4_K_M; in 32-bit floats, `ssbd` and `redraft` with beta 0, "
+        "`pld` and `jacobi` gave the same ids in 33 of 33 updates each, 11 per language.",
     ),
     Check(
         "finetune",
@@ -344,7 +343,7 @@ CHECKS = (
         "takes exponentials of whole registers, and tokens share the conversion of the cache to 32-bit floats "
         "(`tools/attention_rows.h`). Matrices in Q4_0 do not change. In Q4_K_M, matrices whose width is no multiple of "
         "256 are stored in Q5_0 and Q8_0. Rows of Zen 3 were measured without the kernels for attention, Q4_K and "
-        "Q6_K, and so was the table `language_model`; `finals` with weights fetched in advance only, and `cold`, "
+        "Q6_K; the table `finals` with weights fetched in advance only, and `cold`, "
         "`jacobi`, `bild`, `aasd`, `peers`, `capacity` and `load` with the kernels as they come.",
     ),
     Check(
