@@ -24,9 +24,9 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.real_models import example_prompt, gemma
+from benchmarks.real_models import with_style
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, resolve
+from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
@@ -65,7 +65,7 @@ def main(
     """Compare after every update; print a JSON object."""
     stream = lag_stream(load_set(data, to, limit), to, lag)
     with tempfile.TemporaryDirectory() as folder:
-        given, style = (gemma(), Style(prompt=example_prompt(to))) if model == "gemma" else (resolve(model), Style())
+        given, style = with_style(model, to)
         path = given
         if format != "shipped":
             path = Path(folder) / f"{given.stem}-{format}.gguf"

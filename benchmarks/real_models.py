@@ -11,7 +11,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from redraft.backends.load import resolve
 from redraft.backends.machine import cache_folder
+from redraft.captions.style import Style
 from redraft.errors import MissingExtra, install
 
 #: Language -> examples for the prompt of a base model.
@@ -30,6 +32,11 @@ def example_prompt(language: str) -> str:
         for english, translation in zip(ENGLISH, EXAMPLES[language], strict=True)
     )
     return examples + "{source_language}: {source}\n{target_language}:\n"
+
+
+def with_style(model: str, language: str) -> tuple[Path, Style]:
+    """Return the file and the prompt style of a model: ``gemma``, a name or a GGUF file."""
+    return (gemma(), Style(prompt=example_prompt(language))) if model == "gemma" else (resolve(model), Style())
 
 
 def gemma() -> Path:

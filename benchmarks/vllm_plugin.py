@@ -27,7 +27,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from benchmarks.real_models import example_prompt, gemma
+from benchmarks.real_models import with_style
 from benchmarks.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import quantise
@@ -37,7 +37,6 @@ from redraft.captions.events import Update
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.method import Value
-from redraft.models import shipped_path
 from redraft.signature import print_json, signature
 from redraft.translator import Translator
 from redraft_bench.eval.figures import Figure
@@ -124,7 +123,7 @@ def main(model: str, data: str, to: str, sessions: Sequence[int], sentences: int
     stream = lag_stream(load_set(data, to, max(sentences, *sessions)), to, 3)
     texts = [list(segment.updates) for segment in stream.segments]
     rows: list[dict[str, Figure]] = []
-    path, style = (gemma(), Style(prompt=example_prompt(to))) if model == "gemma" else (shipped_path("demo"), Style())
+    path, style = with_style(model, to)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made) / "model"
         write_gemma(path, folder) if model == "gemma" else write_demo(path, folder)
@@ -190,11 +189,11 @@ def measured(
     """Yield a row for every way and number of sessions on one server."""
     for count in sessions:
         exact: list[list[Ids]] = []
+        llama = [[ids for sentence in part for ids in sentence] for part in work.parts(work.greedy, count)]
         for way in ways:
             run(server, way, [work.texts[number : number + 1] for number in range(min(count, 4))], work)
             load, steps, cpu = os.getloadavg()[0], server.steps(), server.cpu_seconds()
             found, seconds, requests = run(server, way, work.parts(work.texts, count), work)
-            llama = [[ids for sentence in part for ids in sentence] for part in work.parts(work.greedy, count)]
             outputs = [each.outputs for each in found]
             exact = exact or outputs
             lags = [lag for each in found for lag in each.lags]

@@ -239,7 +239,7 @@ CHECKS = (
         "takes; passes take 96 to 99% of it. More than half of the weights are the output matrix in Q8_0, and most "
         "others are in Q5_0, since their width is no multiple of 256; both have kernels of ours. NE shown has a margin "
         "of 0, the default. `aasd` asks for the rows of the whole prompt, which are the most expensive part. `cd` "
-        "cannot correct itself, which costs 4 to 11 points of chrF; the other intervals overlap. `pld` gives the ids "
+        "cannot correct itself, which costs 4 to 10 points of chrF; the other intervals overlap. `pld` gives the ids "
         "of `ar` except for rounding, which is coarse in Q4_K_M; in 32-bit floats, `ssbd` and `redraft` with beta 0, "
         "`pld` and `jacobi` gave the same ids in 33 of 33 updates each, 11 per language.",
     ),

@@ -133,12 +133,17 @@ class Source:
         Returns:
             Whether it goes on with the words behind the last final text, which then count as its text before.
         """
-        first = _Text.of(text).words[:1]
+        first = _Text.of(text).words[:1] if self._left else ()
         left = self._left[self._left.index(first[0]) :] if first and first[0] in self._left else ()
         self._last, self._left = _Text(words=left), ()
         #: The last result, and its words.
         self._part: tuple[str, tuple[str, ...]] = "", ()
         return bool(left)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the last text was final and lacks words behind it that the text before had."""
+        return bool(self._left)
 
     @property
     def held(self) -> bool:
@@ -153,15 +158,16 @@ class Source:
             time: its time in seconds; None if unknown.
             final: whether the text is final.
         """
-        last, new = self._last, _Text.of(text, time)
+        last, raw = self._last, self._least < 0
+        if text == last.text and time is not None and time == last.time and not (final or raw):
+            return self._part[0]  # sent twice, which confirms nothing
+        new = _Text.of(text, time)
         if final:
             end = behind(new.words, last.words)
             self._left, last = last.words[end:], replace(last, places=last.places[:end])
-        if self._least < 0:
+        if raw:
             self._last = replace(new, count=len(new.words))
             return text
-        if text == last.text and time is not None and time == last.time and not final:
-            return self._part[0]  # sent twice, which confirms nothing
         same = SequenceMatcher(None, last.words, new.words, autojunk=False).get_matching_blocks()
         self._count(last, {each.a + offset for each in same for offset in range(each.size)})
         if final:

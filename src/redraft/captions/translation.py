@@ -168,21 +168,16 @@ class Translation:
         draft, shown = (self._draft, self._shown) if self._last.finished else ((), ())
         part = self._source.part(update.text, update.time, final=update.final)
         events = yield from self._translate(update, part)
-        if update.final:
+        if self._source.cut:
             end = behind(self._last.tokens, draft)
             self._behind = self._begun(draft[end:]), self._begun(shown[end:])
         return [*before, *events]
 
     def _begun(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return the ids of the same text at the beginning of an output."""
-        text = b"".join(map(self._vocabulary.token_bytes, ids)).decode(errors="ignore").strip()
-        begun = self._vocabulary.tokenize(text) if text else ()
-        if begun and self._is_spaced(self._last.tokens) and not self._is_spaced(begun):
-            begun = self._vocabulary.tokenize(f" {text}")
-        return tuple(begun)
-
-    def _is_spaced(self, ids: Sequence[int]) -> bool:
-        return self._vocabulary.token_bytes(ids[0]).startswith(b" ") if ids else False
+        tokenize, token_bytes = self._vocabulary.tokenize, self._vocabulary.token_bytes
+        text = b"".join(map(token_bytes, ids)).decode(errors="ignore").strip()
+        return as_output(text, self._last.tokens, tokenize, token_bytes)
 
     def rest(self) -> Asking[list[Event]]:
         """Translate the words of the latest update that were held back, if there are any.
@@ -337,6 +332,18 @@ class Translation:
 
     def _failure(self, update: Update, message: str) -> Failure:
         return Failure(message, None, update.utterance, update.seq, self.language)
+
+
+def as_output(
+    text: str,
+    like: Sequence[int],
+    tokenize: Callable[[str], Sequence[int]],
+    token_bytes: Callable[[int], bytes],
+) -> tuple[int, ...]:
+    """Return the ids of a text at the beginning of an output, after a space if the output ``like`` begins with one."""
+    ids = tokenize(text) if text else ()
+    spaced = [token_bytes(each[0]).startswith(b" ") for each in (like, ids) if each]
+    return tuple(tokenize(f" {text}") if spaced == [True, False] else ids)
 
 
 def _has_words(text: str) -> bool:

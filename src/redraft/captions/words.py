@@ -42,7 +42,11 @@ def bare(word: str) -> str:
 
 
 def behind(part: Sequence[Hashable], whole: Sequence[Hashable]) -> int:
-    """Return where a sequence ends in one that went on behind it; the two may differ, also at the end."""
+    """Return where a sequence ends in one that went on behind it; the two may differ, also at the end.
+
+    `redraft.captions.reading.continued` is like it, but of runs of equal length it takes the earliest of the shorter
+    text, as the pages do; here it is the earliest of the whole one, since what follows may repeat words of the part.
+    """
     same = [each for each in SequenceMatcher(None, whole, part, autojunk=False).get_matching_blocks() if each.size]
     return same[-1].a + len(part) - same[-1].b if same else len(part)
 

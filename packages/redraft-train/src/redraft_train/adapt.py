@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -90,14 +91,8 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], se
     """
     teacher = HfTeacher(backend, settings.languages, settings.style)
     settings.training.mkdir(parents=True, exist_ok=True)
-    translated = {
-        tag: list(
-            given_translations(teacher, sources, tag)
-            if settings.given
-            else own_outputs(teacher, sources, tag, settings)
-        )
-        for tag in settings.languages
-    }
+    find = given_translations if settings.given else partial(own_outputs, settings=settings)
+    translated = {tag: list(find(teacher, sources, tag)) for tag in settings.languages}
     if not any(translated.values()):
         raise ModelError(f"model {backend.name!r} has finished none of its outputs")
     taught = [each for of_language in translated.values() for each in of_language]

@@ -118,17 +118,17 @@ def finetune(
         library = (error.name or "").partition(".")[0]
         raise MissingExtra(f"finetune needs {library}, which is not installed: {INSTALL}") from error
     learnt, measured = divided(read_sources(data), more["sources"], held_out, seed)
-    translated = learnt[0].reference is not None
+    translated, given = learnt[0].reference is not None, more["learn"] == LEARNT[1]
     if translated and len(languages) > 1:
         raise OptionError("--to must be a single language if the data contain translations")
-    if more["learn"] == "translations" and not translated:
+    if given and not translated:
         raise OptionError("--learn must be outputs if the data contain no translations")
-    if samples and (not translated or more["learn"] == "translations"):
+    if samples and (given or not translated):
         raise OptionError("--samples must be 0 if the data contain no translations, or if the model learns these")
     settings = FineTuning(
         out,
         languages,
-        given=more["learn"] == "translations",
+        given=given,
         samples=SAMPLES if samples is None and translated else samples or 0,
         cuts=Cuts(more["beginnings"], more["spoken"], more["tolerance"]),
         lora=Lora(seed=seed, **{name: more[name] for name in ("rank", "alpha", "rate", "epochs", "batch")}),

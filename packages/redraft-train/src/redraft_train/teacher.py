@@ -15,7 +15,7 @@ from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.captions.languages import parse_language
 from redraft.captions.style import Style
-from redraft.captions.translation import Answer
+from redraft.captions.translation import Answer, as_output
 from redraft.decoding.types import Prompt
 from redraft.translator import line_breaks, prompt_encoder
 from redraft_train.batch import Example, collate, grouped, length, logits, padded
@@ -55,9 +55,7 @@ class HfTeacher:
 
     def written(self, translation: str, own: Ids) -> Ids:
         """Return the ids of a given translation, with a space before it as in an output of the model's own."""
-        begun = tuple(self.backend.tokenize(translation))
-        spaced = [self.backend.token_bytes(ids[0]).startswith(b" ") for ids in (own, begun) if ids]
-        return tuple(self.backend.tokenize(f" {translation}")) if spaced == [True, False] else begun
+        return as_output(translation, own, self.backend.tokenize, self.backend.token_bytes)
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Example]) -> list[NDArray[np.float32]]:
