@@ -33,16 +33,16 @@ def test_allowed_values() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("port = 70000", "setting port must be a whole number from 0 to 65535, not 70000"),
-        ("port = 1.5", "setting port must be a whole number from 0 to 65535, not 1.5"),
-        ("ping_seconds = nan", "setting ping_seconds must be a number above 0 and at most 600, not nan"),
-        ('log_text = "perhaps"', "setting log_text must be true or false, not 'perhaps'"),
-        ("keys = 5", "setting keys must be a string, not 5"),
-        ("methods = []", "setting methods must be a list of 1 or more entries, not []"),
-        ("methods = [1]", "setting methods must be a list of 1 or more entries, not one with 1"),
+        ("port = 70000", "setting port in 'FILE' must be a whole number from 0 to 65535, not 70000"),
+        ("port = 1.5", "setting port in 'FILE' must be a whole number from 0 to 65535, not 1.5"),
+        ("ping_seconds = nan", "setting ping_seconds in 'FILE' must be a number above 0 and at most 600, not nan"),
+        ('log_text = "perhaps"', "setting log_text in 'FILE' must be true or false, not 'perhaps'"),
+        ("keys = 5", "setting keys in 'FILE' must be a string, not 5"),
+        ("methods = []", "setting methods in 'FILE' must be a list of 1 or more entries, not []"),
+        ("methods = [1]", "setting methods in 'FILE' must be a list of 1 or more entries, not one with 1"),
         ("prot = 1", "'prot' is not a setting; the nearest is port"),
         ("quux = 1", "'quux' is not a setting: there are host, port, keys"),
-        ("rooms = 3", "setting rooms must be an object, not 3"),
+        ("rooms = 3", "setting rooms in 'FILE' must be an object, not 3"),
         ("port =", "settings file 'FILE' cannot be read, or is not valid TOML: "),
     ],
 )
@@ -78,10 +78,14 @@ def test_missing_file(tmp_path: Path) -> None:
             "3",
             "REDRAFT_SERVE_ in the environment is not a setting: there are REDRAFT_SERVE_HOST, REDRAFT_SERVE_PORT",
         ),
-        ("REDRAFT_SERVE_PORT", "many", "setting port must be a whole number from 0 to 65535, not 'many'"),
+        (
+            "REDRAFT_SERVE_PORT",
+            "many",
+            "REDRAFT_SERVE_PORT in the environment must be a whole number from 0 to 65535, not 'many'",
+        ),
         ("REDRAFT_SERVE_HOSTS", "a.example", 'REDRAFT_SERVE_HOSTS in the environment must be JSON, such as ["a", "b"]'),
         ("REDRAFT_SERVE_ROOMS", "hall", 'REDRAFT_SERVE_ROOMS in the environment must be JSON, such as {"a": ["b"]}'),
-        ("REDRAFT_SERVE_HOSTS", "5", "setting hosts must be a list, not 5"),
+        ("REDRAFT_SERVE_HOSTS", "5", "REDRAFT_SERVE_HOSTS in the environment must be a list, not 5"),
     ],
 )
 def test_invalid_environment(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, sentence: str) -> None:

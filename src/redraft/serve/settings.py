@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -164,10 +165,11 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     class FromFile(ServeSettings):
         model_config = SettingsConfigDict(toml_file=file)
 
+    given = {name: value for name, value in flags.items() if value is not None}
     try:
-        found = FromFile(**{name: value for name, value in flags.items() if value is not None})
+        found = FromFile(**given)
     except ValidationError as error:
-        raise OptionError(_refusal(error)) from None
+        raise OptionError(_refusal(error, given, file)) from None
     except (OSError, ValueError) as error:
         raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
     check_policy(found.source)
@@ -214,10 +216,15 @@ def _nearest(name: str, prefix: str = "") -> str:
     return f"; the nearest is {names[0]}" if nearest else f": there are {', '.join(names)}"
 
 
-def _refusal(error: ValidationError) -> str:
-    """Describe the first error."""
+def _refusal(error: ValidationError, given: Collection[str], file: Path | None) -> str:
+    """Describe the first error; ``given`` are the names of flags."""
     first = error.errors(include_url=False)[0]
     name, *inside = map(str, first["loc"])
     if name not in ServeSettings.model_fields:
         return f"{name!r} is not a setting{_nearest(name)}"
-    return f"setting {name} must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
+    variable = next((each for each in os.environ if each.upper() == f"{_PREFIX}{name.upper()}"), None)
+    if name in given:
+        where = f"setting {name}"
+    else:
+        where = f"{variable} in the environment" if variable else f"setting {name} in {str(file)!r}"
+    return f"{where} must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
