@@ -67,7 +67,8 @@ class Translator:
         source: which part of an unfinished source is translated: ``stable``, ``raw`` or ``stable:P``
             (`redraft.captions.source`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, without a bias; or ``beam:N``,
-            with the best of N hypotheses, which needs a backend with trees and N further branches per language.
+            by a search with N hypotheses and the method's ``beta``, which needs a backend with trees and N further
+            branches per language.
 
     Raises:
         OptionError: an option is unknown or out of range.

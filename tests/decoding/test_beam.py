@@ -12,7 +12,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import ROOT, Score
+from redraft.decoding.types import ROOT, Score, common_prefix
 from redraft.errors import OptionError
 from tests.fakes import RandomModel
 
@@ -25,14 +25,25 @@ def row(model: RandomModel, ids: Ids) -> list[tuple[int, float]]:
     return rows.top_k(ROOT, model.vocabulary_size)
 
 
-def reference(model: RandomModel, prompt: Ids, width: int) -> Ids:
+def biased(model: RandomModel, best: list[tuple[int, float]], drafted: int, beta: float) -> list[tuple[int, float]]:
+    """SSBD v2, equation 3, except where the model would end the output."""
+    if best[0][0] in model.end_tokens:
+        return best
+    mixed = [(token, (1 - beta) * math.exp(log) + beta * (token == drafted)) for token, log in best]
+    return sorted([(token, math.log(p)) for token, p in mixed if p > 0], key=lambda each: -each[1])
+
+
+def reference(model: RandomModel, prompt: Ids, width: int, previous: Ids = (), beta: float = 0.0) -> Ids:
     """The search as it is in books, a pass per hypothesis."""
     live: list[tuple[Ids, float]] = [((), 0.0)]
     done: tuple[Ids, float] | None = None
     for _ in range(LIMIT):
-        found = [
-            ((*ids, token), total + log) for ids, total in live for token, log in row(model, prompt + ids)[: 2 * width]
-        ]
+        found = []
+        for ids, total in live:
+            best = row(model, prompt + ids)
+            if ids == previous[: len(ids)] and len(ids) < len(previous):
+                best = biased(model, best, previous[len(ids)], beta)
+            found += [((*ids, token), total + log) for token, log in best[: 2 * width]]
         found.sort(key=lambda each: -each[1])
         for ids, total in found[:width]:
             if ids[-1] in model.end_tokens and (done is None or total / len(ids) > done[1]):
@@ -56,6 +67,22 @@ def test_beam(width: int) -> None:
         assert output.passes <= LIMIT
         found.add(output.tokens)
     assert len(found) > 4
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.2, 0.6, 1.0])
+def test_bias(beta: float) -> None:
+    """Like the search in books with the biased target; a stronger bias changes less of the previous output."""
+    kept = 0
+    for seed in range(12):
+        model, prompt = RandomModel(seed, end_bias=-1.5), (1, 2, 3)
+        model.open_slot()
+        previous = reference(RandomModel(seed + 100, end_bias=-1.5), prompt, 2)
+        beam = Beam(3, model.end_tokens, beta=beta)
+        asking = decode(prompt, beam, beam, previous=previous, end_tokens=model.end_tokens, limit=LIMIT)
+        output = run(asking, model, 0).tokens
+        assert output == reference(model, prompt, 3, previous, beta)
+        kept += common_prefix(output, previous)
+    assert (kept > 90) == (beta > 0.5)
 
 
 def test_line_breaks() -> None:

@@ -212,7 +212,7 @@ def wrong_depths(patch: pytest.MonkeyPatch) -> None:
 def row_too_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         "redraft.backends.llamacpp.NumpyRows",
-        lambda logits, root: NumpyRows(logits, min(root + 1, len(logits) - 1)),
+        lambda logits, root, places: NumpyRows(logits, min(root + 1, len(logits) - 1), places),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from redraft.backends.llama_context import Feed, LlamaContext, leaf_paths
-from redraft.decoding.types import Score, common_prefix
+from redraft.decoding.types import ROOT, Score, common_prefix
 from redraft.errors import CapabilityError
 
 
@@ -22,6 +22,7 @@ class LlamaSlot:
         branches: sequence of a branch -> its ids.
         ordered: after a tree, the number of ids whose cells are in the order of their positions.
         padded: whether cells after ``ids`` hold padding.
+        places: after a tree whose computed nodes were left out, node -> index of its row; None after anything else.
     """
 
     context: LlamaContext
@@ -31,6 +32,7 @@ class LlamaSlot:
     branches: dict[int, tuple[int, ...]] = field(default_factory=dict)
     ordered: int = 0
     padded: bool = False
+    places: dict[int, int] | None = None
 
     def prepare(self, score: Score, feed: Feed, *, exact: bool) -> None:
         """Roll the cache back to the prefix it shares with the request, and add the ids to decode.
@@ -39,6 +41,10 @@ class LlamaSlot:
             CapabilityError: the model's memory cannot be rolled back.
         """
         prefix, draft = score.prefix, score.draft
+        self.places = None
+        if self.branches:
+            self._extend_branches(score, feed)
+            return
         length = len(prefix)
         kept = min(common_prefix(self.ids, prefix), length - score.prompt_rows)
         # An exact pass may have left one id more than requested.
@@ -54,6 +60,61 @@ class LlamaSlot:
             positions = [*range(kept, length), *[length - 1 + depth for depth in draft.depths]]
             sequences = self._branch_off(score, kept)
         feed.add(tokens, positions, sequences, score.prompt_rows + len(draft.tokens))
+
+    def _extend_branches(self, score: Score, feed: Feed) -> None:
+        """Add what the branches of the last tree lack, where only rows of leaves are read.
+
+        Every path continues the sequence that shares most ids with it; the first path of a sequence takes it over, and
+        the others get their own.
+        """
+        prefix, draft = score.prefix, score.draft
+        held = {self.sequence: self.ids} | self.branches
+        paths = leaf_paths(draft)
+        ids = [prefix + tuple([draft.tokens[node] for node in path]) for path in paths]
+        found = [max((common_prefix(each, wanted), sequence) for sequence, each in held.items()) for wanted in ids]
+        kept = [min(shared, len(wanted) - 1) for (shared, _), wanted in zip(found, ids, strict=True)]
+        every = self._take_over([sequence for _, sequence in found], kept, list(held))
+        self.ids = ids[every.index(self.sequence)]
+        self.branches = {at: one for at, one in zip(every, ids, strict=True) if at != self.sequence}
+        self.ordered = min(kept)
+        # Negative nodes are ids of the prefix, see `redraft.decoding.types`.
+        start = len(prefix)
+        members: dict[int, list[int]] = {}
+        for sequence, path, first in zip(every, paths, kept, strict=True):
+            for node in [*range(first - start, 0), *path[max(0, first - start) :]]:
+                members.setdefault(node, []).append(sequence)
+        nodes = sorted(members)
+        self.places = {node: row for row, node in enumerate(nodes)}
+        feed.add(
+            [draft.tokens[node] if node > ROOT else prefix[node] for node in nodes],
+            [start + node if node <= ROOT else start - 1 + draft.depths[node] for node in nodes],
+            [members[node] for node in nodes],
+            len(nodes),
+        )
+
+    def _take_over(self, sources: Sequence[int], kept: Sequence[int], held: Sequence[int]) -> list[int]:
+        """Give each path a sequence with the first ``kept`` ids of its source; free those that are left over."""
+        every = [source if sources.index(source) == place else -1 for place, source in enumerate(sources)]
+        for sequence in set(held) - set(sources) - {self.sequence}:
+            self.context.remove(sequence)
+            self.spare.append(sequence)
+        if self.sequence not in sources:
+            self.context.remove(self.sequence)
+            self.context.share(sources[0], self.sequence, 0, kept[0])
+            every[0] = self.sequence
+            if sources.count(sources[0]) == 1:
+                self.context.remove(sources[0])
+                self.spare.append(sources[0])
+            else:
+                every[sources.index(sources[0], 1)] = sources[0]
+        for place, source in enumerate(sources):
+            if every[place] < 0:
+                every[place] = self.spare.pop()
+                self.context.share(source, every[place], 0, kept[place])
+        for sequence, source, count in zip(every, sources, kept, strict=True):
+            if sequence == source:
+                self.context.remove(sequence, count)
+        return every
 
     def pad(self, count: int, feed: Feed) -> None:
         """Add ``count`` further ids after a chain, the last of the feed; the next request removes their cells."""

@@ -224,7 +224,10 @@ class LlamaCpp(Slotted[LlamaSlot]):
                 self._slots[slot].pad(extra, feed)
         logits = context.decode(feed)
         spans = zip(requests, starts, ends, strict=True)
-        return {slot: NumpyRows(logits[start:end], score.prompt_rows - 1) for (slot, score), start, end in spans}
+        return {
+            slot: NumpyRows(logits[start:end], score.prompt_rows - 1, self._slots[slot].places)
+            for (slot, score), start, end in spans
+        }
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Check requests before anything is changed; free the branches of older trees."""
@@ -244,11 +247,22 @@ class LlamaCpp(Slotted[LlamaSlot]):
                 f"this backend was opened with branches={self.options.branches}"
             )
         for slot, score in requests:
-            if self._slots[slot].branches:
-                self._slots[slot].adopt_branch(score.prefix, exact=self.options.exact)
+            state = self._slots[slot]
+            if self._extends(score):
+                wanted[state.context] -= len(state.branches)  # it has these already
+            elif state.branches:
+                state.adopt_branch(score.prefix, exact=self.options.exact)
         for context, branches in wanted.items():
-            here = [state for state in self._slots.values() if state.context is context]
-            if branches > len(here[0].spare):
-                # A branch that another slot would have continued is only cache: that slot computes it again.
-                for state in here:
-                    state.drop_branches()
+            _make_room(branches, [state for state in self._slots.values() if state.context is context])
+
+    def _extends(self, score: Score) -> bool:
+        """Whether a request goes on with the branches of its slot; an exact pass needs cells in order."""
+        return score.draft.leaves_only and not score.draft.is_chain and not self.options.exact
+
+
+def _make_room(branches: int, slots: Sequence[LlamaSlot]) -> None:
+    """Free so many sequences of a context, whose open slots are ``slots``."""
+    if branches > len(slots[0].spare):
+        # A branch that a slot would have continued is only cache: it is computed again.
+        for state in slots:
+            state.drop_branches()

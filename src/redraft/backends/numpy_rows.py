@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,19 @@ class MatrixRows(ABC):
     Args:
         logits: (rows, vocabulary) matrix of this request, often a view of the engine's buffer.
         root: index of the row of node -1; the row of node ``i`` is ``root + 1 + i``.
+        places: instead of that, node -> index of its row, for requests of which some rows were left out.
     """
 
-    def __init__(self, logits: Any, root: int) -> None:
-        self._logits, self._offset = logits, root + 1
+    def __init__(self, logits: Any, root: int, places: Mapping[int, int] | None = None) -> None:
+        self._logits, self._root, self._places = logits, 0 if places else root, places
         self._best: list[int] = []
         self._normaliser: dict[int, float] = {}
 
+    def _place(self, node: int) -> int:
+        return self._places[node] if self._places else self._root + 1 + node
+
     def _row(self, node: int) -> Any:
-        return self._logits[self._offset + node]
+        return self._logits[self._place(node)]
 
     @abstractmethod
     def _log_normaliser(self, node: int) -> float: ...
@@ -50,8 +55,8 @@ class MatrixRows(ABC):
         if node < -1:  # a row of the prompt: rarely requested
             return int(self._row(node).argmax())
         if not self._best:  # all other rows at once: most are requested, and each result synchronises a GPU
-            self._best = self._logits[self._offset - 1 :].argmax(1).tolist()
-        return self._best[node + 1]
+            self._best = self._logits[self._root :].argmax(1).tolist()
+        return self._best[self._place(node) - self._root]
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""

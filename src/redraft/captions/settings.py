@@ -53,7 +53,8 @@ class Settings:
         curve: cost of a pass, for methods that use it.
         source: which part of a source that is not final is translated (`redraft.captions.source`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, with the method's drafts but
-            without bias; ``beam:N``, with the best of N hypotheses (`redraft.decoding.beam`).
+            without bias; ``beam:N``, by a search with N hypotheses and the method's ``beta``
+            (`redraft.decoding.beam`).
 
     Raises:
         OptionError: a number is out of range, or ``source`` or ``final`` is unknown.

@@ -247,7 +247,8 @@ class Translation:
         def attempt(draft: tuple[int, ...], barred: Mapping[int, int]) -> Asking[tuple[Output, Sure | None]]:
             drafter, rule = settings.method.build(setup)
             if width > 1:
-                drafter = rule = Beam(width, vocabulary.end_tokens, vocabulary.breaks.ends, answer.end)
+                beta = float(settings.options.get("beta", 0))  # of methods that have one
+                drafter = rule = Beam(width, vocabulary.end_tokens, vocabulary.breaks.ends, answer.end, beta)
             elif width:
                 rule = Exact()
             watched = Sure(rule, settings.mask.margin) if settings.mask.asks and not final else None

@@ -1,8 +1,13 @@
 """Beam search in the decoding loop: the hypotheses are a draft tree, and a rule that waits until one of them has won.
 
-Every pass scores the tree of all hypotheses behind the tokens that they share.  The rule extends them by the most
-probable tokens after their leaves, and accepts what all of them have in common.  Once a finished hypothesis is more
+Every pass scores the tree of all hypotheses behind the tokens that they share; a backend that keeps its branches
+computes only their last tokens.  The rule extends them by the most probable tokens after their leaves, and accepts what
+all of them have in common.  Once a finished hypothesis is more
 probable than every other one, by log-probability per token, the rest of it is accepted.
+
+The search may have the bias of SSBD (v2, equation 3): as long as a hypothesis is a beginning of the previous output,
+its next token is scored by P' = (1 - beta) P + beta delta(draft), so that a final caption changes what people have read
+only for a translation that is clearly better.  As in `redraft.decoding.accept.biased`, the model decides on the end.
 """
 
 from __future__ import annotations
@@ -52,6 +57,7 @@ class Beam:
         end_tokens: ids that end an output.
         breaks: ids with a line break, which end it only where ``line_end`` says so.
         line_end: as for `redraft.decoding.decode.decode`.
+        beta: bias towards the previous output, 0-1; 0 searches without one.
     """
 
     def __init__(
@@ -60,9 +66,11 @@ class Beam:
         end_tokens: frozenset[int],
         breaks: frozenset[int] = frozenset(),
         line_end: LineEnd = NO_BREAKS.end,
+        beta: float = 0.0,
     ) -> None:
-        self._width, self._ends, self._breaks, self._line_end = width, end_tokens, breaks, line_end
+        self._width, self._ends, self._breaks, self._line_end, self._beta = width, end_tokens, breaks, line_end, beta
         self._output: tuple[int, ...] = ()
+        self._previous: tuple[int, ...] = ()
         self._live = [_Hypothesis((), 0.0)]
         #: The best finished hypothesis with its end token, and its log-probability per token.
         self._done: tuple[_Hypothesis, int, float] | None = None
@@ -72,13 +80,13 @@ class Beam:
     def propose(self, context: Context) -> Asking[Draft]:
         """Return the tree of all hypotheses."""
         yield from ()
-        self._output, self._room = context.output, context.room
+        self._output, self._previous, self._room = context.output, context.previous, context.room
         tree: Tree[Provenance] = Tree(self._width + 1, _MOST_NODES)
         hypotheses = [*self._live, *([self._done[0]] if self._done else [])]
         self._paths = {
             tokens: tree.hang(ROOT, ((token, Provenance.MODEL) for token in tokens)) for tokens, _ in hypotheses
         }
-        return tree.draft(tree.marks)
+        return tree.draft(tree.marks, leaves_only=True)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Do nothing: `judge` has seen the rows."""
@@ -86,10 +94,7 @@ class Beam:
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Extend the hypotheses, and accept what they share, or the winner."""
         found = [
-            (logprob + log, tokens, token)
-            for tokens, logprob in self._live
-            for token, log in rows.top_k(self._leaf(tokens), 2 * self._width)
-            if log > -math.inf
+            (logprob + log, tokens, token) for tokens, logprob in self._live for token, log in self._next(tokens, rows)
         ]
         found.sort(key=lambda each: -each[0])
         self._live = []
@@ -105,6 +110,25 @@ class Beam:
             best = max(self._live, key=self._average).tokens
             return Verdict(tuple(self._paths[best[:-1]]), best[-1])
         return self._share()
+
+    def _next(self, tokens: tuple[int, ...], rows: Rows) -> list[tuple[int, float]]:
+        """Return the most probable tokens after a hypothesis, with log-probabilities that have the bias."""
+        leaf = self._leaf(tokens)
+        best = [(token, log) for token, log in rows.top_k(leaf, 2 * self._width) if log > -math.inf]
+        drafted = self._drafted((*self._output, *tokens))
+        if drafted is None or not best or self._is_end(tokens, best[0][0]):
+            return best
+        log = rows.logprob(leaf, drafted)
+        if log == -math.inf:
+            return best
+        others = [(token, log + math.log1p(-self._beta)) for token, log in best if token != drafted and self._beta < 1]
+        return [*others, (drafted, math.log((1 - self._beta) * math.exp(log) + self._beta))]
+
+    def _drafted(self, output: tuple[int, ...]) -> int | None:
+        """Return the token of the previous output that the bias favours after ``output``."""
+        if not self._beta or len(output) >= len(self._previous) or self._previous[: len(output)] != output:
+            return None
+        return self._previous[len(output)]
 
     def _is_end(self, tokens: tuple[int, ...], token: int) -> bool:
         """Whether ``token`` after a hypothesis ends it; a line break before any text, for example, does not."""
@@ -127,7 +151,7 @@ class Beam:
     def _share(self) -> Verdict:
         """Accept the tokens that all hypotheses have in common, and wait for another pass."""
         first, *others = [tokens for tokens, _ in self._live] + ([self._done[0].tokens] if self._done else [])
-        shared = min((common_prefix(first, each) for each in others), default=len(first))
+        shared = min((common_prefix(first, each) for each in others), default=len(first) - 1)  # all that has a node
         path = self._paths[next(tokens for tokens in self._paths if tokens[:shared] == first[:shared])][:shared]
         self._accepted += len(path)
         self._live = [_Hypothesis(tokens[len(path) :], logprob) for tokens, logprob in self._live]

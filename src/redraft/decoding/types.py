@@ -53,6 +53,8 @@ class Draft:
         provenance: (n,) origin of each token.
         distributions: (n,) distribution from which each token was sampled; empty if nothing was sampled.
         prompt_rows: number of rows of the prefix that the drafter requests from the same pass (see `Score`).
+        leaves_only: whether only rows of leaves are read if there are several; a backend may leave out nodes that it
+            has computed before.
         depths: (n,) number of tokens on the path from the root to each node, including itself.
         depth: length of the longest path.
     """
@@ -62,6 +64,7 @@ class Draft:
     provenance: tuple[Provenance, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     prompt_rows: int = 1
+    leaves_only: bool = False
     depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
     depth: int = field(init=False, repr=False, compare=False)
 
@@ -113,6 +116,7 @@ class Draft:
             tuple([self.provenance[node] for node in nodes]),
             tuple([self.distributions[node] for node in nodes]) if self.distributions else (),
             self.prompt_rows,
+            self.leaves_only,
         )
 
 

@@ -59,6 +59,7 @@ class Tree(Generic[Mark]):
         self._children[node] = {}
         return node
 
-    def draft(self, provenance: Sequence[Provenance], prompt_rows: int = 1) -> Draft:
-        """Return the draft, with the provenance of every node and ``prompt_rows`` (see `Draft`)."""
-        return Draft(tuple(self._tokens), tuple(self._parents), tuple(provenance), prompt_rows=prompt_rows)
+    def draft(self, provenance: Sequence[Provenance], prompt_rows: int = 1, *, leaves_only: bool = False) -> Draft:
+        """Return the draft, with the provenance of every node, ``prompt_rows`` and ``leaves_only`` (see `Draft`)."""
+        tokens, parents = tuple(self._tokens), tuple(self._parents)
+        return Draft(tokens, parents, tuple(provenance), prompt_rows=prompt_rows, leaves_only=leaves_only)
