@@ -17,42 +17,41 @@
 namespace {
 
 // Multiply by the scales of a group; with AVX2 alone they stand twice in each lane.
-#if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
-constexpr int K_COLUMNS = 8;
-
+#if defined(Q8_DOT_UNSIGNED)
 inline __m256i k_scales(__m256i scales) { return scales; }
 
-template <int GROUP, int N>
-inline void k_multiply(__m256i * totals, const __m256i * weights, const int32_t * column, __m256i scales) {
-    __m256i products[N] = {};
+template <typename LANES, int GROUP, int N, int PARTS>
+inline void k_multiply(typename LANES::Ints * totals, const __m256i * weights, const int32_t * column, __m256i scales) {
+    typename LANES::Ints products[PARTS] = {};
     for (int s = 0; s < GROUP / 4; ++s) {
-        for (int c = 0; c < N; ++c) {
-            products[c] = q8_dot(products[c], weights[s], _mm256_set1_epi32(column[N * s + c]));
+        const auto four = LANES::rows(weights[s]);
+        for (int p = 0; p < PARTS; ++p) {
+            products[p] = LANES::dot(products[p], four, LANES::words(column + N * s + LANES::COLUMNS * p));
         }
     }
-    for (int c = 0; c < N; ++c) {
-        totals[c] = _mm256_add_epi32(totals[c], _mm256_mullo_epi32(products[c], scales));
+    const auto of_rows = LANES::rows(scales);
+    for (int p = 0; p < PARTS; ++p) {
+        totals[p] = LANES::add(totals[p], LANES::multiply(products[p], of_rows));
     }
 }
 #else
-constexpr int K_COLUMNS = 4;
 
 inline __m256i k_scales(__m256i scales) {
     return _mm256_or_si256(_mm256_and_si256(scales, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(scales, 16));
 }
 
-template <int GROUP, int N>
+template <typename LANES, int GROUP, int N, int PARTS>
 inline void k_multiply(__m256i * totals, const __m256i * weights, const int32_t * column, __m256i scales) {
     constexpr int TOGETHER = GROUP / 4 == 8 ? 8 : 2;  // whose sums fit into 16 bits
     for (int first = 0; first < GROUP / 4; first += TOGETHER) {
-        __m256i pairs[N] = {};
+        __m256i pairs[PARTS] = {};
         for (int s = first; s < first + TOGETHER; ++s) {
-            for (int c = 0; c < N; ++c) {
+            for (int c = 0; c < PARTS; ++c) {
                 const __m256i four = _mm256_set1_epi32(column[N * s + c]);
                 pairs[c] = _mm256_add_epi16(pairs[c], _mm256_maddubs_epi16(weights[s], four));
             }
         }
-        for (int c = 0; c < N; ++c) {
+        for (int c = 0; c < PARTS; ++c) {
             totals[c] = _mm256_add_epi32(totals[c], _mm256_madd_epi16(pairs[c], scales));
         }
     }
@@ -87,7 +86,7 @@ struct k_block {
     using Row = BLOCK;
     using Column = block_q8_K;
     static constexpr int ROWS = OF;
-    static constexpr int COLUMNS = K_COLUMNS;
+    static constexpr int COLUMNS = ROWS_COLUMNS;
     static constexpr int GROUPS = QK_K / GROUP;
     static constexpr int WORDS = QK_K / 4 + GROUPS / 2 + 1;  // of a column: 256 bytes, sums of groups, the scale
 
@@ -117,30 +116,31 @@ struct k_block {
     }
 
     // Add the products with N columns to `sums`.
-    template <int N>
-    void multiply(const int32_t * column, __m256 * sums) const {
-        __m256i totals[N] = {}, taken[N] = {};
+    template <typename LANES, int N>
+    void multiply(const int32_t * column, typename LANES::Floats * sums) const {
+        constexpr int PARTS = N / LANES::COLUMNS;
+        typename LANES::Ints totals[PARTS] = {}, taken[PARTS] = {};
         for (int g = 0; g < GROUPS; ++g) {
-            k_multiply<GROUP, N>(totals, weights + g * (GROUP / 4), column + N * g * (GROUP / 4), scales[g]);
+            const int32_t * group = column + N * g * (GROUP / 4);
+            k_multiply<LANES, GROUP, N, PARTS>(totals, weights + g * (GROUP / 4), group, scales[g]);
         }
         column += N * (QK_K / 4);
         for (int pair = 0; pair < GROUPS / 2; ++pair) {
-            for (int c = 0; c < N; ++c) {
-                const __m256i both = _mm256_set1_epi32(column[N * pair + c]);
-                taken[c] = _mm256_add_epi32(taken[c], _mm256_madd_epi16(minimums[pair], both));
+            const auto minimum = LANES::rows(minimums[pair]);
+            for (int p = 0; p < PARTS; ++p) {
+                const auto both = LANES::words(column + N * pair + LANES::COLUMNS * p);
+                taken[p] = LANES::add(taken[p], LANES::multiply_halves(minimum, both));
             }
         }
-        for (int c = 0; c < N; ++c) {
-            float scale;
-            memcpy(&scale, column + N * (GROUPS / 2) + c, 4);
-            const __m256 both = _mm256_mul_ps(factors, _mm256_set1_ps(scale));
+        const auto of_rows = LANES::rows(factors), of_minimums = LANES::rows(least);
+        for (int p = 0; p < PARTS; ++p) {
+            const auto scale = LANES::floats(column + N * (GROUPS / 2) + LANES::COLUMNS * p);
+            const auto both = LANES::multiply(of_rows, scale);
             if constexpr (GROUP == 16) {  // minimums have the same factor
-                const __m256i total = _mm256_sub_epi32(totals[c], taken[c]);
-                sums[c] = _mm256_fmadd_ps(both, _mm256_cvtepi32_ps(total), sums[c]);
+                sums[p] = LANES::add_product(sums[p], both, LANES::subtract(totals[p], taken[p]));
             } else {
-                const __m256 other = _mm256_mul_ps(least, _mm256_set1_ps(scale));
-                sums[c] = _mm256_fmadd_ps(both, _mm256_cvtepi32_ps(totals[c]), sums[c]);
-                sums[c] = _mm256_fnmadd_ps(other, _mm256_cvtepi32_ps(taken[c]), sums[c]);
+                sums[p] = LANES::add_product(sums[p], both, totals[p]);
+                sums[p] = LANES::take_product(sums[p], LANES::multiply(of_minimums, scale), taken[p]);
             }
         }
     }

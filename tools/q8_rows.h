@@ -4,8 +4,8 @@
 // The lanes of a register are eight rows, so eight results share one conversion to float and one product of scales,
 // where llamafile's tiles, whose lanes are parts of one row, spend them on each result.  Therefore rows are
 // interleaved: four bytes of each, then the next four.  That is done once for all columns, while the first of them are
-// multiplied, so that it takes no longer than fetching the rows from memory.  Sixteen rows, in the registers of
-// AVX-512, took twice as long on Zen 4, and its instructions for eight are as fast.
+// multiplied, so that it takes no longer than fetching the rows from memory.  The registers of AVX-512 hold eight rows
+// for two columns; with sixteen rows, a single column took twice as long on Zen 4.
 //
 // A result is the sum over blocks, in order, of an exact integer product times the product of both scales.  It does not
 // depend on the other columns, so passes over one token and over many are bit-identical.
@@ -33,21 +33,95 @@ static inline void prefetch(const char *& next) {
 
 namespace {
 
-// Q8_COLUMNS: columns whose sums fit into the registers.
+// Eight rows of one column: arithmetic on their lanes.  With VNNI, one instruction multiplies unsigned bytes by signed
+// ones and adds.  So 128 is added to the weights of Q8_0, and what that adds to a sum is taken from it first.
+struct one_column {
+    using Ints = __m256i;
+    using Floats = __m256;
+    static constexpr int COLUMNS = 1;
+
+    static Ints words(const int32_t * column) { return _mm256_set1_epi32(*column); }
+    static Floats floats(const int32_t * column) { return _mm256_castsi256_ps(words(column)); }
+    static Ints rows(__m256i of_rows) { return of_rows; }
+    static Floats rows(__m256 of_rows) { return of_rows; }
+    static Ints add(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+    static Ints subtract(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
+    static Ints multiply(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
+    static Ints multiply_halves(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
+    static Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
+    static Floats add_product(Floats sum, Floats a, Ints b) { return _mm256_fmadd_ps(a, _mm256_cvtepi32_ps(b), sum); }
+    static Floats take_product(Floats sum, Floats a, Ints b) { return _mm256_fnmadd_ps(a, _mm256_cvtepi32_ps(b), sum); }
+
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
+    static Ints dot(Ints sums, Ints weights, Ints four) { return _mm256_dpbusd_epi32(sums, weights, four); }
+#elif defined(__AVXVNNI__)
+    static Ints dot(Ints sums, Ints weights, Ints four) { return _mm256_dpbusd_avx_epi32(sums, weights, four); }
+#else
+    static Ints dot(Ints sums, Ints weights, Ints four) {
+        const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(four, weights));
+        return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+#endif
+
+    // Store `count` rows.
+    static void store(Floats sums, float * to, int64_t, int, int count) {
+        if (count == 8) {
+            _mm256_storeu_ps(to, sums);
+        } else {
+            float all[8];
+            _mm256_storeu_ps(all, sums);
+            memcpy(to, all, count * sizeof(float));
+        }
+    }
+};
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VNNI__)
+// Eight rows of two neighbouring columns: the first row for both, then the second.
+struct two_columns {
+    using Ints = __m512i;
+    using Floats = __m512;
+    static constexpr int COLUMNS = 2;
+
+    static Ints words(const int32_t * column) {
+        int64_t both;
+        memcpy(&both, column, sizeof(both));
+        return _mm512_set1_epi64(both);
+    }
+    static Floats floats(const int32_t * column) { return _mm512_castsi512_ps(words(column)); }
+    static Ints rows(__m256i of_rows) { return _mm512_permutexvar_epi32(twice(), _mm512_castsi256_si512(of_rows)); }
+    static Floats rows(__m256 of_rows) { return _mm512_permutexvar_ps(twice(), _mm512_castps256_ps512(of_rows)); }
+    static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+    static Ints subtract(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
+    static Ints multiply(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
+    static Ints multiply_halves(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
+    static Floats multiply(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
+    static Floats add_product(Floats sum, Floats a, Ints b) { return _mm512_fmadd_ps(a, _mm512_cvtepi32_ps(b), sum); }
+    static Floats take_product(Floats sum, Floats a, Ints b) { return _mm512_fnmadd_ps(a, _mm512_cvtepi32_ps(b), sum); }
+    static Ints dot(Ints sums, Ints weights, Ints four) { return _mm512_dpbusd_epi32(sums, weights, four); }
+
+    // Store `count` rows of the first column and, if `width` is at least 2, of the second, `stride` behind it.
+    static void store(Floats sums, float * to, int64_t stride, int width, int count) {
+        const __m512i apart = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+        const __m512d both = _mm512_castps_pd(_mm512_permutexvar_ps(apart, sums));
+        one_column::store(_mm256_castpd_ps(_mm512_castpd512_pd256(both)), to, stride, 1, count);
+        if (width > 1) {
+            one_column::store(_mm256_castpd_ps(_mm512_extractf64x4_pd(both, 1)), to + stride, stride, 1, count);
+        }
+    }
+
+  private:
+    static Ints twice() { return _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7); }
+};
+#else
+using two_columns = one_column;
+#endif
+
+// ROWS_COLUMNS: columns whose sums fit into the registers.
 #if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
-// One instruction multiplies unsigned bytes by signed ones and adds.  So 128 is added to the weights, and what that
-// adds to a sum is taken from it first.
-constexpr int Q8_COLUMNS = 8;
+#define Q8_DOT_UNSIGNED
+constexpr int ROWS_COLUMNS = 8 * two_columns::COLUMNS;
 
 inline __m256i q8_weights(__m256i bytes) { return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128)); }
-
-inline __m256i q8_dot(__m256i sums, __m256i weights, __m256i four) {
-#if defined(__AVX512VNNI__) && defined(__AVX512VL__)
-    return _mm256_dpbusd_epi32(sums, weights, four);
-#else
-    return _mm256_dpbusd_avx_epi32(sums, weights, four);
-#endif
-}
 
 inline int32_t q8_begin(const int8_t * column) {
     int32_t sum = 0;
@@ -57,14 +131,9 @@ inline int32_t q8_begin(const int8_t * column) {
     return -128 * sum;
 }
 #else
-constexpr int Q8_COLUMNS = 4;
+constexpr int ROWS_COLUMNS = 4;
 
 inline __m256i q8_weights(__m256i bytes) { return bytes; }
-
-inline __m256i q8_dot(__m256i sums, __m256i weights, __m256i four) {
-    const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(four, weights));
-    return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-}
 
 inline int32_t q8_begin(const int8_t *) { return 0; }
 #endif
@@ -110,7 +179,7 @@ struct q8_block {
     using Row = BLOCK;
     using Column = block_q8_0;
     static constexpr int ROWS = 8;  // in so many of `Row`
-    static constexpr int COLUMNS = Q8_COLUMNS;
+    static constexpr int COLUMNS = ROWS_COLUMNS;
     static constexpr int WORDS = 10;  // of a column: 32 bytes, the scale, and where sums begin
 
     __m256i weights[8];  // in each, four bytes of every row
@@ -148,22 +217,23 @@ struct q8_block {
     }
 
     // Add the products with N columns to `sums`.
-    template <int N>
-    void multiply(const int32_t * column, __m256 * sums) const {
-        __m256i products[N];
-        for (int c = 0; c < N; ++c) {
-            products[c] = _mm256_set1_epi32(column[N * 9 + c]);
+    template <typename LANES, int N>
+    void multiply(const int32_t * column, typename LANES::Floats * sums) const {
+        constexpr int PARTS = N / LANES::COLUMNS;
+        typename LANES::Ints products[PARTS];
+        for (int p = 0; p < PARTS; ++p) {
+            products[p] = LANES::words(column + N * 9 + LANES::COLUMNS * p);
         }
         for (int s = 0; s < 8; ++s) {
-            for (int c = 0; c < N; ++c) {
-                products[c] = q8_dot(products[c], weights[s], _mm256_set1_epi32(column[N * s + c]));
+            const auto four = LANES::rows(weights[s]);
+            for (int p = 0; p < PARTS; ++p) {
+                products[p] = LANES::dot(products[p], four, LANES::words(column + N * s + LANES::COLUMNS * p));
             }
         }
-        for (int c = 0; c < N; ++c) {
-            float scale;
-            memcpy(&scale, column + N * 8 + c, 4);
-            const __m256 both = _mm256_mul_ps(scales, _mm256_set1_ps(scale));
-            sums[c] = _mm256_fmadd_ps(both, _mm256_cvtepi32_ps(products[c]), sums[c]);
+        const auto of_rows = LANES::rows(scales);
+        for (int p = 0; p < PARTS; ++p) {
+            const auto both = LANES::multiply(of_rows, LANES::floats(column + N * 8 + LANES::COLUMNS * p));
+            sums[p] = LANES::add_product(sums[p], both, products[p]);
         }
     }
 };
@@ -211,15 +281,26 @@ struct rows_product {
     // The first column of a group; groups have nearly the same size.
     int64_t first(int64_t group) const { return n * group / groups(); }
 
+    // The number of columns that are multiplied for `width`: further ones are zeros, which no one stores.
+    static int64_t padded(int64_t width) {
+        return width == 1 ? 1 : (width + two_columns::COLUMNS - 1) / two_columns::COLUMNS * two_columns::COLUMNS;
+    }
+
+    // Where the columns of a group are stored.
+    int32_t * stored(int64_t group) { return columns.data() + WORDS * k * BLOCK::COLUMNS * group; }
+
     // Store columns as they are multiplied: by group, then by block, then by word.
     void read_columns() {
-        columns.resize(n * k * WORDS);
+        columns.resize(groups() * BLOCK::COLUMNS * k * WORDS);
         for (int64_t g = 0; g < groups(); ++g) {
-            const int64_t j = first(g), width = first(g + 1) - j;
-            int32_t * to = columns.data() + WORDS * k * j;
-            for (int64_t l = 0; l < k; ++l, to += WORDS * width) {
+            const int64_t j = first(g), width = first(g + 1) - j, all = padded(width);
+            int32_t * to = stored(g);
+            for (int64_t l = 0; l < k; ++l, to += WORDS * all) {
                 for (int64_t c = 0; c < width; ++c) {
-                    BLOCK::read(B[ldb * (j + c) + l], to, width, c);
+                    BLOCK::read(B[ldb * (j + c) + l], to, all, c);
+                }
+                for (int64_t word = 0; word < WORDS && width < all; ++word) {
+                    to[all * word + width] = 0;
                 }
             }
         }
@@ -228,59 +309,62 @@ struct rows_product {
     // Multiply eight rows, of which `count` count, by all columns.
     void all_columns(const Row * from, int64_t stride, int64_t i, int count) {
         for (int64_t g = 0; g < groups(); ++g) {
-            const int64_t j = first(g);
-            group<BLOCK::COLUMNS>(first(g + 1) - j, from, stride, i, j, count);
+            if (first(g + 1) - first(g) == 1) {
+                one_group<one_column, 1>(g, from, stride, i, count);
+            } else {
+                group<BLOCK::COLUMNS>(g, from, stride, i, count);
+            }
         }
     }
 
-    // Multiply them by `width` columns, at most N.
+    // Multiply them by the columns of a group, at most N.
     template <int N>
-    void group(int64_t width, const Row * from, int64_t stride, int64_t i, int64_t j, int count) {
-        if constexpr (N > 1) {
-            if (width < N) {
-                group<N - 1>(width, from, stride, i, j, count);
+    void group(int64_t g, const Row * from, int64_t stride, int64_t i, int count) {
+        constexpr int LESS = N - two_columns::COLUMNS;
+        if constexpr (LESS > 1) {
+            if (padded(first(g + 1) - first(g)) <= LESS) {
+                group<LESS>(g, from, stride, i, count);
                 return;
             }
         }
-        j ? group<N, false>(from, stride, i, j, count) : group<N, true>(from, stride, i, j, count);
+        one_group<two_columns, N>(g, from, stride, i, count);
     }
 
-    template <int N, bool FIRST>
-    __attribute__((noinline)) void group(const Row * from, int64_t stride, int64_t i, int64_t j, int count) {
+    template <typename LANES, int N>
+    void one_group(int64_t g, const Row * from, int64_t stride, int64_t i, int count) {
+        g ? one_group<LANES, N, false>(g, from, stride, i, count) : one_group<LANES, N, true>(g, from, stride, i, count);
+    }
+
+    template <typename LANES, int N, bool FIRST>
+    __attribute__((noinline)) void one_group(int64_t g, const Row * from, int64_t stride, int64_t i, int count) {
         const char * next = (const char *) (from + BLOCK::ROWS * stride);
         BLOCK * kept = rows.data();
-        const int32_t * column = columns.data() + WORDS * k * j;
+        const int32_t * column = stored(g);
         const int64_t length = k;
-        const bool only = N == n;
-        __m256 sums[N] = {};
+        const bool only = groups() == 1;
+        typename LANES::Floats sums[N / LANES::COLUMNS] = {};
         for (int64_t l = 0; l < length; ++l, ++kept, column += WORDS * N) {
             if (FIRST) {
                 prefetch<BLOCK::ROWS * sizeof(Row)>(next);
                 if constexpr (sizeof(BLOCK) > 1024) {  // more than the registers
                     BLOCK & block = only ? rows[0] : *kept;
                     block.interleave(from + l, stride);
-                    block.template multiply<N>(column, sums);
+                    block.template multiply<LANES, N>(column, sums);
                 } else {
                     BLOCK block;
                     block.interleave(from + l, stride);
                     if (!only) {
                         *kept = block;
                     }
-                    block.template multiply<N>(column, sums);
+                    block.template multiply<LANES, N>(column, sums);
                 }
             } else {
-                kept->template multiply<N>(column, sums);
+                kept->template multiply<LANES, N>(column, sums);
             }
         }
-        for (int c = 0; c < N; ++c) {
-            float * to = C + ldc * (j + c) + i;
-            if (count == 8) {
-                _mm256_storeu_ps(to, sums[c]);
-            } else {
-                float all[8];
-                _mm256_storeu_ps(all, sums[c]);
-                memcpy(to, all, count * sizeof(float));
-            }
+        const int64_t j = first(g), end = first(g + 1);
+        for (int c = 0; c < N; c += LANES::COLUMNS) {
+            LANES::store(sums[c / LANES::COLUMNS], C + ldc * (j + c) + i, ldc, (int) (end - j - c), count);
         }
     }
 };

@@ -169,7 +169,7 @@ def test_products_in_rows(load: Load, tmp_path: Path, monkeypatch: pytest.Monkey
     quantise(tmp_path / "few.gguf", tmp_path / "same.gguf", "F32")
     few, same = (load(tmp_path / name, exact=False) for name in ("few.gguf", "same.gguf"))
     slots = few.open_slot(), same.open_slot()
-    for length in (1, 2, 3, 4, 5, 6, 7, 8, 9, 18):
+    for length in (1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 34):
         draft = Draft.chain(IDS[8 : 8 + length], Provenance.PREVIOUS)
         found, expected = (each.ask(slot, IDS[:8], draft) for each, slot in zip((few, same), slots, strict=True))
         for node in range(ROOT, length):
