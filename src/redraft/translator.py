@@ -32,7 +32,7 @@ from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.captions.style import Request, Style
 from redraft.captions.translation import Encode, Translation
 from redraft.decoding.backend import Backend
-from redraft.decoding.beam import BIASED, beam_width
+from redraft.decoding.beam import BIASED, beam_width, require_trees
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Decoding, Watch, run_together
 from redraft.decoding.lines import LineBreaks
@@ -96,8 +96,7 @@ class Translator:
         chosen = get_method(method) if isinstance(method, str) else method
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
-        if beam_width(final) > 1 and not backend.capabilities.trees:
-            raise CapabilityError(f"final {final!r} needs a backend with trees; use exact instead")
+        require_trees(final, backend.capabilities)
         if chosen.by_cost(values):
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source, final)

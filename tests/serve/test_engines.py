@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.captions.events import Update
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
@@ -17,6 +18,7 @@ from redraft.serve.protocol import Begin
 from redraft.serve.refusals import Refused
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
+from redraft.translator import Translator
 from tests.serve.fakes import CachedModel, alone
 from tests.serve.servers import Running, Socket, running
 
@@ -142,9 +144,36 @@ def test_transformers() -> None:
         open_backends(ServeSettings(model="hf:x", engines=2))
 
 
-def test_slots_for_trees() -> None:
-    given = {"model": "demo-tiny", "context_length": 64, "methods": ("ar", "redraft-tree"), "engines": 2}
-    with pytest.raises(OptionError, match="slots must be at most 30"):
-        open_backends(ServeSettings(**given, slots=31))
-    for each in reversed(open_backends(ServeSettings(**given, slots=30))):
+@pytest.mark.parametrize(
+    ("wanted", "most"),
+    [
+        ({"methods": ("ar", "redraft-tree")}, 30),
+        ({"methods": ("ar",), "final": "beam:4"}, 100),
+        ({"methods": ("redraft-tree",), "final": "beam:16"}, 28),
+    ],
+)
+def test_slots_for_trees(wanted: dict[str, Any], most: int) -> None:
+    given = {"model": "demo-tiny", "context_length": 64, "engines": 2, **wanted}
+    with pytest.raises(OptionError, match=f"slots must be at most {most}"):
+        open_backends(ServeSettings(**given, slots=most + 1))
+    for each in reversed(open_backends(ServeSettings(**given, slots=most))):
         each[TARGET].close()
+
+
+def test_beam() -> None:
+    """The finals of two sessions at once are those that a translator finds."""
+    settings = {"model": "demo-tiny", "final": "beam:3", "exact": True, "context_length": 256, "slots": 2, "threads": 1}
+    [engine] = open_backends(ServeSettings(**settings, engines=1))
+    texts = "I have a dog and two cats.", "We live in a small house."
+    with running(engine[TARGET], **settings) as server, server.socket() as first, server.socket() as second:  # type: ignore[arg-type]
+        for socket, text in zip((first, second), texts, strict=True):
+            socket.start("de")
+            socket.say("update", utterance="1", seq=0, text=text[:12])
+            socket.say("update", utterance="1", seq=1, text=text, final=True)
+        found = [socket.until("final")[-1]["text"] for socket in (first, second)]
+    engine[TARGET].close()
+    options = LlamaOptions(256, threads=1, exact=True)
+    for text, caption in zip(texts, found, strict=True):
+        with Translator.open("demo-tiny", to=["de"], final="beam:3", engine=options) as translator:
+            translator.translate(Update("1", 0, text[:12]))
+            assert [event.text for event in translator.translate(Update("1", 1, text, True))] == [caption]

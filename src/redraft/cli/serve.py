@@ -80,11 +80,7 @@ Examples:
     metavar="[NAME[:MODEL|:URL]]",
     help="Recognise speech from pages and clients, as `redraft listen` does.  [default: none]",
 )
-@click.option(
-    "--final",
-    type=click.Choice(["biased", "exact"]),
-    help="Decode final captions with or without bias.  [default: biased]",
-)
+@click.option("--final", metavar=common.FINALS, help=f"{common.FINAL}  [default: biased]")
 @click.option("--source", metavar="POLICY", help=f"{common.SOURCE}  [default: stable]")
 @common.punctuation
 @click.option("--sentences/--no-sentences", default=None, help=f"{common.SENTENCES}  [default: on]")

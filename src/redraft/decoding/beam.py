@@ -16,10 +16,11 @@ import math
 import re
 from typing import NamedTuple
 
+from redraft.decoding.backend import Capabilities
 from redraft.decoding.draft.tree import Tree
 from redraft.decoding.lines import NO_BREAKS, LineEnd
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
-from redraft.errors import OptionError
+from redraft.errors import CapabilityError, OptionError
 
 BIASED, EXACT = "biased", "exact"
 #: Least and most hypotheses.
@@ -40,6 +41,17 @@ def beam_width(final: object, name: str = "final") -> int:
     if match is None or not LEAST <= int(match[1]) <= MOST:
         raise OptionError(f"{name} must be biased, exact, or beam:N with N from {LEAST} to {MOST}, not {final!r}")
     return int(match[1])
+
+
+def require_trees(final: str, capabilities: Capabilities) -> None:
+    """Check that a backend can decode final texts in this way.
+
+    Raises:
+        OptionError: as `beam_width`.
+        CapabilityError: hypotheses need trees, which the backend lacks.
+    """
+    if beam_width(final) > 1 and not capabilities.trees:
+        raise CapabilityError(f"final {final!r} needs a backend with trees; use exact instead")
 
 
 class _Hypothesis(NamedTuple):

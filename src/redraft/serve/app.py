@@ -26,6 +26,7 @@ from redraft.backends.load import (
 )
 from redraft.backends.remote.address import is_remote
 from redraft.decoding.backend import Backend
+from redraft.decoding.beam import beam_width
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
@@ -79,21 +80,26 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
 
     Raises:
         ModelError: a model does not exist, or its file is invalid.
-        OptionError: a method or an option is unknown, or there are too many slots for draft trees.
+        OptionError: a method or an option is unknown, or there are too many slots for draft trees or a beam.
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
     slots = _share(settings.slots, count) + 1
-    trees = [method.name for method in methods if "trees" in method.needs]
-    most = MOST_SEQUENCES // (1 + BRANCHES_OF_A_TREE)
+    #: What takes further sequences of the cache for each slot -> their number.
+    trees = {method.name: BRANCHES_OF_A_TREE for method in methods if "trees" in method.needs}
+    if (width := beam_width(settings.final)) > 1:
+        trees[f"final {settings.final!r}"] = width
+    reason = max(trees, key=trees.__getitem__, default="")
+    branches = trees.get(reason, 0)
+    most = MOST_SEQUENCES // (1 + branches)
     if trees and slots > most:
         raise OptionError(
-            f"slots must be at most {(most - 1) * count} for {trees[0]}, whose draft trees take sequences of the cache "
+            f"slots must be at most {(most - 1) * count} for {reason}, whose draft trees take sequences of the cache "
             f"too, not {settings.slots}"
         )
     options = LlamaOptions(
         context_length=settings.context_length,
         slots=slots,
-        branches=BRANCHES_OF_A_TREE * slots if trees else 0,
+        branches=branches * slots,
         threads=settings.threads,
         gpu_layers=settings.gpu_layers,
         exact=settings.exact,

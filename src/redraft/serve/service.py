@@ -19,6 +19,7 @@ from redraft.captions.source import check_policy
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
+from redraft.decoding.beam import require_trees
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.method import Choice, Option
 from redraft.decoding.methods import get_method
@@ -59,6 +60,7 @@ class Service:
                 )
             if method.draft_model and DRAFT_MODEL not in backends:
                 raise CapabilityError(f"method {method.name!r} needs a small model; name it with --draft-model")
+        require_trees(settings.final, backends[TARGET].capabilities)
         if DRAFT_MODEL in backends:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
         self.curve = curve or known_curve(backends[TARGET])

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from redraft.captions.source import DEFAULT_SOURCE, check_policy
-from redraft.decoding.beam import BIASED, EXACT
+from redraft.decoding.beam import BIASED, beam_width
 from redraft.errors import OptionError
 from redraft.serve import refusals
 from redraft.serve.scheduler import DEFAULT_LANES, MOST_LANES
@@ -71,7 +71,9 @@ class ServeSettings(BaseSettings):
         0.85, gt=0, le=1000, description="engine load above which new sessions are refused; 1000 admits all"
     )
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
-    final: str = Field(BIASED, description="how final captions are decoded: `biased`, as the method does, or `exact`")
+    final: str = Field(
+        BIASED, description="how final captions are decoded: `biased`, as the method does, `exact`, or `beam:N`"
+    )
     source: str = Field(
         DEFAULT_SOURCE, description="which part of unfinished sources is translated: `stable`, `raw` or `stable:P`"
     )
@@ -173,8 +175,7 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     except (OSError, ValueError) as error:
         raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
     check_policy(found.source)
-    if found.final not in (BIASED, EXACT):
-        raise OptionError(f"final must be biased or exact on a server, not {found.final!r}")
+    beam_width(found.final)
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
         raise OptionError(f"viewers_only {problem}")

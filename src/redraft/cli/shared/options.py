@@ -144,7 +144,8 @@ SOURCE = (
 )
 source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
 FINAL = "Decode final captions as the method does, without bias, or with a beam of N."
-final = click.option("--final", default="biased", metavar="biased|exact|beam:N", help=FINAL)
+FINALS = "biased|exact|beam:N"
+final = click.option("--final", default="biased", metavar=FINALS, help=FINAL)
 exact = click.option("--exact", is_flag=True, help="Make all passes bit-identical; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of a table.")
 
