@@ -81,14 +81,14 @@ class Language:
     name: str
 
     @property
-    def script_tag(self) -> str:
-        """The tag with its likely script: `zh-Hans` for `zh`."""
-        return f"{self.code}-{langcodes.Language.get(self.canonical).maximize().script}"
+    def script(self) -> str | None:
+        """ISO 15924 code of its script, or of the likely one: `Hans` for `zh`."""
+        return langcodes.Language.get(self.canonical).maximize().script
 
     @property
     def spaced(self) -> bool:
         """Whether its script separates words by spaces; false for Chinese, Japanese, Thai and a few more."""
-        return langcodes.Language.get(self.canonical).maximize().script not in _UNSPACED_SCRIPTS
+        return self.script not in _UNSPACED_SCRIPTS
 
 
 def parse_language(text: str, field: str = "target language") -> Language:

@@ -233,7 +233,7 @@ def _gemma_layout(metadata: Mapping[str, str], source: Language, target: Languag
     def ask(text: str, codes: tuple[str, str]) -> str:
         return chat.ask([{"type": "text", "source_lang_code": codes[0], "target_lang_code": codes[1], "text": text}])
 
-    tags = [(each.tag, each.canonical, each.script_tag, each.code) for each in (source, target)]
+    tags = [(each.tag, each.canonical, f"{each.code}-{each.script}", each.code) for each in (source, target)]
     problem: ModelError | None = None
     for codes in dict.fromkeys(product(tags[0], tags[1])):
         try:

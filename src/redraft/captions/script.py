@@ -14,9 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeAlias
-
-import langcodes
 
 from redraft.captions.languages import Language
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -33,9 +30,8 @@ _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 #: Words of one script: Chinese and Japanese write "我的iPhone" without a space.
 _WORD = re.compile(rf"[{_LETTERS}]+|[^\W\d_{_LETTERS}]+")
 
-_Scripts: TypeAlias = tuple[re.Pattern[str], ...]
 #: Script of a language (ISO 15924) -> scripts that are foreign to it.
-_FOREIGN: dict[str, _Scripts] = {
+_FOREIGN: dict[str | None, tuple[re.Pattern[str], ...]] = {
     "Hans": (_LATIN, _KANA),
     "Hant": (_LATIN, _KANA),
     "Jpan": (_LATIN,),
@@ -46,10 +42,6 @@ _FOREIGN: dict[str, _Scripts] = {
 _KEPT = 2048
 
 
-def _scripts_foreign_to(language: Language) -> _Scripts:
-    return _FOREIGN.get(langcodes.Language.get(language.canonical).maximize().script or "", ())
-
-
 def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
     """Return the tokens in a script that is foreign to a language, and no words; none without a rule for its script.
 
@@ -57,7 +49,7 @@ def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
         tokens: the bytes of every token of the vocabulary.
         language: the target language.
     """
-    scripts = _scripts_foreign_to(language)
+    scripts = _FOREIGN.get(language.script, ())
     foreign, begins, ends = set(), set(), set()
     for token, piece in enumerate(tokens):
         text = piece.decode("utf-8", errors="ignore")
@@ -83,7 +75,7 @@ class OwnScript:
     """
 
     def __init__(self, language: Language, foreign: Selection, tokenize: Callable[[str], list[int]]) -> None:
-        self._scripts = _scripts_foreign_to(language)
+        self._scripts = _FOREIGN.get(language.script, ())
         self._foreign, self._tokenize = foreign, tokenize
         self._spellings = lru_cache(_KEPT)(self._spell)
 
