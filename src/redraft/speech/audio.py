@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import BinaryIO, TypeAlias
@@ -49,8 +50,6 @@ def library(name: str, extra: str = "listen") -> ModuleType:
     Raises:
         MissingExtra: it is not installed; the message names the extra that contains it.
     """
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -18,6 +18,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence
 from redraft.models.hub import models_folder
 from redraft.speech.audio import RATE, Samples, library
@@ -196,8 +198,6 @@ class Moonshine:
 
     def finish(self) -> Iterator[Hypothesis]:
         """Yield the utterance that is still open, as final."""
-        import numpy as np
-
         # Silence ends the utterance.  The package's own end of a stream would leave out audio after the last pass.
         self._add(np.zeros(round(RATE * (self._pause + 1)), np.float32))
         yield from self._pass()

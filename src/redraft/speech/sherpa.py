@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.models.hub import SPEECH, speech_folder
 from redraft.speech.audio import RATE, Samples, library
@@ -111,8 +113,6 @@ class Sherpa:
 
     def finish(self) -> Iterator[Hypothesis]:
         """Yield the utterance that is still open, as final."""
-        import numpy as np
-
         self._stream.accept_waveform(RATE, np.zeros(round(RATE * _TAIL), np.float32))
         self._stream.input_finished()
         yield from self._decode()
