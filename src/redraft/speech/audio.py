@@ -63,7 +63,7 @@ def file_blocks(path: str) -> Iterator[Samples]:
         InputError: the file cannot be read or is not audio; or, while iterating, its audio is damaged.
         MissingExtra: the extra ``listen`` is not installed.
     """
-    soundfile, resampled = library("soundfile"), resampler()
+    soundfile = library("soundfile")
     try:
         Path(path).open("rb").close()
         file = soundfile.SoundFile(path)
@@ -98,7 +98,7 @@ def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: 
         InputError: while iterating, the data turn out to be an audio file, or end within a sample.
         MissingExtra: the extra ``listen`` is not installed, and ``rate`` is not 16000.
     """
-    return resampler(rate)(_pcm(pipe, rate, channels, checked), rate)
+    return resampled(_pcm(pipe, rate, channels, checked), rate)
 
 
 def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Samples]:
@@ -114,34 +114,27 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
             raise InputError(f"the audio ends in the middle of a sample: {channels} x 16 bits were expected")
 
 
-def resampler(rate: int | None = None) -> Callable[[Iterator[Samples], int], Iterator[Samples]]:
-    """Return a function that resamples blocks to 16 kHz.
-
-    Args:
-        rate: their sample rate in Hz; None if it is not known yet.
+def resampled(blocks: Iterator[Samples], rate: int) -> Iterator[Samples]:
+    """Resample blocks from ``rate`` in Hz to 16 kHz.
 
     Raises:
         MissingExtra: the extra ``listen`` is not installed, and ``rate`` is not 16000.
     """
-    soxr = None if rate == RATE else library("soxr")
+    return blocks if rate == RATE else _resampled(blocks, rate, library("soxr"))
 
-    def resampled(blocks: Iterator[Samples], rate: int) -> Iterator[Samples]:
-        if rate == RATE or soxr is None:
-            yield from blocks
-            return
-        # After Ctrl-C a thread may still hold this generator, and soxr prints a list of leaks at exit.
-        stream = [soxr.ResampleStream(rate, RATE, 1, dtype="float32")]
-        atexit.register(stream.clear)
-        try:
-            for block in blocks:
-                if len(made := stream[0].resample_chunk(block)):
-                    yield made
-            if len(made := stream[0].resample_chunk(np.zeros(0, np.float32), last=True)):
+
+def _resampled(blocks: Iterator[Samples], rate: int, soxr: ModuleType) -> Iterator[Samples]:
+    # After Ctrl-C a thread may still hold this generator, and soxr prints a list of leaks at exit.
+    stream = [soxr.ResampleStream(rate, RATE, 1, dtype="float32")]
+    atexit.register(stream.clear)
+    try:
+        for block in blocks:
+            if len(made := stream[0].resample_chunk(block)):
                 yield made
-        finally:
-            atexit.unregister(stream.clear)
-
-    return resampled
+        if len(made := stream[0].resample_chunk(np.zeros(0, np.float32), last=True)):
+            yield made
+    finally:
+        atexit.unregister(stream.clear)
 
 
 def at_speed(

@@ -14,7 +14,7 @@ import numpy as np
 
 from redraft.captions.events import Failure
 from redraft.errors import InputError, MissingExtra, first_sentence
-from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library, resampler
+from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library, resampled
 
 #: Seconds of audio buffered for a slow recogniser before some is dropped.
 _WAITING = 60.0
@@ -121,7 +121,7 @@ class Microphone:
             callback=self._recorded,
             finished_callback=self._ended,
         ):
-            for block in resampler(self._rate)(self._recording(), self._rate):
+            for block in resampled(self._recording(), self._rate):
                 yield block
                 if lost := self._lost:
                     self._lost = 0
