@@ -49,10 +49,10 @@ class CaptionService:
     """
 
     def __init__(self, target: str, language: str) -> None:
-        name, _, self._url = target.partition(":")
+        name, _, url = target.partition(":")
         try:
-            parts = urlsplit(self._url)
-            fits = parts.scheme in ("http", "https") and bool(parts.hostname)
+            self._url = urlsplit(url)
+            fits = self._url.scheme in ("http", "https") and bool(self._url.hostname)
         except ValueError:
             fits = False
         if name not in ("zoom", "youtube") or not fits:
@@ -66,8 +66,7 @@ class CaptionService:
         """Return the number of the next caption: with Zoom, a restarted program continues the numbering."""
         if self._language is None:
             return 1
-        parts = urlsplit(self._url)
-        url = urlunsplit(parts._replace(path=parts.path.rstrip("/") + "/seq"))
+        url = urlunsplit(self._url._replace(path=self._url.path.rstrip("/") + "/seq"))
         try:
             with urlopen(url, timeout=_TIMEOUT) as answer:
                 return int(answer.read().decode().strip() or 0) + 1
@@ -81,9 +80,8 @@ class CaptionService:
             more["lang"] = self._language
         else:
             body = datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "\n" + body
-        parts = urlsplit(self._url)
-        kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in more]
-        url = urlunsplit(parts._replace(query=urlencode([*kept, *more.items()])))
+        kept = [(name, value) for name, value in parse_qsl(self._url.query, keep_blank_values=True) if name not in more]
+        url = urlunsplit(self._url._replace(query=urlencode([*kept, *more.items()])))
         return Request(url, body.encode(), {"Content-Type": "text/plain; charset=utf-8"}, method="POST")
 
 
