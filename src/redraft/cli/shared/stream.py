@@ -34,16 +34,14 @@ def opened(file: str, form: str) -> Iterator[io.BufferedReader]:
         stdin = sys.stdin.buffer  # of programs that call commands, it may be any stream
         yield stdin if isinstance(stdin, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stdin))
         return
-    with _opened(Path(file)) as source:
+    path = Path(file)
+    try:
+        source = path.open("rb")
+    except OSError as error:
+        raise InputError(f"input file {str(path)!r} cannot be read: {error.strerror}") from error
+    with source:
         refuse_other(source, form, f"input file {file!r}")
         yield source
-
-
-def _opened(file: Path) -> io.BufferedReader:
-    try:
-        return file.open("rb")
-    except OSError as error:
-        raise InputError(f"input file {str(file)!r} cannot be read: {error.strerror}") from error
 
 
 def refuse_other(source: io.BufferedReader, form: str, name: str = "standard input") -> None:
