@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -74,10 +74,8 @@ def demo(
     sentences: int,
     source_policy: str,
     model: str,
-    threads: int,
-    gpu_layers: int,
-    exact: bool,
     as_json: bool,
+    **engine: Any,
 ) -> None:
     """Watch a talk being translated live, with re-translation (ar) and SSBD side by side.
 
@@ -111,7 +109,7 @@ def demo(
     recogniser = isolated(listening, "en", PAUSE, None) if live else None
     console = Console()
     with ExitStack() as stack:
-        backend, small = _open(stack, model, chosen, len(languages), threads, gpu_layers, exact=exact)
+        backend, small = _open(stack, model, chosen, len(languages), engine)
         found: list[Update] = []
         updates = stage.first(stage.recognised(recogniser, found), sentences) if recogniser else iter(talk)
         players = [
@@ -137,14 +135,7 @@ def demo(
 
 
 def _open(
-    stack: ExitStack,
-    model: str,
-    methods: Sequence[Method],
-    languages: int,
-    threads: int,
-    gpu_layers: int,
-    *,
-    exact: bool,
+    stack: ExitStack, model: str, methods: Sequence[Method], languages: int, options: Mapping[str, Any]
 ) -> tuple[LlamaCpp, LlamaCpp | None]:
     """Open the model and, if a method drafts with one, its small model; the stack closes them.
 
@@ -162,7 +153,7 @@ def _open(
             raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
         trees = languages * sum("trees" in each.needs for each in methods)
         slots = languages * len(methods)
-        engine = LlamaOptions(512, slots, BRANCHES_OF_A_TREE * trees, threads, gpu_layers, exact=exact)
+        engine = LlamaOptions(512, slots, BRANCHES_OF_A_TREE * trees, **options)
         backend = stack.enter_context(closing(open_model(model, engine)))
         if not drafting:
             return backend, None
