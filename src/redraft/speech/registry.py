@@ -71,11 +71,7 @@ def check_recogniser(spec: str) -> str:
     name = spec.partition(":")[0]
     if "://" in spec:
         find_dialect(spec)
-        return name
-    if spec == AUTO:
-        return name
-    known = _points()
-    if name not in known:
+    elif spec != AUTO and name not in (known := _points()):
         raise OptionError(f"recogniser {name!r} is not known; known recognisers: {', '.join(known)}")
     return name
 
