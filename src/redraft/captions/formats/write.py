@@ -286,18 +286,15 @@ class RowsWriter:
         if isinstance(event, Failure):
             self.writer.write(event)
             return
-        for line in self._languages[event.language].read(event, self._clock()):
-            self._put(event, line)
-        if event.final:
-            self._counts.pop((event.utterance, event.language), None)
-
-    def _put(self, caption: Caption, line: str) -> None:
-        key = caption.utterance, caption.language
-        self._counts[key] += 1
-        name = f"{caption.utterance}.{self._counts[key]}"
+        key = event.utterance, event.language
         # Only the last line of an utterance can be cut off.
-        cut = caption.cut and caption.final
-        self.writer.write(replace(caption, utterance=name, text=line, unstable="", final=True, cut=cut))
+        cut = event.cut and event.final
+        for line in self._languages[event.language].read(event, self._clock()):
+            self._counts[key] += 1
+            name = f"{event.utterance}.{self._counts[key]}"
+            self.writer.write(replace(event, utterance=name, text=line, unstable="", final=True, cut=cut))
+        if event.final:
+            self._counts.pop(key, None)
 
     def close(self) -> None:
         """Close the writer; incomplete lines of unfinished utterances are dropped."""
