@@ -7,7 +7,7 @@ import platform
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import click
 
 from redraft import __version__
 from redraft.cli.shared import options
-from redraft.errors import ModelError, RedraftError, install
+from redraft.errors import RedraftError, install
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -212,14 +212,11 @@ def _microphones() -> str:
 
 def _models() -> str:
     """Return the models that ship or have been downloaded."""
+    from redraft.cli.models import is_downloaded
     from redraft.models import SHIPPED
-    from redraft.models.hub import CATALOGUE, SPEECH, cached_path, speech_folder
+    from redraft.models.hub import CATALOGUE, SPEECH
 
-    downloaded = []
-    for name in (*CATALOGUE, *SPEECH):
-        with suppress(ModelError):
-            if cached_path(name) or speech_folder(name):
-                downloaded.append(name)
+    downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
     return f"{', '.join(SHIPPED)} ship; {', '.join(downloaded) or 'none'} downloaded (`redraft models` lists more)"
 
 

@@ -68,12 +68,17 @@ def _shipped_row(name: str) -> dict[str, str | int]:
     return _row(name, size / 1e6, FREE, "ships", note, path.name)
 
 
+def is_downloaded(name: str) -> bool:
+    """Whether a model of the hub's lists has been downloaded."""
+    try:
+        return bool(cached_path(name) or speech_folder(name))
+    except ModelError:
+        return False
+
+
 def _hub_row(name: str) -> dict[str, str | int]:
     model = CATALOGUE.get(name) or SPEECH[name]
-    try:
-        state = "downloaded" if cached_path(name) or speech_folder(name) else ""
-    except ModelError:
-        state = "not downloaded"
+    state = "downloaded" if is_downloaded(name) else "not downloaded"
     licence, note = "", model.note
     if isinstance(model, HubModel):
         licence, note = model.licence, f"{model.languages} languages; {model.note}"
