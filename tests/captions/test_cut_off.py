@@ -52,6 +52,20 @@ def test_rest_of_sentence_cut_off_is_draft(source: str, final: str, before: byte
     assert not stream.asked[0].draft
 
 
+@pytest.mark.parametrize("source", ["raw", "stable:0"])
+def test_draft_of_several_sentences_cut_off(source: str) -> None:
+    stream = Stream(Copying(), source=source)
+    stream.send("I saw. It rained. We ran. He le")
+    for utterance, sentence in (("u", "I saw."), ("v", "It rained."), ("w", "We ran.")):
+        if utterance != "u":  # the first update of a sentence has the time of its start
+            stream.send(sentence, utterance)
+            assert len(stream.asked) == 1
+        stream.send(sentence, utterance, final=True)
+        assert len(stream.asked) <= 1
+    assert stream.caption("He left", "x").text == "He left"
+    assert bytes(stream.asked[0].draft.tokens) == b"He le"
+
+
 def test_what_was_shown_of_sentence_cut_off_stays_shown() -> None:
     model = Copying()
     stream = Stream(model, mask=Mask(margin=0.5))
@@ -63,7 +77,7 @@ def test_what_was_shown_of_sentence_cut_off_stays_shown() -> None:
     assert stream.caption("We had", "w").text == ""
 
 
-@given(st.integers(0, 50), st.integers(1, 6), st.integers(1, 6), st.sampled_from(["ssbd", "redraft", "pld"]))
+@given(st.integers(0, 50), st.integers(1, 6), st.integers(2, 6), st.sampled_from(["ssbd", "redraft", "pld"]))
 def test_exact_methods_after_sentence_cut_off(seed: int, end: int, more: int, method: str) -> None:
     model = RandomModel(seed, end_bias=0.5)
     stream = Stream(model, method=method, options={"beta": 0.0} if method == "redraft" else None, max_tokens=12)
@@ -71,8 +85,10 @@ def test_exact_methods_after_sentence_cut_off(seed: int, end: int, more: int, me
     for utterance, source, final in (
         ("1", words[: end + more], False),
         ("1", words[:end], True),
-        ("2", words[end : end + more], False),
-        ("2", words[end:], True),
+        ("2", words[end : end + 1], False),  # was cut off too
+        ("2", words[end : end + 1], True),
+        ("3", words[end + 1 : end + more], False),
+        ("3", words[end + 1 :], True),
     ):
         stream.send(" ".join(source), utterance, final=final)
         assert stream.output() == greedy(model, stream.prompt(" ".join(source)), 12)

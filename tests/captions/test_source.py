@@ -97,6 +97,30 @@ def test_sentence_cut_off(end: str) -> None:
     assert not source.begin("The bus was late")
 
 
+def test_sentences_cut_off_together() -> None:
+    source = Source(STABLE)
+    source.part("We met. It rained. The bus was", 1.0)
+    source.part("We met.", 2.0, final=True)
+    assert source.begin("It rained.")
+    assert source.part("It rained.", 1.0) == "It rained"
+    assert source.part("It rained.", 2.0, final=True) == "It rained."
+    assert source.begin("The bus was full")
+    assert source.part("The bus was full", 2.0) == "The bus was"
+    source.part("The bus was full.", 3.0, final=True)
+    assert not source.begin("The bus was late")
+
+
+def test_words_taken_back_by_first_text() -> None:
+    source = Source(STABLE)
+    source.part("We met. It rained. The bus", 1.0)
+    source.part("We met.", 2.0, final=True)
+    assert source.begin("It rained.")
+    source.part("It rained.", 2.0)
+    source.part("It rained again.", 3.0)
+    source.part("It rained again.", 4.0, final=True)
+    assert not source.begin("The bus")
+
+
 def test_other_utterance_after_sentence_cut_off() -> None:
     """What the recogniser took back, or another speaker said, confirms no word and no time."""
     source = Source(STABLE)

@@ -16,7 +16,8 @@ Except with ``raw``, a text that differs only in case and punctuation is not tra
 translated whole, and no word is held back for longer than `LONGEST`.
 
 An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence.  The
-words behind it are those of the text before the next utterance's first one.
+words behind it are those of the text before the next utterance's first one.  If several are cut off together, the first
+text of each lacks the words behind it too.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class Source:
         self._least = least_chance(policy)
         #: Place -> number of words that stayed there, and of all words.
         self._counts = {place: [chance * _WEIGHT, float(_WEIGHT)] for place, chance in _CHANCES.items()}
-        #: Words behind a final text in the one before.
+        #: Words behind the last text in the one before, if it was cut off that.
         self._left: tuple[str, ...] = ()
         self.begin()
 
@@ -142,7 +143,7 @@ class Source:
 
     @property
     def cut(self) -> bool:
-        """Whether the last text was final and lacks words behind it that the text before had."""
+        """Whether the last text was cut off the one before: it is final, or the first one of its utterance."""
         return bool(self._left)
 
     @property
@@ -162,8 +163,8 @@ class Source:
         if text == last.text and time is not None and time == last.time and not (final or raw):
             return self._part[0]  # sent twice, which confirms nothing
         new = _Text.of(text, time)
-        if final:
-            end = behind(new.words, last.words)
+        if text != last.text:
+            end = behind(new.words, last.words) if final or not last.text else len(last.words)
             self._left, last = last.words[end:], replace(last, places=last.places[:end])
         if raw:
             self._last = replace(new, count=len(new.words))

@@ -168,9 +168,11 @@ class Translation:
         draft, shown = (self._draft, self._shown) if self._last.finished else ((), ())
         part = self._source.part(update.text, update.time, final=update.final)
         events = yield from self._translate(update, part)
-        if self._source.cut:
+        if self._source.cut and update.final:
             end = behind(self._last.tokens, draft)
             self._behind = self._begun(draft[end:]), self._begun(shown[end:])
+        elif self._source.cut:
+            self._draft, self._shown = draft, shown  # the rest of it is that of the next sentence
         return [*before, *events]
 
     def _begun(self, ids: Sequence[int]) -> tuple[int, ...]:
