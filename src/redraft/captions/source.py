@@ -190,10 +190,11 @@ class Source:
         self._last = replace(self._last, count=len(self._last.words))
 
     def _changed(self, text: _Text) -> str:
-        """Return the beginning of a text or, if the last result has the same words, that one."""
+        """Return the words of a text that are to be translated or, if the last result has the same words, that one."""
         words = text.words[: text.count]
         if words != self._part[1]:
-            self._part = _beginning(text), words
+            beginning = text.text[: text.ends[text.count - 1]] if words else ""
+            self._part = _END.sub("", beginning), words
         return self._part[0]
 
     def _count(self, last: _Text, stayed: Container[int]) -> None:
@@ -218,8 +219,3 @@ class Source:
         waited = None if since is None or new.time is None else new.time - since
         late = texts >= LONGEST_UPDATES if waited is None else waited >= LONGEST
         return replace(new, count=len(new.words) if late else count, since=(since, texts))
-
-
-def _beginning(text: _Text) -> str:
-    """Return the words of a text that are to be translated, without punctuation at the end."""
-    return _END.sub("", text.text[: text.ends[text.count - 1]]) if text.count else ""
