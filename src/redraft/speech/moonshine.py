@@ -68,9 +68,7 @@ def default_model(language: str) -> str:
     Raises:
         OptionError: there is none.
     """
-    known: dict[str, str] = {}
-    for name in MODELS:
-        known.setdefault(name.rpartition("-")[2], name)
+    known = {name.rpartition("-")[2]: name for name in reversed(MODELS)}  # the first one of each language
     if language not in known:
         raise OptionError(f"moonshine recognises {', '.join(sorted(known))}, not {language!r}")
     return known[language]
