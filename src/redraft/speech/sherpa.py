@@ -22,6 +22,8 @@ from redraft.speech.registry import RecogniserOptions
 SUMMARY = "streaming recognisers of sherpa-onnx, made for CPUs; also takes the folder of a transducer"
 MODELS = {name: model.note for name, model in SPEECH.items()}
 
+#: Files of a transducer by role.
+_FILES = {"encoder": "encoder*.onnx", "decoder": "decoder*.onnx", "joiner": "joiner*.onnx", "tokens": "tokens.txt"}
 #: Seconds of silence added at the end; the model needs audio after the last word to recognise it.
 _TAIL = 0.8
 #: Seconds without words after which the model's state is reset.
@@ -82,14 +84,12 @@ def model_files(folder: Path) -> dict[str, str]:
     """
     if not folder.is_dir():
         raise OptionError(f"sherpa has no model {str(folder)!r}: name one of {', '.join(SPEECH)}, or a folder")
-    found = {"tokens": str(folder / "tokens.txt")}
-    for part in ("encoder", "decoder", "joiner"):
-        files = sorted(folder.glob(f"{part}*.onnx"), key=lambda file: (".int8." not in file.name, file.name))
+    found = {}
+    for part, pattern in _FILES.items():
+        files = sorted(folder.glob(pattern), key=lambda file: (".int8." not in file.name, file.name))
         if not files:
-            raise ModelError(f"folder {str(folder)!r} is not a sherpa-onnx model: {part}*.onnx is missing")
+            raise ModelError(f"folder {str(folder)!r} is not a sherpa-onnx model: {pattern} is missing")
         found[part] = str(files[0])
-    if not Path(found["tokens"]).exists():
-        raise ModelError(f"folder {str(folder)!r} is not a sherpa-onnx model: tokens.txt is missing")
     return found
 
 
