@@ -47,7 +47,6 @@ class SherpaDialect:
         ended: list[ServerHypothesis] = []
         if found["segment"] > self._segment and self._open.text:
             ended.append(ServerHypothesis(self._open.text, True, self._open.start, self._open.end))
-            self._open = ServerHypothesis("")
         self._segment = found["segment"]
         start, times = found.get("start_time"), found.get("timestamps")
         end = start + times[-1] if start is not None and times else None
