@@ -239,10 +239,3 @@ class SlotPool:
             self._backends[name].close_slot(number)
             slot.numbers[name] = self._backends[name].open_slot()
         slot.held.clear()
-
-    def close(self) -> None:
-        """Release all slots of the models."""
-        for slot in (*self._free, *self._owned.values()):
-            for name, number in slot.numbers.items():
-                self._backends[name].close_slot(number)
-        self._free, self._owned = [], OrderedDict()
