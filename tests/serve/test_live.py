@@ -125,7 +125,7 @@ def test_empty_final() -> None:
     live.answered(Answer("de", update, [Failure(EMPTY, None, "1", 0, "de")], 0.1, Tally()))
     error = waiting(outbox)[0]
     assert (error["type"], error["code"], error["message"], error["final"]) == ("error", "translation", EMPTY, True)
-    assert live.transcript.ended("1") and list(live.transcript.finals) == []
+    assert ("1", "de") in live.transcript and list(live.transcript.finals) == []
 
 
 def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,10 +92,6 @@ class Transcript:
                 if caption is not None and key_of(caption) not in self.hidden:
                     yield caption
 
-    def ended(self, utterance: str) -> bool:
-        """Whether an utterance has ended in every language."""
-        return utterance in self._rows and self._rows[utterance].finals.keys() >= set(self.targets)
-
     def begin(self, utterance: str, time: float | None) -> None:
         """Record the start time of an utterance in seconds; only the first call has an effect."""
         if time is not None and utterance not in self._rows:
