@@ -173,7 +173,6 @@ class Mirror:
         loaded: set once its log has been read.
         touched: time of the last request for it, or of its last viewer, in seconds of the monotonic clock.
         gone: whether the session has been forgotten.
-        gaps: number of times that missed events were read from the log.
     """
 
     #: It cannot be ended here, and does not keep a room from others here.
@@ -188,7 +187,6 @@ class Mirror:
         self.over: Callable[[], None] | None = None
         self.touched = time.monotonic()
         self.gone = False
-        self.gaps = 0
         self._position = Position(0, 0)
 
     @property
@@ -226,7 +224,6 @@ class Mirror:
         message = _parse(news.message) if news.message else None
         passing = message is None or isinstance(message, protocol.Partial | protocol.Stats)
         if news.position > (self._position if passing else self._position.next):
-            self.gaps += 1
             await self._catch_up()
         if message is not None and news.position == (self._position if passing else self._position.next):
             self._position = news.position
