@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,11 +63,7 @@ class Part:
 
 def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
     """Return how many new tokens a pass processes within ``seconds``, from `LEAST_BUDGET` to `MOST_BUDGET`."""
-    low, high = LEAST_BUDGET, MOST_BUDGET
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if curve(middle) <= seconds else (low, middle - 1)
-    return low
+    return LEAST_BUDGET + bisect_right(range(LEAST_BUDGET + 1, MOST_BUDGET + 1), seconds, key=curve)
 
 
 def choose(ready: Iterable[tuple[Lane, Slot]], budget: int) -> list[Part]:
