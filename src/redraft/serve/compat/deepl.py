@@ -41,7 +41,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         found = await fields(request, ("text",))
         if isinstance(found.get("text"), str):
             found["text"] = [found["text"]]
-        key = _key(callers, request, found.get("auth_key"))
+        key = _key(request, found.get("auth_key"))
         owner = callers.hub.admission.owner(key)
         for name in _UNABLE:
             if found.get(name):
@@ -60,7 +60,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         return JSONResponse({"translations": translations})
 
     async def languages(request: Request) -> Response:
-        _key(callers, request)
+        callers.hub.admission.owner(_key(request))
         offer = callers.hub.offer()
         # DeepL's own client sends a form body with GET.
         found = await fields(request) if request.headers.get("content-type") else request.query_params
@@ -72,20 +72,18 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         return JSONResponse([each | {"supports_formality": False} for each in names] if kind == "target" else names)
 
     async def usage(request: Request) -> Response:
-        _key(callers, request)
+        callers.hub.admission.owner(_key(request))
         return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
 
     paths = {"/v2/translate": ("POST", answer), "/v2/languages": ("GET", languages), "/v2/usage": ("GET", usage)}
     return routes(paths, refuse)
 
 
-def _key(callers: Callers, request: Request, otherwise: object = "") -> str:
-    """Return the API key from the header, or the field of older clients.  Raises `Refused` if it is wrong."""
+def _key(request: Request, otherwise: object = "") -> str:
+    """Return the API key from the header, or the field of older clients."""
     header = request.headers.get("authorization", "")
     given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
-    key = given if isinstance(given, str) else ""
-    callers.hub.admission.owner(key)
-    return key
+    return given if isinstance(given, str) else ""
 
 
 def refuse(refused: Refused, status: int) -> Response:
