@@ -11,11 +11,9 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
 from redraft.serve.compat.callers import Callers
-from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, routes, tag, translate_plain
+from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, refusing, routes, tag, translate_plain
 from redraft.serve.refusals import Refused
 
-#: Error code -> HTTP status, where DeepL's differs from ours.
-_STATUS = {"key": 403}
 _SCHEME = "deepl-auth-key "
 #: Character limit reported to clients; there is no limit.
 _UNLIMITED = 10**12
@@ -76,7 +74,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
 
     paths = {"/v2/translate": ("POST", answer), "/v2/languages": ("GET", languages), "/v2/usage": ("GET", usage)}
-    return routes(paths, refuse)
+    return routes(paths, refusing("message"))
 
 
 def _key(request: Request, otherwise: object = "") -> str:
@@ -84,8 +82,3 @@ def _key(request: Request, otherwise: object = "") -> str:
     header = request.headers.get("authorization", "")
     given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
     return given if isinstance(given, str) else ""
-
-
-def refuse(refused: Refused, status: int) -> Response:
-    """Return an error in DeepL's format."""
-    return JSONResponse({"message": refused.sentence}, _STATUS.get(refused.code, status))

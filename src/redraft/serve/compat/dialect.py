@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from redraft.captions.languages import parse_language
@@ -63,6 +63,11 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused, int], Response]) -> list[BaseRoute]:
     """Return routes by path; ``refuse`` makes the response to a refusal, given the status of our own API."""
     return [Route(path, answering(endpoint, refuse), methods=[method]) for path, (method, endpoint) in paths.items()]
+
+
+def refusing(field: str) -> Callable[[Refused, int], Response]:
+    """Return what makes the response to a refusal for `routes`: its sentence in a field, and 403 for a wrong key."""
+    return lambda refused, status: JSONResponse({field: refused.sentence}, 403 if refused.code == "key" else status)
 
 
 async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:

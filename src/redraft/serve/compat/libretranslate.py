@@ -12,11 +12,7 @@ from starlette.routing import BaseRoute
 from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.languages import parse_language
 from redraft.serve.compat.callers import Callers
-from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, routes, tag, translate_plain
-from redraft.serve.refusals import Refused
-
-#: Error code -> HTTP status, where LibreTranslate's differs from ours.
-_STATUS = {"key": 403}
+from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, refusing, routes, tag, translate_plain
 
 
 class LibreTranslateRequest(Body):
@@ -73,9 +69,4 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
         return JSONResponse([{"confidence": 0.0, "language": SOURCE}])  # nothing is detected
 
     paths = {"/translate": ("POST", answer), "/languages": ("GET", languages), "/detect": ("POST", detect)}
-    return routes(paths, refuse)
-
-
-def refuse(refused: Refused, status: int) -> Response:
-    """Return an error in LibreTranslate's format."""
-    return JSONResponse({"error": refused.sentence}, _STATUS.get(refused.code, status))
+    return routes(paths, refusing("error"))
