@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -45,7 +45,7 @@ async def live(websocket: WebSocket) -> None:
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
-        await _serve(websocket, outbox, hub, lambda: _receive(websocket, session, outbox, hub))
+        await _serve(websocket, outbox, hub, _receive(websocket, session, outbox, hub))
     finally:
         session.detach(outbox)
         if hub.fanout:
@@ -63,7 +63,7 @@ async def watch(websocket: WebSocket) -> None:
         hub.check_places(session)
         session.delivery.watch(outbox)
         try:
-            await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
+            await _serve(websocket, outbox, hub, _ignore(websocket))
         finally:
             session.delivery.detach(outbox)
 
@@ -74,7 +74,7 @@ async def watch_room(websocket: WebSocket) -> None:
     async with _viewer(websocket, stays=True) as outbox:
         room = await hub.enter(websocket.path_params["room"], outbox)
         try:
-            await _serve(websocket, outbox, hub, lambda: _ignore(websocket))
+            await _serve(websocket, outbox, hub, _ignore(websocket))
         finally:
             hub.rooms.leave(room, outbox)
 
@@ -133,11 +133,9 @@ async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
         await websocket.close(CODES[refusal.code].close, close_reason(refusal.sentence))
 
 
-async def _serve(
-    websocket: WebSocket, outbox: Outbox, hub: Hub, receive: Callable[[], Coroutine[Any, Any, None]]
-) -> None:
+async def _serve(websocket: WebSocket, outbox: Outbox, hub: Hub, receiving: Coroutine[Any, Any, None]) -> None:
     """Receive and send until either ends."""
-    tasks = [asyncio.create_task(_send(websocket, outbox, hub)), asyncio.create_task(receive())]
+    tasks = [asyncio.create_task(_send(websocket, outbox, hub)), asyncio.create_task(receiving)]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
