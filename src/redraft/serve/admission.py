@@ -106,10 +106,6 @@ class Exchange:
         if answer.update is self._update and not self._waiting[answer.language].done():
             self._waiting[answer.language].set_result(answer.events)
 
-    def close(self) -> None:
-        """Remove the lanes and drop their work."""
-        self.engine.remove(self.lanes.values())
-
     async def ask(self, update: Update) -> dict[str, list[Event]]:
         """Return captions and failures by language.  Raises `Refused` if the engine has stopped or is too slow."""
         loop = asyncio.get_running_loop()
@@ -141,7 +137,7 @@ class Exchanges:
         try:
             return await exchange.ask(Update("1", 0, text, final=True))
         finally:
-            exchange.close()
+            self.close(exchange)
 
     async def keep(self, wanted: Wanted, address: str) -> Exchange:
         """Open an exchange that counts as a session until `close`.  Raises `Refused` if it is not admitted."""
@@ -156,8 +152,8 @@ class Exchanges:
         return exchange
 
     def close(self, exchange: Exchange) -> None:
-        """Close an exchange opened by `keep`."""
-        exchange.close()
+        """Remove the lanes of an exchange, and drop their work."""
+        exchange.engine.remove(exchange.lanes.values())
         self.kept.discard(exchange)
 
     def sweep(self) -> None:
