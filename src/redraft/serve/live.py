@@ -391,28 +391,27 @@ class LiveSession:
 
     def fail(self, code: str, sentence: str, close: int = 1011) -> None:
         """Close all connections with an error, and end the session without translating the rest."""
-        self._stop_waiting()
-        self._close_audio()
-        self.pending.clear()
+        self._drop_work()
         self.transcript.close()
         self.delivery.feed = None  # viewers elsewhere stay, since another replica may continue the session
         self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
 
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
-        self._stop_waiting()
+        self._drop_work()
         self.ended = True
-        self._close_audio()
-        self.pending.clear()
         if not self.transcript.closed:
             self.transcript.close()
             if self.over:
                 self.over()
         self.delivery.close(1000, "the session is over")
 
-    def _close_audio(self) -> None:
+    def _drop_work(self) -> None:
+        """Drop what waits to be recognised or translated."""
+        self._stop_waiting()
         if self.audio:
             self.audio.close()
+        self.pending.clear()
 
     def release(self) -> None:
         """Release the lanes."""
