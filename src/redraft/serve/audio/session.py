@@ -169,10 +169,6 @@ class AudioStream:
         """Return how many seconds of the received audio are not recognised yet."""
         return (self.gaps.fed - recognised) / RATE
 
-    def skipped(self, samples: int) -> bytes:
-        """Return the silence that replaces missing samples."""
-        return bytes(WIDTH * self.gaps.skip(samples))
-
     def named(self, item: Update) -> Update:
         """Return the recogniser's update with its name and time in the session."""
         when = self.time + self.gaps.position(round((item.time or 0.0) * RATE), end=not _begins(item)) / RATE
@@ -331,7 +327,7 @@ class SessionAudio:
         """Continue after missing samples."""
         self._recognisers.metrics.lost_audio.inc(samples / RATE)
         if self._process is not None:
-            self._process.feed(stream.skipped(samples))
+            self._process.feed(bytes(WIDTH * stream.gaps.skip(samples)))  # silence
 
     def _refuse_once(self, sentence: str) -> None:
         """Raise `Refused` only for the first of many frames."""
