@@ -14,7 +14,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, field, fields
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
@@ -405,19 +405,14 @@ class Done(Message):
 
 
 #: Messages that control viewers' captions; also used over HTTP.
-Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
-FromClient: TypeAlias = Annotated[
-    Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Pause | Hide | Correct | End, Field(discriminator="type")
-]
-FromServer: TypeAlias = Annotated[
-    Started | Partial | Final | Stats | Listening | Recognised | Paused | Hidden | RoomState | Error | Done,
-    Field(discriminator="type"),
-]
+Control: TypeAlias = Pause | Hide | Correct
+FromClient: TypeAlias = Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Control | End
+#: Messages that viewers can get.
+ToViewer: TypeAlias = Started | Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
+FromServer: TypeAlias = ToViewer | Listening | Recognised
 #: The same as tuples.
-CONTROL: tuple[type, ...] = (Pause, Hide, Correct)
-CLIENT: tuple[type, ...] = (Start, UpdateMessage, Audio, AudioEnd, Ack, Restore, *CONTROL, End)
-VIEWED: tuple[type, ...] = (Started, Partial, Final, Stats, Paused, Hidden, RoomState, Error, Done)
-SERVER: tuple[type, ...] = (*VIEWED, Listening, Recognised)
-FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
-FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(FromClient)
-FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(FromServer)
+CONTROL, CLIENT, VIEWED, SERVER = map(get_args, (Control, FromClient, ToViewer, FromServer))
+_BY_TYPE = Field(discriminator="type")
+FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Annotated[Control, _BY_TYPE])
+FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(Annotated[FromClient, _BY_TYPE])
+FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(Annotated[FromServer, _BY_TYPE])
