@@ -408,8 +408,8 @@ class Done(Message):
 Control: TypeAlias = Pause | Hide | Correct
 FromClient: TypeAlias = Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Control | End
 #: Messages that viewers can get.
-ToViewer: TypeAlias = Started | Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
-FromServer: TypeAlias = ToViewer | Listening | Recognised
+ToViewer: TypeAlias = Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
+FromServer: TypeAlias = Started | ToViewer | Listening | Recognised
 #: The same as tuples.
 CONTROL, CLIENT, VIEWED, SERVER = map(get_args, (Control, FromClient, ToViewer, FromServer))
 _BY_TYPE = Field(discriminator="type")
