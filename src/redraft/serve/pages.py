@@ -68,11 +68,6 @@ def missing(path: str) -> str:
     return document("not found", _MISSING.format(path=html.escape(path[:200])))
 
 
-async def recording(request: Request) -> Response:
-    """Return the recording of the demo talk."""
-    return FileResponse(RECORDING, media_type="audio/ogg")
-
-
 async def watch_room(request: Request) -> Response:
     """Redirect a short link to a room to its viewers' page, keeping the query."""
     query = [("room", request.path_params["room"]), *request.query_params.multi_items()]
@@ -82,15 +77,17 @@ async def watch_room(request: Request) -> Response:
 def routes() -> list[BaseRoute]:
     """Return the routes of pages and static files; none at the root hides other paths."""
     return [
-        *(Route(path, _file(name), methods=["GET"]) for path, name in PAGES.items()),
-        Route("/talk.ogg", recording, methods=["GET"]),
+        *(Route(path, _file(WEB / name), methods=["GET"]) for path, name in PAGES.items()),
+        Route("/talk.ogg", _file(RECORDING, "audio/ogg"), methods=["GET"]),
         Route("/watch/{room}", watch_room, methods=["GET"]),
         *(Mount(f"/{folder}", StaticFiles(directory=WEB / folder)) for folder in ("css", "js")),
     ]
 
 
-def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
+def _file(path: Path, kind: str | None = None) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that returns a file, by default as what its name says."""
+
     async def answer(request: Request) -> Response:
-        return FileResponse(WEB / name)
+        return FileResponse(path, media_type=kind)
 
     return answer
