@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, Literal, Self, TypeVar
-from urllib.parse import urlsplit
 
 import segno
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,6 +28,7 @@ from redraft.serve.live import LiveSession
 from redraft.serve.protocol import Language, Line, Message, Wanted
 from redraft.serve.refusals import CODES, Refused, describe, error_body
 from redraft.serve.rooms import Room, Session
+from redraft.serve.security import parsed_url
 from redraft.serve.transcript import FORMS, Past
 
 T = TypeVar("T")
@@ -210,11 +210,8 @@ def qr_code(link: str) -> bytes:
     Raises:
         Refused: it is not a viewer's link.
     """
-    try:
-        parts = urlsplit(link)
-        fits = parts.scheme in ("http", "https") and parts.hostname and _WATCH.search(parts.path)
-    except ValueError:
-        fits = False
+    parts = parsed_url(link)
+    fits = parts.scheme in ("http", "https") and parts.hostname and _WATCH.search(parts.path)
     if not fits or not link.isascii() or not link.isprintable():
         raise Refused("option", "link must be a viewer's, such as https://example.org/watch?session=NAME")
     out = io.BytesIO()

@@ -189,18 +189,18 @@ class Guard:
             raise Refused(
                 "origin", "only this machine may connect: the operator can allow others with the settings host and keys"
             )
-        if self._hosts and (_parsed(f"//{host}").hostname or "") not in self._hosts:
+        if self._hosts and (parsed_url(f"//{host}").hostname or "") not in self._hosts:
             raise Refused(
                 "origin", "the server is not known by this host name: the operator can allow it with the setting hosts"
             )
         safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
-        if origin is not None and not safe and origin not in self._origins and _parsed(origin).netloc != host:
+        if origin is not None and not safe and origin not in self._origins and parsed_url(origin).netloc != host:
             raise Refused(
                 "origin", "pages of this origin may not connect: the operator can allow it with the setting origins"
             )
 
 
-def _parsed(address: str) -> SplitResult:
+def parsed_url(address: str) -> SplitResult:
     """Return the parts of an address, empty if it is invalid."""
     try:
         return urlsplit(address)
