@@ -17,9 +17,8 @@ from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from redraft.captions import events
+from redraft.captions import events, languages
 from redraft.captions.formats.read import printable
-from redraft.captions.languages import parse_language
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.serve import protocol
@@ -105,6 +104,14 @@ async def room_of(request: Request) -> Room:
         raise Refused("missing", refused.sentence) from None
 
 
+def language_of(name: str, field: str = "language") -> languages.Language:
+    """Return the language with a tag or an English name.  Raises `Refused`, which names the field, if it is unknown."""
+    try:
+        return languages.parse_language(name, field)
+    except OptionError as error:
+        raise Refused("option", str(error)) from None
+
+
 def wanted_languages(query: QueryParams) -> frozenset[str]:
     """Return the languages that a viewer asks for; empty for all.
 
@@ -113,10 +120,7 @@ def wanted_languages(query: QueryParams) -> frozenset[str]:
     Raises:
         Refused: one of them is no language.
     """
-    try:
-        return frozenset(parse_language(each, "language").tag for each in query.getlist("language"))
-    except OptionError as error:
-        raise Refused("option", str(error)) from None
+    return frozenset(language_of(each).tag for each in query.getlist("language"))
 
 
 class Query(BaseModel):
@@ -194,9 +198,9 @@ def split(text: Text) -> Sentences:
     abbreviations, even with ``en-u-ss-standard``.
 
     Raises:
-        OptionError: the language is unknown.
+        Refused: the language is unknown.
     """
-    language = parse_language(text.language, "language").canonical.partition("-")[0]
+    language = language_of(text.language).canonical.partition("-")[0]
     parts = (part.strip() for line in text.text.splitlines() for part in segment(language, line))
     return Sentences(sentences=tuple(filter(None, parts)))
 
@@ -239,10 +243,7 @@ async def sentences(request: Request) -> Response:
     """Split a text into sentences."""
     allowed(request)
     text = await body_of(request, Text.model_validate_json, Text, most=MOST_BYTES)
-    try:
-        return answer_of(await asyncio.to_thread(split, text))
-    except OptionError as error:
-        raise Refused("option", str(error)) from None
+    return answer_of(await asyncio.to_thread(split, text))
 
 
 async def begin(request: Request) -> Response:

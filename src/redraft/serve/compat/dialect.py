@@ -14,10 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from redraft.captions.languages import parse_language
-from redraft.errors import OptionError
 from redraft.serve.compat.callers import Caller, Callers
-from redraft.serve.http import Endpoint, address_of, answering, read_bytes
+from redraft.serve.http import Endpoint, address_of, answering, language_of, read_bytes
 from redraft.serve.refusals import Refused, describe
 
 M = TypeVar("M", bound=BaseModel)
@@ -101,10 +99,7 @@ def checked(kind: type[M], found: Mapping[str, Any]) -> M:
 
 def tag(name: str, field: str) -> str:
     """Return the canonical tag of a language.  Raises `Refused` if the language is unknown."""
-    try:
-        return parse_language(name, field).canonical
-    except OptionError as error:
-        raise Refused("option", str(error)) from None
+    return language_of(name, field).canonical
 
 
 def caller(request: Request, dialect: str, key: str, owner: str, target: str, source: str, *more: str) -> Caller:
