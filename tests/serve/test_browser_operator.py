@@ -111,7 +111,7 @@ def test_hidden_after_restart(server: Running, visit: Callable[..., Any]) -> Non
     expect(page.locator("#paused")).to_be_visible()
     session = server.hub.find(session_of(page)["name"])
     server.forget(session)
-    eventually(lambda: server.hub._by_name.get(session.name, session) is not session)
+    eventually(lambda: server.hub._sessions.get(session.name, session) is not session)
     eventually(lambda: len(list(server.hub.find(session.name).transcript.kept)) == 1)
     assert transcript(server, page) == []
     button(page, "Resume for viewers").click()

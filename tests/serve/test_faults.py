@@ -48,7 +48,7 @@ def test_killed_during_pass() -> None:
             linger = b"\x01\0\0\0\0\0\0\0"
             socket.connection.socket.setsockopt(SOL_SOCKET, SO_LINGER, linger)
             socket.connection.socket.close()
-            eventually(lambda: token not in server.hub._sessions)
+            eventually(lambda: protocol.public_name(token) not in server.hub._sessions)
             assert server.engine.scheduler.lanes == 2  # the engine has not come to it yet
             go_on.set()
         eventually(lambda: all_given_back(server))
@@ -84,7 +84,7 @@ def test_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
         assert server.engine.scheduler.failed_passes == 0
         assert server.ask("/health").status == 200
         hub = server.hub
-        eventually(lambda: not (hub._sessions or hub._by_name))
+        eventually(lambda: not hub._sessions)
         # What remains: the server itself, its sweeper, and whoever asked for its health.
         eventually(lambda: not server.server.server_state.connections)
         eventually(lambda: len(asyncio.all_tasks(server.loop)) <= 4)

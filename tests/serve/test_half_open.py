@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from websockets.frames import Frame, Opcode
 
+from redraft.serve.protocol import public_name
 from tests.serve.servers import Running, running
 from tests.serve.test_faults import all_given_back, eventually
 from tests.serve.test_sockets import expected, finals, say
@@ -42,7 +43,7 @@ def silent(server: Running, token: str) -> Iterator[sockets.socket]:
 def test_slot_of_silent_client() -> None:
     token = "silent" + "x" * 30
     with running(slots=1, **QUICK) as server, silent(server, token):
-        eventually(lambda: token in server.hub._sessions and server.hub.owned(token).delivery.owner)
+        eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).delivery.owner)
         session = server.hub.owned(token)
         eventually(lambda: session.delivery.owner is None)
         with server.socket() as other:  # the only slot goes to whoever speaks
@@ -72,7 +73,7 @@ def test_silent_client_expires() -> None:
 def test_take_over_half_open() -> None:
     token = "silent" + "x" * 30
     with running() as server, silent(server, token), server.socket() as socket:
-        eventually(lambda: token in server.hub._sessions)
+        eventually(lambda: public_name(token) in server.hub._sessions)
         assert socket.start(token=token)["resumed"] is True
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
         assert server.hub.owned(token).delivery.owner is not None
@@ -82,7 +83,7 @@ def test_take_over_half_open() -> None:
 def test_no_pongs(reset: bool) -> None:
     token = "silent" + "x" * 30
     with running(keep_seconds=30, **QUICK) as server, silent(server, token) as raw:
-        eventually(lambda: token in server.hub._sessions and server.hub.owned(token).delivery.owner)
+        eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).delivery.owner)
         if reset:  # the other end is gone at once, without a goodbye
             raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, struct.pack("ii", 1, 0))
             raw.close()

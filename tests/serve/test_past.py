@@ -24,7 +24,7 @@ def leave(server: Running, socket: Socket, room: str | None = None) -> str:
         for _ in range(2):
             socket.until("final")
     socket.connection.close()
-    eventually(lambda: name not in server.hub._by_name)
+    eventually(lambda: name not in server.hub._sessions)
     return name
 
 

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 
 from redraft.errors import OptionError
 from redraft.serve.lanes import Lane
-from redraft.serve.protocol import Begin
+from redraft.serve.protocol import Begin, public_name
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys, Rate, new_key
 from redraft.serve.service import Service
@@ -222,7 +222,7 @@ def test_failing_sweep(errors: pytest.LogCaptureFixture) -> None:
         server.call(partial(setattr, session, "_counts", {}))
         with server.socket() as other:
             token = other.start()["token"]
-        eventually(lambda: token not in server.hub._sessions)
+        eventually(lambda: public_name(token) not in server.hub._sessions)
     assert "a session could not be looked after" in {record.getMessage() for record in errors.records}
 
 

@@ -61,8 +61,8 @@ class Hub:
         self.rooms = Rooms(settings.rooms, settings.sessions)
         #: Transcripts of sessions that were forgotten.
         self.past = PastSessions(settings.transcript_seconds)
+        #: By public name.
         self._sessions: dict[str, LiveSession] = {}
-        self._by_name: dict[str, LiveSession] = {}
         #: Recognisers for audio from sessions.
         self.recognisers = Recognisers(settings, metrics)
         #: Translations without a session.
@@ -71,7 +71,7 @@ class Hub:
         if settings.fanout is not None:
             from redraft.serve.fanout.fanout import Fanout  # needs an extra
 
-            self.fanout = Fanout(settings, self._by_name, self.rooms, self.offer, self._superseded)
+            self.fanout = Fanout(settings, self._sessions, self.rooms, self.offer, self._superseded)
         #: Functions called about every second.
         self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
@@ -126,12 +126,12 @@ class Hub:
         Raises:
             Refused: there is no capacity, or the request asks for something that is not allowed.
         """
-        known = self._sessions.get(token) if token else None
+        known = self._sessions.get(public_name(token)) if token else None
         if known is not None:
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key")
             await known.opened.wait()
-            if self._sessions.get(known.token) is not known:
+            if self._sessions.get(known.name) is not known:
                 raise Refused("capacity", "the session was not admitted: try again later")
             if last in (None, self.name) and not (self.fanout and await self.fanout.moved(known)):
                 self.metrics.resumed.inc()
@@ -157,7 +157,7 @@ class Hub:
     ) -> LiveSession:
         session = LiveSession(token, owner, begin, self.settings.transcripts, self.metrics, by_post, address)
         # Registered immediately: other sessions are admitted while the engine is asked.
-        self._sessions[session.token] = self._by_name[session.name] = session
+        self._sessions[session.name] = session
         try:
             session.engine, session.lanes = await self.admission.lanes(begin, session.answered)
         except BaseException:
@@ -192,14 +192,14 @@ class Hub:
 
     def find(self, name: str) -> LiveSession:
         """Return the session with a public name.  Raises `Refused` if the session does not exist."""
-        found = self._by_name.get(name)
+        found = self._sessions.get(name)
         if found is None:
             raise Refused("missing", "the session does not exist, or was forgotten after its end")
         return found
 
     def owned(self, token: str) -> LiveSession:
         """Return the session of a token.  Raises `Refused` if the session does not exist."""
-        found = self._sessions.get(token)
+        found = self._sessions.get(public_name(token))
         if found is None:
             raise Refused("missing", "no session has this token")
         return found
@@ -208,7 +208,7 @@ class Hub:
 
     async def session_named(self, name: str) -> Session:
         """Return the session with a public name.  Raises `Refused` if it does not exist, or Redis cannot be reached."""
-        if name not in self._by_name and self.fanout and (found := await self.fanout.find(name)):
+        if name not in self._sessions and self.fanout and (found := await self.fanout.find(name)):
             return found
         return self.find(name)
 
@@ -234,8 +234,7 @@ class Hub:
             raise Refused("limit", f"all {most} places for viewers of this session are taken")
 
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
-        self._sessions.pop(session.token, None)
-        self._by_name.pop(session.name, None)
+        self._sessions.pop(session.name, None)
         session.forget()
         if self.fanout:
             self.fanout.forget(session)
