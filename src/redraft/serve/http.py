@@ -123,20 +123,30 @@ def wanted_languages(query: QueryParams) -> frozenset[str]:
     return frozenset(language_of(each).tag for each in query.getlist("language"))
 
 
-class Query(BaseModel):
-    """A query, whose other parameters are ignored: services that send captions add their own."""
+class Lenient(BaseModel):
+    """A query or a body whose other fields are ignored: services and tools that send captions add their own."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @classmethod
+    def checked(cls, found: Mapping[str, Any], code: str = "protocol") -> Self:
+        """Validate fields.  Raises `Refused` with this code if one is missing or invalid."""
+        try:
+            return cls.model_validate(found)
+        except ValidationError as error:
+            raise Refused(code, describe(error, cls)) from None
+
+
+class Query(Lenient):
+    """A query."""
 
     @classmethod
     def of(cls, request: Request) -> Self:
         """Parse the query of a request; only ``language`` may be repeated.  Raises `Refused` if it is invalid."""
         found = request.query_params
-        given: dict[str, Any] = {name: found.getlist(name) if name == "language" else found[name] for name in found}
-        try:
-            return cls.model_validate(given)
-        except ValidationError as error:
-            raise Refused("option", describe(error, cls)) from None
+        return cls.checked(
+            {name: found.getlist(name) if name == "language" else found[name] for name in found}, "option"
+        )
 
 
 async def read_bytes(request: Request, most: int | None = None) -> bytes:

@@ -11,7 +11,8 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
 from redraft.serve.compat.callers import Callers
-from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, refusing, routes, tag, translate_plain
+from redraft.serve.compat.dialect import SOURCE, caller, fields, refusing, routes, tag, translate_plain
+from redraft.serve.http import Lenient
 from redraft.serve.refusals import Refused
 
 _SCHEME = "deepl-auth-key "
@@ -21,7 +22,7 @@ _UNLIMITED = 10**12
 _UNABLE = ("glossary_id", "tag_handling", "style_id", "custom_instructions")
 
 
-class DeepLRequest(Body):
+class DeepLRequest(Lenient):
     """A translation request; formality and glossaries are rejected."""
 
     text: list[str] = Field(min_length=1, max_length=50)
@@ -44,7 +45,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         for name in _UNABLE:
             if found.get(name):
                 raise Refused("option", f"{name} is not supported by this server")
-        wanted = checked(DeepLRequest, found)
+        wanted = DeepLRequest.checked(found)
         target = tag(wanted.target_lang, "target_lang")
         source = tag(wanted.source_lang, "source_lang") if wanted.source_lang else SOURCE
         who = caller(request, "deepl", key, owner, target, source)

@@ -6,19 +6,18 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import parse_qs
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from redraft.serve.compat.callers import Caller, Callers
 from redraft.serve.http import Endpoint, address_of, answering, language_of, read_bytes
-from redraft.serve.refusals import Refused, describe
+from redraft.serve.refusals import Refused
 
-M = TypeVar("M", bound=BaseModel)
 _OBJECT = TypeAdapter(dict[str, Any])
 #: Source language of requests that name none.
 SOURCE = "en"
@@ -30,12 +29,6 @@ _INSTRUCTION = re.compile(
 )
 _TAGS = re.compile(r"\s*<(\w+)>\s*(?P<text>.*?)\s*</\1>\s*", re.DOTALL)
 _FENCES = re.compile(r"\s*(```|\"\"\")\s*(?P<text>.*?)\s*\1\s*", re.DOTALL)
-
-
-class Body(BaseModel):
-    """A request body; unknown fields are ignored, as in the original APIs."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 async def translate_plain(callers: Callers, request: Request, caller: Caller, texts: Sequence[str]) -> list[str]:
@@ -87,14 +80,6 @@ async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
     except ValueError:
         raise Refused("protocol", "the body must be a JSON object, or a form, in valid UTF-8") from None
     raise Refused("protocol", "the content type must be application/json or application/x-www-form-urlencoded")
-
-
-def checked(kind: type[M], found: Mapping[str, Any]) -> M:
-    """Validate fields as a message of type ``kind``.  Raises `Refused` if a field is missing or invalid."""
-    try:
-        return kind.model_validate(found)
-    except ValidationError as error:
-        raise Refused("protocol", describe(error, kind)) from None
 
 
 def tag(name: str, field: str) -> str:

@@ -12,10 +12,11 @@ from starlette.routing import BaseRoute
 from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.languages import parse_language
 from redraft.serve.compat.callers import Callers
-from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, refusing, routes, tag, translate_plain
+from redraft.serve.compat.dialect import SOURCE, caller, fields, refusing, routes, tag, translate_plain
+from redraft.serve.http import Lenient
 
 
-class LibreTranslateRequest(Body):
+class LibreTranslateRequest(Lenient):
     """A translation request; plain text only."""
 
     q: str | list[str] = Field(max_length=LONGEST_TEXT)
@@ -25,7 +26,7 @@ class LibreTranslateRequest(Body):
     api_key: str | None = None
 
 
-class DetectRequest(Body):
+class DetectRequest(Lenient):
     """A language detection request."""
 
     q: str = Field(max_length=LONGEST_TEXT)
@@ -40,7 +41,7 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
         key = found.get("api_key")
         key = key if isinstance(key, str) else ""
         owner = callers.hub.admission.owner(key)
-        wanted = checked(LibreTranslateRequest, found)
+        wanted = LibreTranslateRequest.checked(found)
         auto = wanted.source.lower() == "auto"
         source = SOURCE if auto else tag(wanted.source, "source")
         target = tag(wanted.target, "target")
@@ -64,7 +65,7 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
         return JSONResponse(listed)
 
     async def detect(request: Request) -> Response:
-        found = checked(DetectRequest, await fields(request))
+        found = DetectRequest.checked(await fields(request))
         callers.hub.admission.owner(found.api_key)
         return JSONResponse([{"confidence": 0.0, "language": SOURCE}])  # nothing is detected
 

@@ -20,8 +20,8 @@ from starlette.routing import BaseRoute
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve.compat.callers import Callers, Reply
-from redraft.serve.compat.dialect import SOURCE, Body, caller, checked, fields, instructed, routes, tag
-from redraft.serve.http import bearer
+from redraft.serve.compat.dialect import SOURCE, caller, fields, instructed, routes, tag
+from redraft.serve.http import Lenient, bearer
 from redraft.serve.refusals import Refused
 
 #: Up to three capitalised words, or a tag.
@@ -79,14 +79,14 @@ def _language(name: str) -> str | None:
     return None
 
 
-class ContentPart(Body):
+class ContentPart(Lenient):
     """A part of a message."""
 
     type: str = "text"
     text: str = ""
 
 
-class ChatMessage(Body):
+class ChatMessage(Lenient):
     """A message of the chat."""
 
     role: str
@@ -100,13 +100,13 @@ class ChatMessage(Body):
         return self.content or ""
 
 
-class StreamOptions(Body):
+class StreamOptions(Lenient):
     """Options of a streamed response."""
 
     include_usage: bool = False
 
 
-class ChatRequest(Body):
+class ChatRequest(Lenient):
     """A chat completion request; sampling parameters are ignored."""
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
@@ -123,7 +123,7 @@ def openai(callers: Callers) -> list[BaseRoute]:
     async def complete(request: Request) -> Response:
         key = bearer(request.headers.get("authorization", "")) or ""
         owner = callers.hub.admission.owner(key)
-        wanted = checked(ChatRequest, await fields(request))
+        wanted = ChatRequest.checked(await fields(request))
         asking = [each.text for each in wanted.messages if each.role == "user"]
         if not asking:
             raise Refused("protocol", "messages must have one of the role user, with the text that is to be translated")
