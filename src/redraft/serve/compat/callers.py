@@ -8,13 +8,14 @@ import unicodedata
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from itertools import count, takewhile
+from itertools import count
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import printable
 from redraft.captions.sentence import ends_sentence
 from redraft.captions.source import RAW
 from redraft.captions.stabilise import OFF
+from redraft.decoding.types import common_prefix
 from redraft.serve.admission import Exchange
 from redraft.serve.hub import Hub
 from redraft.serve.protocol import Wanted
@@ -41,7 +42,7 @@ def likeness(older: str, newer: str) -> float:
     shorter = min(len(before), len(after))
     if not shorter or len(after) < _SHRUNK * len(before):
         return float(older.strip() == newer.strip())
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    same = common_prefix(before, after)
     end = min(shorter + _MOVED, same + _COMPARED)
     matcher = SequenceMatcher(None, before[same:end], after[same:end], autojunk=False)
     moved = sum(block.size for block in matcher.get_matching_blocks())
