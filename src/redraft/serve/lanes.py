@@ -125,18 +125,15 @@ class Lane:
         waiting = self._waiting.pop(0)
         translation = self.translation
         self.running = Running(waiting, translation.rest() if waiting.rest else translation.translate(waiting.update))
-        self._send(None, now)
+        self._send(self.running, None, now)
 
-    def advance(self, rows: Rows | None, now: float) -> None:
+    def advance(self, rows: Rows, now: float) -> None:
         """Continue with the rows that the update asked for."""
-        if self.running and self.score and self.score.model == TARGET:
-            self.running.passes += 1
-        self._send(rows, now)
+        if self.running and self.score:
+            self.running.passes += self.score.model == TARGET
+            self._send(self.running, rows, now)
 
-    def _send(self, rows: Rows | None, now: float) -> None:
-        running = self.running
-        if running is None:
-            return
+    def _send(self, running: Running, rows: Rows | None, now: float) -> None:
         try:
             self.score = running.asking.send(rows)  # type: ignore[arg-type]  # it starts by being sent None
         except StopIteration as stop:
