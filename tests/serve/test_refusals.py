@@ -10,15 +10,19 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft.errors import OptionError
+from redraft.serve.hub import Hub
 from redraft.serve.lanes import Lane
+from redraft.serve.live import LiveSession
 from redraft.serve.protocol import Begin, public_name
 from redraft.serve.refusals import Refused
 from redraft.serve.security import Keys, Rate, new_key
@@ -214,6 +218,33 @@ def test_waiting_for_refused_session(server: Running) -> None:
         hub._forget(later)
 
     asyncio.run_coroutine_threadsafe(wait(), server.loop).result(SECONDS)
+
+
+def test_resumed_twice_after_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two connections ask for a session that another replica had meanwhile: only one may put one in its place."""
+
+    async def wait(hub: Hub) -> None:
+        begun, _ = await hub.open(Begin(targets=("de",)), "", "here")
+        answered = asyncio.Event()
+
+        async def moved(_: LiveSession) -> bool:  # as Redis says, after a while
+            return await answered.wait()
+
+        fanout = MagicMock(moved=moved)
+        fanout.shared.taken.return_value = nullcontext()
+        monkeypatch.setattr(hub, "fanout", fanout)
+        asking = [asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token)) for _ in range(2)]
+        await asyncio.sleep(0)
+        answered.set()
+        first, second = await asyncio.gather(*asking, return_exceptions=True)
+        assert isinstance(second, Refused) and second.code == "capacity"
+        assert first == (hub.owned(begun.token), False)
+        hub._forget(hub.owned(begun.token))
+        monkeypatch.undo()
+
+    with running() as server:
+        asyncio.run_coroutine_threadsafe(wait(server.hub), server.loop).result(SECONDS)
+        assert server.engine.call(lambda: server.engine.scheduler.lanes).result(SECONDS) == 0
 
 
 def test_failing_sweep(errors: pytest.LogCaptureFixture) -> None:

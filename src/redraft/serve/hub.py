@@ -131,9 +131,10 @@ class Hub:
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key")
             await known.opened.wait()
-            if self._sessions.get(known.name) is not known:
+            moved = last not in (None, self.name) or (self.fanout is not None and await self.fanout.moved(known))
+            if self._sessions.get(known.name) is not known:  # meanwhile
                 raise Refused("capacity", "the session was not admitted: try again later")
-            if last in (None, self.name) and not (self.fanout and await self.fanout.moved(known)):
+            if not moved:
                 self.metrics.resumed.inc()
                 if self.fanout:
                     self.fanout.resumed(known)
