@@ -28,8 +28,6 @@ _ALWAYS = "redraft:replicas"
 #: Seconds before a mirror without viewers is dropped, between two checks of logs, and timeouts for reading a log and
 #: for writing everything at the end.
 _IDLE, _LOOK, _READ, _LAST_WORDS = 10.0, 15.0, 5.0, 2.0
-#: Number of failed checks after which a session without a log is given up; Redis may have restarted.
-_MOST_MISSING = 2
 ELSEWHERE = "captions of sessions on other replicas cannot be had at the moment: try again"
 
 
@@ -134,7 +132,8 @@ class Fanout:
         self._listener = Listener(self._store)
         self._publishers: dict[LiveSession, Publisher] = {}
         self.mirrors: dict[str, Mirror] = {}
-        self._missing: dict[str, int] = {}
+        #: Sessions without a log at the last check; twice in a row gives one up, since Redis may have restarted.
+        self._missing: set[str] = set()
         self._followed: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._looked = time.monotonic()
@@ -280,11 +279,9 @@ class Fanout:
     async def _look(self) -> None:
         """Give up sessions whose replica has crashed and that no other one has taken over."""
         with suppress(*TROUBLE):
-            missing = await self._store.missing(list(self.mirrors))
-            self._missing = {name: self._missing.get(name, 0) + 1 for name in missing}
-            for name in missing & self.mirrors.keys():
-                if self._missing[name] >= _MOST_MISSING:
-                    self.mirrors[name].forget()
+            before, self._missing = self._missing, await self._store.missing(list(self.mirrors))
+            for name in before & self._missing & self.mirrors.keys():
+                self.mirrors[name].forget()
 
     # Rooms
 
