@@ -44,12 +44,10 @@ class Listener:
         self._subscribers: dict[str, Subscriber] = {}
         self._pubsub = store.redis.pubsub()
 
-    def __contains__(self, channel: str) -> bool:
-        """Whether a channel is followed."""
-        return channel in self._subscribers
-
     async def add(self, channel: str, subscriber: Subscriber) -> None:
-        """Follow a channel; if Redis is unavailable, as soon as it is back."""
+        """Follow a channel, unless it is followed; if Redis is unavailable, as soon as it is back."""
+        if channel in self._subscribers:
+            return
         self._subscribers[channel] = subscriber
         if self._pubsub.subscribed:
             with suppress(*TROUBLE):  # `run` fails too, and then subscribes to everything again
@@ -244,8 +242,7 @@ class Fanout:
                 return None
             mirror = self.mirrors.setdefault(name, mirror or Mirror(name, self._store))
             mirror.touched = time.monotonic()
-            if session_key(name) not in self._listener:
-                await self._listener.add(session_key(name), mirror.take)
+            await self._listener.add(session_key(name), mirror.take)
             async with asyncio.timeout(_READ):
                 await mirror.loaded.wait()
         except TROUBLE:
@@ -298,8 +295,7 @@ class Fanout:
             self._soon(self.refresh(name))
 
         self._followed.add(name)
-        if room_key(name) not in self._listener:
-            await self._listener.add(room_key(name), look)
+        await self._listener.add(room_key(name), look)
 
     async def refresh(self, name: str) -> None:
         """Show a room's session if it is on another replica; do nothing while Redis cannot be reached."""
