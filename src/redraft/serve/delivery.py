@@ -47,7 +47,6 @@ class Outbox:
         self.slow = False
         self._most = most
         self._waiting: OrderedDict[Hashable, str] = OrderedDict()
-        self._put = 0
         self._news, self._space = asyncio.Event(), asyncio.Event()
         self._space.set()
 
@@ -63,8 +62,7 @@ class Outbox:
         """
         if self.closing or self.slow:  # after a gap, more messages would look complete
             return
-        self._put += 1
-        self._waiting[self._put if key is None else key] = message
+        self._waiting[object() if key is None else key] = message
         if len(self._waiting) > self._most:
             self.slow = True
             self._waiting.clear()
