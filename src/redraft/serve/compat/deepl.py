@@ -11,8 +11,8 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
 from redraft.serve.compat.callers import Callers
-from redraft.serve.compat.dialect import SOURCE, caller, fields, refusing, routes, tag, translate_plain
-from redraft.serve.http import Lenient
+from redraft.serve.compat.dialect import SOURCE, caller, fields, refusing, routes, translate_plain
+from redraft.serve.http import Lenient, language_of
 from redraft.serve.refusals import Refused
 
 _SCHEME = "deepl-auth-key "
@@ -46,8 +46,8 @@ def deepl(callers: Callers) -> list[BaseRoute]:
             if found.get(name):
                 raise Refused("option", f"{name} is not supported by this server")
         wanted = DeepLRequest.checked(found)
-        target = tag(wanted.target_lang, "target_lang")
-        source = tag(wanted.source_lang, "source_lang") if wanted.source_lang else SOURCE
+        target = language_of(wanted.target_lang, "target_lang").canonical
+        source = language_of(wanted.source_lang, "source_lang").canonical if wanted.source_lang else SOURCE
         who = caller(request, "deepl", key, owner, target, source)
         texts = await translate_plain(callers, request, who, wanted.text)
         detected = source.upper()

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from redraft.serve.compat.callers import Caller, Callers
-from redraft.serve.http import Endpoint, address_of, answering, language_of, read_bytes
+from redraft.serve.http import Endpoint, address_of, answering, read_bytes
 from redraft.serve.refusals import Refused
 
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -80,11 +80,6 @@ async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
     except ValueError:
         raise Refused("protocol", "the body must be a JSON object, or a form, in valid UTF-8") from None
     raise Refused("protocol", "the content type must be application/json or application/x-www-form-urlencoded")
-
-
-def tag(name: str, field: str) -> str:
-    """Return the canonical tag of a language.  Raises `Refused` if the language is unknown."""
-    return language_of(name, field).canonical
 
 
 def caller(request: Request, dialect: str, key: str, owner: str, target: str, source: str, *more: str) -> Caller:

@@ -12,8 +12,8 @@ from starlette.routing import BaseRoute
 from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.languages import parse_language
 from redraft.serve.compat.callers import Callers
-from redraft.serve.compat.dialect import SOURCE, caller, fields, refusing, routes, tag, translate_plain
-from redraft.serve.http import Lenient
+from redraft.serve.compat.dialect import SOURCE, caller, fields, refusing, routes, translate_plain
+from redraft.serve.http import Lenient, language_of
 
 
 class LibreTranslateRequest(Lenient):
@@ -43,8 +43,8 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
         owner = callers.hub.admission.owner(key)
         wanted = LibreTranslateRequest.checked(found)
         auto = wanted.source.lower() == "auto"
-        source = SOURCE if auto else tag(wanted.source, "source")
-        target = tag(wanted.target, "target")
+        source = SOURCE if auto else language_of(wanted.source, "source").canonical
+        target = language_of(wanted.target, "target").canonical
         who = caller(request, "libretranslate", key, owner, target, source)
         several = isinstance(wanted.q, list)
         texts = await translate_plain(callers, request, who, wanted.q if isinstance(wanted.q, list) else [wanted.q])

@@ -20,8 +20,8 @@ from starlette.routing import BaseRoute
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve.compat.callers import Callers, Reply
-from redraft.serve.compat.dialect import SOURCE, caller, fields, instructed, routes, tag
-from redraft.serve.http import Lenient, bearer
+from redraft.serve.compat.dialect import SOURCE, caller, fields, instructed, routes
+from redraft.serve.http import Lenient, bearer, language_of
 from redraft.serve.refusals import Refused
 
 #: Up to three capitalised words, or a tag.
@@ -145,7 +145,7 @@ def openai(callers: Callers) -> list[BaseRoute]:
         offer = callers.hub.offer()
         name, _, language = model.rpartition("/")
         if name == offer.model:
-            return tag(language, "the language in the name of the model")
+            return language_of(language, "the language in the name of the model").canonical
         if found := target_of(prompt):
             return found
         example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
