@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -33,14 +33,8 @@ MOST, MOST_BYTES = 1000, 256_000_000
 _CAPTION = 500
 #: Utterance and target language of a caption.
 Key: TypeAlias = tuple[str, str]
-
-
-@dataclass(slots=True)
-class Spoken:
-    """An utterance: its start time in seconds, and its final caption by language; None where translation failed."""
-
-    begun: float | None = None
-    finals: dict[str, Caption | None] = field(default_factory=dict)
+#: The final captions of an utterance by language; None where translation failed.
+Row: TypeAlias = dict[str, Caption | None]
 
 
 def key_of(caption: Caption) -> Key:
@@ -61,19 +55,21 @@ class Transcript:
         self.hidden: set[Key] = set()
         #: Captions that arrived while captions were paused, in order.
         self._held: dict[Key, None] = {}
-        self._rows: dict[str, Spoken] = {}
+        #: Utterances that have ended in a language.
+        self._rows: dict[str, Row] = {}
+        #: Utterance -> its start time in seconds, where that is known.
         self._begun: dict[str, float] = {}
         self._changed = asyncio.Event()
 
     def __contains__(self, key: Key) -> bool:
         """Whether an utterance has ended in a language: ``(utterance, target) in transcript``."""
         utterance, target = key
-        return utterance in self._rows and target in self._rows[utterance].finals
+        return target in self._rows.get(utterance, ())
 
     def get(self, key: Key) -> Caption | None:
         """Return the final caption of an utterance in a language; None if it failed or has not arrived."""
         utterance, target = key
-        return self._rows[utterance].finals.get(target) if utterance in self._rows else None
+        return self._rows.get(utterance, {}).get(target)
 
     def shows(self, key: Key) -> bool:
         """Whether readers may see a caption."""
@@ -88,18 +84,18 @@ class Transcript:
     def kept(self) -> Iterator[Caption]:
         """Yield all captions that are not hidden, including those held back, in order of utterances."""
         for row in list(self._rows.values()):  # threads export while captions are added
-            for caption in list(row.finals.values()):
+            for caption in list(row.values()):
                 if caption is not None and key_of(caption) not in self.hidden:
                     yield caption
 
     def begin(self, utterance: str, time: float | None) -> None:
-        """Record the start time of an utterance in seconds; only the first call has an effect."""
+        """Record the start time of an utterance in seconds; only the first call, before its end, has an effect."""
         if time is not None and utterance not in self._rows:
             self._begun.setdefault(utterance, time)
 
     def begun(self, utterance: str) -> float | None:
-        """Return the start time in seconds of an utterance that has ended."""
-        return self._rows[utterance].begun
+        """Return the start time of an utterance in seconds; None if it is unknown."""
+        return self._begun.get(utterance)
 
     def add(self, key: Key, caption: Caption | None, *, held: bool = False) -> None:
         """Add a final caption; only the first one of an utterance and language counts.
@@ -109,16 +105,14 @@ class Transcript:
             held: whether to hold it back from readers until `release`.
         """
         utterance, target = key
-        if utterance not in self._rows:
-            self._rows[utterance] = Spoken(self._begun.pop(utterance, None))
-        self._rows[utterance].finals.setdefault(target, caption)
+        self._rows.setdefault(utterance, {}).setdefault(target, caption)
         if held:
             self._held[key] = None
         self._notify()
 
     def replace(self, caption: Caption) -> None:
         """Replace the caption of the same utterance and language."""
-        self._rows[caption.utterance].finals[caption.language] = caption
+        self._rows[caption.utterance][caption.language] = caption
 
     def hide(self, key: Key, *, hidden: bool) -> None:
         """Hide a caption from readers or show it again; it need not have arrived yet."""
@@ -186,15 +180,15 @@ class Transcript:
                 return
             await changed.wait()
 
-    def _ended(self, utterance: str, row: Spoken, targets: Sequence[str]) -> bool:
-        return all(target in row.finals and (utterance, target) not in self._held for target in targets)
+    def _ended(self, utterance: str, row: Row, targets: Sequence[str]) -> bool:
+        return all(target in row and (utterance, target) not in self._held for target in targets)
 
-    def _write(self, utterance: str, row: Spoken, writer: Writer, targets: Sequence[str]) -> None:
-        found = [row.finals.get(target) for target in targets if self.shows((utterance, target))]
+    def _write(self, utterance: str, row: Row, writer: Writer, targets: Sequence[str]) -> None:
+        found = [row.get(target) for target in targets if self.shows((utterance, target))]
         captions = [caption for caption in found if caption is not None]
         if captions and isinstance(writer, SubtitleWriter):
             # A subtitle starts with its utterance's first caption.
-            writer.write(replace(captions[0], text="", final=False, time=row.begun))
+            writer.write(replace(captions[0], text="", final=False, time=self._begun.get(utterance)))
         for caption in captions:
             writer.write(caption)
 
