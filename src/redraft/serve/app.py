@@ -39,6 +39,7 @@ from redraft.serve.http import refusal
 from redraft.serve.hub import Hub
 from redraft.serve.lanes import SlotPool
 from redraft.serve.metrics import Metrics
+from redraft.serve.refusals import Refused
 from redraft.serve.rooms import check_rooms
 from redraft.serve.scheduler import UNLIMITED, Load, Scheduler, budget
 from redraft.serve.security import Guard, Keys
@@ -210,4 +211,4 @@ async def _http_error(request: Request, error: Exception) -> Response:
     methods = " or ".join(sorted((headers or {}).get("Allow", "").split(", ")))
     sentences = {404: "there is nothing at this address", 405: f"this method is not allowed here: use {methods}"}
     sentence = sentences.get(status, "refused")
-    return refusal("missing" if status == 404 else "protocol", sentence, status, headers)
+    return refusal(Refused("missing" if status == 404 else "protocol", sentence), status, headers)

@@ -42,11 +42,14 @@ MOST_LINK = 500
 _WATCH = re.compile(r"/watch(/[^/]+)?$")
 
 
-def _refuse(refused: Refused, status: int) -> Response:
-    return refusal(refused.code, refused.sentence, status)
+def refusal(refused: Refused, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    """Return the response to a refused request."""
+    headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if refused.code == "key" else {})}
+    headers |= {"retry-after": "5"} if CODES[refused.code].status in (429, 503) else {}
+    return JSONResponse(error_body(refused.code, refused.sentence), status, headers)
 
 
-def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = _refuse) -> Endpoint:
+def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = refusal) -> Endpoint:
     """Wrap an endpoint to convert refusals to responses; ``refuse`` makes one, given the status of our own API."""
 
     async def answer(request: Request) -> Response:
@@ -59,13 +62,6 @@ def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = _
             return Response(status_code=400)
 
     return answer
-
-
-def refusal(code: str, sentence: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an error response."""
-    headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if code == "key" else {})}
-    headers |= {"retry-after": "5"} if CODES[code].status in (429, 503) else {}
-    return JSONResponse(error_body(code, sentence), status or CODES[code].status, headers)
 
 
 def allowed(request: Request) -> tuple[Hub, str]:
@@ -416,4 +412,4 @@ async def qr(request: Request) -> Response:
 
 
 def _state(well: bool, sentence: str) -> Response:
-    return JSONResponse({"status": "ok"}) if well else refusal("engine", sentence)
+    return JSONResponse({"status": "ok"}) if well else refusal(Refused("engine", sentence), 503)
