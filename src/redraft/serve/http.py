@@ -67,12 +67,12 @@ def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = r
 def allowed(request: Request) -> tuple[Hub, str]:
     """Return the hub and the owner of the request's API key."""
     hub: Hub = request.app.state.hub
-    return hub, hub.admission.owner(bearer(request.headers.get("authorization", "")))
+    return hub, hub.admission.owner(bearer(request))
 
 
-def bearer(header: str) -> str | None:
-    """Return the key in an ``Authorization`` header."""
-    scheme, _, key = header.partition(" ")
+def bearer(request: HTTPConnection) -> str | None:
+    """Return the key in the ``Authorization`` header of a request."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None
 
 

@@ -100,7 +100,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
     if start.protocol != protocol.VERSION:
         raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}")
-    owner = hub.admission.owner(start.key or bearer(websocket.headers.get("authorization", "")))
+    owner = hub.admission.owner(start.key or bearer(websocket))
     return await hub.open(start, owner, address_of(websocket), start.token, last=start.server)
 
 

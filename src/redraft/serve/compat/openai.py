@@ -121,7 +121,7 @@ def openai(callers: Callers) -> list[BaseRoute]:
     """Return the routes of the OpenAI API."""
 
     async def complete(request: Request) -> Response:
-        key = bearer(request.headers.get("authorization", "")) or ""
+        key = bearer(request) or ""
         owner = callers.hub.admission.owner(key)
         wanted = ChatRequest.checked(await fields(request))
         asking = [each.text for each in wanted.messages if each.role == "user"]
@@ -155,7 +155,7 @@ def openai(callers: Callers) -> list[BaseRoute]:
         )
 
     async def models(request: Request) -> Response:
-        callers.hub.admission.owner(bearer(request.headers.get("authorization", "")))
+        callers.hub.admission.owner(bearer(request))
         offer = callers.hub.offer()
         names = [offer.model, *(f"{offer.model}/{target}" for target in offer.target_languages)]
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "redraft"} for name in names]
