@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from redraft.captions.events import Caption
+from redraft.captions.events import Caption, Failure
 from redraft.captions.words import WORD
 from redraft.decoding.types import Tally, common_prefix
 from redraft.serve import protocol
@@ -89,19 +89,14 @@ class Metrics:
 
     def answered(self, answer: Answer) -> None:
         """Count the answer to an update."""
-        for kind in _kinds(answer):
+        for event in answer.events:
+            kind = "failure" if isinstance(event, Failure) else "final" if event.final else "partial"
             self.captions.labels(kind).inc()
         self.lag.observe(answer.lag)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
         return bytes(generate_latest(self.registry))
-
-
-def _kinds(answer: Answer) -> Iterator[str]:
-    for event in answer.events:
-        final = getattr(event, "final", None)
-        yield "failure" if final is None else "final" if final else "partial"
 
 
 @dataclass(slots=True)
