@@ -325,7 +325,8 @@ class SharedRooms:
             yield
         except BaseException:
             with suppress(*TROUBLE):
-                await self._release(begin.room, name)
+                if await self.holder(begin.room) == name:
+                    await self._redis.delete(f"{room_key(begin.room)}:lease")
             raise
 
     async def _lease(self, room: str, session: str, owner: str | None, *, take_over: bool) -> None:
@@ -361,10 +362,6 @@ class SharedRooms:
             await self._redis.set(f"{key}:lease", session, ex=_LEASE)
         elif holder == session:
             await self._redis.delete(f"{key}:lease")
-
-    async def _release(self, room: str, session: str) -> None:
-        if await self.holder(room) == session:
-            await self._redis.delete(f"{room_key(room)}:lease")
 
     async def show(self, room: str, session: str) -> None:
         """Make a session the latest one of a room."""
