@@ -77,11 +77,6 @@ class Operation:
     query: type[http.Query] | None = None
     codes: tuple[str, ...] = ()
 
-    @property
-    def summary(self) -> str:
-        """The first line of the endpoint's docstring, without its full stop."""
-        return (self.endpoint.__doc__ or "").partition("\n")[0].rstrip(".")
-
 
 #: Error codes of every request that is translated.
 _WORK = ("key", "capacity", "limit", "draining", "engine")
@@ -184,7 +179,8 @@ def _described(operation: Operation) -> dict[str, Any]:
         {"name": name, "in": "query", "required": name in query.get("required", ()), "schema": schema}
         for name, schema in query.get("properties", {}).items()
     ]
-    found: dict[str, Any] = {"summary": operation.summary, "responses": _responses(operation)}
+    summary = (operation.endpoint.__doc__ or "").partition("\n")[0].rstrip(".")
+    found: dict[str, Any] = {"summary": summary, "responses": _responses(operation)}
     if parameters := in_path + in_query:
         found["parameters"] = parameters
     if operation.body:
