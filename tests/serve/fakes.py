@@ -127,11 +127,13 @@ class Rig:
     def lanes(self, *targets: str, method: str = "ssbd", max_tokens: int | None = None, **options: Value) -> list[Lane]:
         """The lanes of a new session, without a bias towards earlier outputs."""
         values: dict[str, Value] = {"beta": 0, **options} if method in ("ssbd", "redraft") else options
+        made: dict[str, Lane] = {}
         lanes = self.service.lanes(
             Wanted(targets=targets or ("de",), method=method, options=values, max_tokens=max_tokens),
-            lambda lane, answer: self.answers.append((lane, answer)),
+            lambda answer: self.answers.append((made[answer.language], answer)),
         )
         for lane in lanes:
+            made[lane.translation.language] = lane
             self.scheduler.add(lane)
         return lanes
 

@@ -15,7 +15,7 @@ from tests.serve.fakes import CachedModel, Rig
 def test_commands_while_translating() -> None:
     rig = Rig(CachedModel(1))
     done = threading.Event()
-    (lane,) = rig.service.lanes(Wanted(targets=("de",)), lambda _, answer: done.set() if answer.update.final else None)
+    (lane,) = rig.service.lanes(Wanted(targets=("de",)), lambda answer: done.set() if answer.update.final else None)
     engine = Engine(rig.scheduler)
     assert not engine.alive
     engine.start()

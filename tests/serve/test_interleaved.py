@@ -15,7 +15,7 @@ from redraft.captions.formats.read import prefixes
 from redraft.captions.translation import EMPTY
 from redraft.decoding.drive import run
 from redraft.decoding.types import TARGET, Rows, Score
-from redraft.serve.lanes import Answer, Lane, SlotPool
+from redraft.serve.lanes import Answer, SlotPool
 from redraft.serve.protocol import Wanted
 from redraft.serve.scheduler import Load, PassReport, Scheduler, budget
 from redraft.serve.service import Service
@@ -73,14 +73,14 @@ def together(model: LlamaCpp, sessions: int, slots: int) -> tuple[list[str], lis
     scheduler = Scheduler(
         {TARGET: model}, SlotPool({TARGET: model}, slots), Load(1.0, CURVE), budget(CURVE), passes.append
     )
-    found: dict[Lane, str] = {}
+    found: dict[int, str] = {}
 
-    def answered(lane: Lane, answer: Answer) -> None:
+    def answered(session: int, answer: Answer) -> None:
         if (text := final(answer)) is not None:
-            found[lane] = text
+            found[session] = text
 
     makes = service(model)
-    lanes = [lane for wish in wishes(sessions) for lane in makes.lanes(wish, answered)]
+    lanes = [makes.lanes(wish, partial(answered, session))[0] for session, wish in enumerate(wishes(sessions))]
     for lane in lanes:
         scheduler.add(lane)
     chance, left = random.Random(0), streams(sessions)
@@ -91,7 +91,7 @@ def together(model: LlamaCpp, sessions: int, slots: int) -> tuple[list[str], lis
             scheduler.step()
     while scheduler.step():
         pass
-    return [found[lane] for lane in lanes], passes
+    return [found[session] for session in range(sessions)], passes
 
 
 def alone(path: Path, sessions: int) -> list[str]:

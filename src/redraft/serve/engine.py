@@ -77,11 +77,11 @@ class Engine:
 
         self.post(offer)
 
-    def answers_to(self, receive: Callable[[Answer], object]) -> Callable[[Lane, Answer], None]:
+    def answers_to(self, receive: Callable[[Answer], object]) -> Callable[[Answer], None]:
         """Return what lanes call with their answers: it passes them to ``receive`` on the running event loop."""
         loop = asyncio.get_running_loop()
 
-        def answer_to(lane: Lane, answer: Answer) -> None:
+        def answer_to(answer: Answer) -> None:
             self._answered(answer)
             loop.call_soon_threadsafe(receive, answer)
 

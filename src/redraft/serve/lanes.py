@@ -62,10 +62,10 @@ class Lane:
 
     Args:
         translation: the target language with its previous output.
-        answered: called on the engine's thread with the lane and the answer to each update.
+        answered: called on the engine's thread with the answer to each update.
     """
 
-    def __init__(self, translation: Translation, answered: Callable[[Lane, Answer], None]) -> None:
+    def __init__(self, translation: Translation, answered: Callable[[Answer], None]) -> None:
         self.translation = translation
         #: The request that the current update waits for; None if there is none.
         self.score: Score | None = None
@@ -151,7 +151,7 @@ class Lane:
     def _done(self, waiting: Waiting, events: list[Event], now: float) -> None:
         self._gave_up_last = False
         language, tally = self.translation.language, replace(self.translation.tally)
-        self._answered(self, Answer(language, waiting.update, events, now - waiting.since, tally, waiting.rest))
+        self._answered(Answer(language, waiting.update, events, now - waiting.since, tally, waiting.rest))
 
     def close(self) -> None:
         """Drop all updates without answers."""

@@ -74,7 +74,7 @@ class Service:
         sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
         return _tags(sources), _tags(targets)
 
-    def lanes(self, wanted: Wanted, answered: Callable[[Lane, Answer], None]) -> list[Lane]:
+    def lanes(self, wanted: Wanted, answered: Callable[[Answer], None]) -> list[Lane]:
         """Make a lane for each target language.
 
         Raises:
