@@ -237,10 +237,10 @@ class LiveSession:
         """Restore captions that the client has from elsewhere.  Raises `Refused` if the session is full."""
         self.check_room()
         for final in finals:
-            if final.language in self.targets and (final.utterance, final.language) not in self.transcript:
+            key = key_of(final)
+            if final.language in self.targets and key not in self.transcript:
                 caption = protocol.caption_of(final)
                 caption = replace(caption, text=printable(caption.text), source=printable(caption.source))
-                key = final.utterance, final.language
                 self.transcript.begin(final.utterance, final.begun)
                 if final.hidden:
                     self.transcript.hide(key, hidden=True)
