@@ -150,10 +150,9 @@ class Transcript:
         Args:
             original: whether to put the text as spoken first.
         """
-        found = list(self.finals)
         parts: dict[str, dict[str, str]] = {"": {}} if original else {}
         parts |= {target: {} for target in targets}
-        for caption in found:
+        for caption in self.finals:
             if caption.language in targets:
                 parts[caption.language][caption.utterance] = spoken(caption)
                 if original:
