@@ -37,11 +37,6 @@ class Option:
         """The allowed values in words."""
         return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}"
 
-    @property
-    def span(self) -> str:
-        """The allowed values in short form, for tables."""
-        return f"{self.low:g}-{self.high:g}"
-
     def check(self, value: object) -> Value:
         """Check a value and return it.
 
@@ -72,11 +67,6 @@ class Choice:
     def allowed(self) -> str:
         """The allowed values in words."""
         return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
-
-    @property
-    def span(self) -> str:
-        """The allowed values in short form, for tables."""
-        return "|".join(self.words)
 
     def check(self, value: object) -> Value:
         """Check a value and return it.
