@@ -117,37 +117,32 @@ class PromptTokenizer:
         """Return the ids of the whole prompt."""
         ids: list[int] = []
         swallows = False  # whether the previous token strips the white space after it
-        parts = [*self._parts(segments), ""]
-        for index in range(0, len(parts) - 1, 2):
-            text, token = parts[index], parts[index + 1]
-            assert isinstance(text, str)  # noqa: S101  # for the type checker
+        for index, (text, token) in enumerate(self._parts(segments)):
             text = text.lstrip(_WHITE_SPACE) if swallows else text
-            swallows = isinstance(token, str) and token != "" and self._functional[token].strips_right
-            if isinstance(token, str) and token and self._functional[token].strips_left:
+            if token is not None and token.strips_left:
                 text = text.rstrip(_WHITE_SPACE)
             ids += self._plain(text, start=index == 0) if text else ()
-            if token != "":
-                ids.append(token if isinstance(token, int) else self._functional[token].token)
+            if token is not None:
+                ids.append(token.token)
+                swallows = token.strips_right
         return ids
 
-    def _parts(self, segments: Sequence[PromptSegment]) -> Iterator[str | int]:
-        """Yield text (may be empty) alternating with functional tokens, as text or, if given, as id."""
+    def _parts(self, segments: Sequence[PromptSegment]) -> Iterator[tuple[str, FunctionalToken | None]]:
+        """Yield each text (may be empty) with the functional token after it, None after the last."""
         text = ""
         for segment in segments:
             if segment.token is not None:
-                yield text
-                yield segment.token
+                yield text, FunctionalToken(segment.token)
                 text = ""
             elif segment.special:
                 first, *rest = self._functional.parsed(segment.text)
                 text += first
                 for token, after in zip(rest[::2], rest[1::2], strict=True):
-                    yield text
-                    yield token
+                    yield text, self._functional[token]
                     text = after
             else:
                 text += segment.text
-        yield text
+        yield text, None
 
     def _plain(self, text: str, start: bool) -> list[int]:
         """Return the ids of a text without recognising functional tokens."""
