@@ -114,21 +114,17 @@ class Redraft:
 
     def _first(self, context: Context) -> Draft:
         """Return the previous output as far as there is room, then guesses."""
-        rest = context.previous[: context.room]
-        self._kinds = _kinds_of_previous(len(context.previous), len(rest))
-        room = context.room - len(rest)
-        return self._extended(rest, room) if room else Draft.chain(rest, Provenance.PREVIOUS)
-
-    def _extended(self, previous: tuple[int, ...], room: int) -> Draft:
-        """Return the previous output with at most ``room`` tokens of guesses after it."""
-        starts = self._memory.beyond.after(previous)[: self._shape.branches]
+        shape, previous = self._shape, context.previous[: context.room]
+        self._kinds = _kinds_of_previous(len(context.previous), len(previous))
+        room = context.room - len(previous)
+        starts = self._memory.beyond.after(previous)[: shape.branches] if room else ()
         if not starts:
             return Draft.chain(previous, Provenance.PREVIOUS)
-        tree: Tree[Kind] = Tree(self._shape.branches, len(previous) + self._shape.branches * self._shape.length)
+        tree: Tree[Kind] = Tree(shape.branches, len(previous) + shape.branches * shape.length)
         last = tree.hang(ROOT, zip(previous, self._kinds, strict=True))[-1]
         for rank, start in enumerate(starts):
             chain = self._chain(previous[-LONGEST_KEY:], start, rank, BEYOND)
-            tree.hang(last, islice(chain, min(room, self._shape.length)))
+            tree.hang(last, islice(chain, min(room, shape.length)))
         self._kinds = tree.marks
         return tree.draft([kind.source for kind in tree.marks])
 
@@ -144,19 +140,15 @@ class Redraft:
         """Yield continuations of the output, most probable first."""
         shape = self._shape
         if shape.recycle:
-            yield from self._from_rows(context)
+            text = _latest(context)
+            starts, length = self._memory.successors.after(text)
+            for rank, start in enumerate(starts):
+                yield islice(self._chain(text, start, rank, length), shape.length)
         if shape.lookup:
             self._pool.read(context)
             for rank, place in enumerate(self._pool.find()[:2]):
                 tokens = [token for token, _ in self._pool.ngram(place, shape.length)]
                 yield zip(tokens, _kinds_of_lookup(rank, shape.length), strict=False)
-
-    def _from_rows(self, context: Context) -> Iterator[Guess]:
-        """Yield a chain for each known successor of the last tokens."""
-        text = _latest(context)
-        starts, length = self._memory.successors.after(text)
-        for rank, start in enumerate(starts):
-            yield islice(self._chain(text, start, rank, length), self._shape.length)
 
     def _chain(self, text: tuple[int, ...], token: int, rank: int, known: int) -> Guess:
         """Yield ``token``, which follows ``text``, and then the latest successor of each token."""
