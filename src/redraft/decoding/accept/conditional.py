@@ -27,8 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 
-from redraft.decoding.accept.exact import longest
-from redraft.decoding.types import Draft, Provenance, Rows, Verdict
+from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Verdict
 
 #: ``test(rows, node, token)`` returns whether a trusted token other than the most probable one may follow ``node``.
 Test = Callable[[Rows, int, int], bool]
@@ -75,19 +74,24 @@ class Conditional:
         self._end_tokens, self._end_guard = end_tokens, end_guard
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """Accept the longest path of passing tokens."""
+        """Accept the longest path of passing tokens; of equally long ones, the most probable."""
+        reached: dict[int, tuple[int, float]] = {ROOT: (0, 0.0)}  # depth and log-probability of the path to each node
+        for child, node in enumerate(draft.parents):
+            if node in reached and self._passes(draft, rows, node, child):
+                depth, logprob = reached[node]
+                reached[child] = (depth + 1, logprob + rows.logprob(node, draft.tokens[child]))
+        last = max(reached, key=reached.__getitem__)
+        return Verdict(tuple(draft.path(last)), rows.argmax(last))
 
-        def passes(node: int, child: int) -> bool:
-            token = draft.tokens[child]
-            if node >= 0 and draft.tokens[node] in self._end_tokens:
-                return False
-            if token == rows.argmax(node):
-                return True
-            if draft.provenance[child] not in self._trusted or token in self._end_tokens:
-                return False
-            return self._test(rows, node, token) and not (self._end_guard and self._ends_rather(rows, node, token))
-
-        return longest(draft, rows, passes)
+    def _passes(self, draft: Draft, rows: Rows, node: int, child: int) -> bool:
+        token = draft.tokens[child]
+        if node >= 0 and draft.tokens[node] in self._end_tokens:
+            return False
+        if token == rows.argmax(node):
+            return True
+        if draft.provenance[child] not in self._trusted or token in self._end_tokens:
+            return False
+        return self._test(rows, node, token) and not (self._end_guard and self._ends_rather(rows, node, token))
 
     def _ends_rather(self, rows: Rows, node: int, token: int) -> bool:
         """Whether an end token is at least as probable as ``token``."""

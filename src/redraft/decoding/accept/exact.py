@@ -1,4 +1,4 @@
-"""Ways through the draft tree, and the two rules without a setting: exact, and everything."""
+"""The way through a draft tree, and the two rules without a setting: exact, and everything."""
 
 from __future__ import annotations
 
@@ -27,23 +27,6 @@ def walk(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
         path.append(chosen)
         node = chosen
     return Verdict(tuple(path), rows.argmax(node))
-
-
-def longest(draft: Draft, rows: Rows, passes: Callable[[int, int], bool]) -> Verdict:
-    """Accept the longest path whose tokens all pass; of equally long ones, the most probable.
-
-    Args:
-        draft: the draft.
-        rows: its rows.
-        passes: ``passes(node, child)`` returns whether the child may follow; called only for accepted nodes.
-    """
-    reached: dict[int, tuple[int, float]] = {ROOT: (0, 0.0)}  # depth and log-probability of the path to each node
-    for child, node in enumerate(draft.parents):
-        if node in reached and passes(node, child):
-            depth, logprob = reached[node]
-            reached[child] = (depth + 1, logprob + rows.logprob(node, draft.tokens[child]))
-    last = max(reached, key=reached.__getitem__)
-    return Verdict(tuple(draft.path(last)), rows.argmax(last))
 
 
 def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
