@@ -13,8 +13,6 @@ Choice = Callable[[int, list[int]], int | None]
 
 def walk(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
     """Accept tokens from the root down while ``choose`` returns a child; the target's most probable token follows."""
-    if not draft.tokens:
-        return Verdict((), rows.argmax(ROOT))
     children: dict[int, list[int]] = {}
     for child, parent in enumerate(draft.parents):
         children.setdefault(parent, []).append(child)
