@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import Rows, Score
@@ -84,10 +84,3 @@ class Backend(Tokenizer, Protocol):
 
     def close(self) -> None:
         """Free the cache and the weights."""
-
-
-@runtime_checkable
-class EncodesSources(Protocol):
-    """A backend whose model has an encoder for the source."""
-
-    encoder_passes: int

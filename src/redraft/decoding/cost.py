@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from redraft.decoding.backend import Backend, EncodesSources
+from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
@@ -107,19 +107,18 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
         slot: the slot to use.
         clock: returns the time in seconds.
     """
-    # any ids will do
+    # Any ids will do, also for an encoder; models without one do not read it.
     context = min(CONTEXT, backend.context_length // 2)
     prefix = tuple(1 + position % min(200, backend.vocabulary_size - 1) for position in range(context))
-    encoder = prefix if isinstance(backend, EncodesSources) else ()
     now = clock or time.perf_counter
     seconds = []
     for size in sizes_for(backend):
         # The last prefix token is always run again, so a pass over n tokens has a draft of n - 1.
         draft = (prefix[0],) * (size - 1)
-        backend.score([(slot, Score(prefix, encoder=encoder))])
+        backend.score([(slot, Score(prefix, encoder=prefix))])
         started = now()
         asking = decode(
-            prefix, PreviousOutput(), _Reading(), previous=draft, encoder=encoder, end_tokens=frozenset(), limit=size
+            prefix, PreviousOutput(), _Reading(), previous=draft, encoder=prefix, end_tokens=frozenset(), limit=size
         )
         run(asking, backend, slot)
         seconds.append(now() - started)
