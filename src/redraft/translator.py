@@ -115,16 +115,13 @@ class Translator:
         self._slots: list[dict[str, int]] = []
         self._owned: list[Backend] = []
         try:
-            self._open_slots(len(encoders))
+            for _ in encoders:
+                self._slots.append({})
+                for name, each in self._backends.items():
+                    self._slots[-1][name] = each.open_slot()
         except CapabilityError:
             self._close_slots()
             raise
-
-    def _open_slots(self, number: int) -> None:
-        for _ in range(number):
-            self._slots.append({})
-            for name, backend in self._backends.items():
-                self._slots[-1][name] = backend.open_slot()
 
     def _close_slots(self) -> None:
         for slots in self._slots:
@@ -235,15 +232,12 @@ class Translator:
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`; waits for a call in progress."""
         with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        self._close_slots()
-        if self.method.draft_model == "layers":  # created for this translator only
-            self._backends[DRAFT_MODEL].close()
-        for backend in self._owned:
-            backend.close()
-        self._owned = []
+            self._close_slots()
+            if self.method.draft_model == "layers":  # created for this translator only
+                self._backends[DRAFT_MODEL].close()
+            for backend in self._owned:
+                backend.close()
+            self._owned = []
 
     def __repr__(self) -> str:
         return f"<Translator: {self._name}, {self._languages}, {self.method.name}>"
