@@ -36,5 +36,5 @@ class HfOptions:
         check_whole_numbers(self, context_length=(16, 1 << 20), slots=(1, 4096), threads=(0, 1024))
         for name, words in (("dtype", DTYPES), ("device", DEVICES)):
             if getattr(self, name) not in words:
-                allowed = f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 2 else " or ".join(words)
+                allowed = f"{', '.join(words[:-1])} or {words[-1]}"
                 raise OptionError(f"{name} must be {allowed}, not {getattr(self, name)!r}")
