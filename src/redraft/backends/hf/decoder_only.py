@@ -69,9 +69,8 @@ class HfDecoder(HfBackend[_Slot]):
         Raises:
             CapabilityError: the rows differ by far more than rounding errors.
         """
-        five, *others = (token % self.vocabulary_size for token in range(5, 10))
+        five, six, *nodes = (token % self.vocabulary_size for token in range(5, 10))
         slots = [self.open_slot() for _ in range(min(2, self.options.slots))]
-        six, *nodes = others
         tree = Draft(tuple(nodes), (ROOT, ROOT, 1), (Provenance.MODEL,) * 3)
         scores = [Score((five, six), tree), Score((five,))][: len(slots)]
         with torch.inference_mode():
@@ -108,10 +107,10 @@ class HfDecoder(HfBackend[_Slot]):
             for slot in slots:
                 self._slots[slot] = _Slot()
             raise
-        answers: list[Rows] = []
-        for index, (row, (_slot, score)) in enumerate(zip(rows, requests, strict=True)):
-            answers.append(TorchRows(logits[index, -row.wanted :], score.prompt_rows - 1))
-        return answers
+        return [
+            TorchRows(found[-row.wanted :], score.prompt_rows - 1)
+            for found, row, (_slot, score) in zip(logits, rows, requests, strict=True)
+        ]
 
     def _prepare(self, slot: int, score: Score) -> PassRow:
         """Roll the slot back to the prefix it shares with the request, and return what must be processed."""
