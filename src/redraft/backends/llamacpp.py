@@ -25,7 +25,7 @@ from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, T
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Rows, Score
-from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError, RedraftError
+from redraft.errors import CapabilityError, ModelError, OptionError, RedraftError
 
 #: Maximum number of sequences in llama.cpp's cache.
 MOST_SEQUENCES = 256
@@ -233,9 +233,7 @@ class LlamaCpp(Slotted[LlamaSlot]):
         """Check requests before anything is changed; free the branches of older trees."""
         wanted: dict[LlamaContext, int] = {}
         for slot, score in requests:
-            length = len(score.prefix) + score.draft.depth
-            if length > self.context_length:
-                raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
+            self._check_length(len(score.prefix) + score.draft.depth)
             if not score.draft.is_chain:
                 branches = len(score.draft) - len(set(score.draft.parents) - {ROOT}) - 1
                 context = self._slots[slot].context

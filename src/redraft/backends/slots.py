@@ -1,11 +1,11 @@
-"""What backends share: their numbered slots, and the check of the whole numbers among their options."""
+"""What backends share: their numbered slots, and checks of requests and of the whole numbers among their options."""
 
 from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
 from redraft.captions.events import is_whole
-from redraft.errors import CapabilityError, OptionError
+from redraft.errors import CapabilityError, ContextOverflow, OptionError
 
 S = TypeVar("S")
 
@@ -26,6 +26,7 @@ class Slotted(Generic[S]):
     """A backend with ``options.slots`` slots; `S` is the state of one."""
 
     options: Any
+    context_length: int
     _slots: dict[int, S]
 
     def _new_slot(self, slot: int) -> S:
@@ -42,3 +43,7 @@ class Slotted(Generic[S]):
                 self._slots[slot] = self._new_slot(slot)
                 return slot
         raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
+
+    def _check_length(self, length: int) -> None:
+        if length > self.context_length:
+            raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")

@@ -15,7 +15,7 @@ from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.numpy_rows import MatrixRows
 from redraft.backends.slots import Slotted
 from redraft.decoding.types import Score
-from redraft.errors import ContextOverflow, ModelError
+from redraft.errors import ModelError
 
 
 class TorchRows(MatrixRows):
@@ -87,9 +87,7 @@ class HfBackend(Slotted[S]):
         if self.model is None:
             raise ModelError(f"model {self.name!r} is closed")
         for _slot, score in requests:
-            length = max(len(score.prefix) + score.draft.depth, len(score.encoder))
-            if length > self.context_length:
-                raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
+            self._check_length(max(len(score.prefix) + score.draft.depth, len(score.encoder)))
 
     def allowed(self, logits: Tensor) -> Tensor:
         """Set the logits of banned tokens to minus infinity, as ``generate`` does."""

@@ -28,7 +28,7 @@ from redraft.backends.slots import Slotted
 from redraft.decoding.backend import Capabilities, Tokenizer
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import Rows, Score
-from redraft.errors import CapabilityError, ContextOverflow, ModelError
+from redraft.errors import CapabilityError, ModelError
 
 log = logging.getLogger(__name__)
 
@@ -155,9 +155,7 @@ class RemoteBackend(Slotted[RowLine]):
             raise CapabilityError("a remote model scores no draft trees; choose a method without them")
         if score.prompt_rows > 1:
             raise CapabilityError("a remote model gives no rows of the prompt; choose a method without them")
-        length = len(score.prefix) + len(score.draft)
-        if length > self.context_length:
-            raise ContextOverflow(f"{length} tokens do not fit into the context length of {self.context_length}")
+        self._check_length(len(score.prefix) + len(score.draft))
 
     def _answer(self, slot: int, score: Score) -> Rows:
         try:
