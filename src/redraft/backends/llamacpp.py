@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
@@ -212,21 +213,19 @@ class LlamaCpp(Slotted[LlamaSlot]):
         if not requests:
             return {}
         feed = Feed()
-        starts = []
+        ends = [0]
         for slot, score in requests:
-            starts.append(feed.rows)
             self._slots[slot].prepare(score, feed, exact=self.options.exact)
-        ends = [*starts[1:], feed.rows]
+            ends.append(feed.rows)
         if self._padded:
             slot, score = requests[-1]
             extra = self._padded(len(feed)) - len(feed)
             if extra and score.draft.is_chain and len(self._slots[slot].ids) + extra <= self.context_length:
                 self._slots[slot].pad(extra, feed)
         logits = context.decode(feed)
-        spans = zip(requests, starts, ends, strict=True)
         return {
             slot: NumpyRows(logits[start:end], score.prompt_rows - 1, self._slots[slot].places)
-            for (slot, score), start, end in spans
+            for (slot, score), (start, end) in zip(requests, pairwise(ends), strict=True)
         }
 
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
