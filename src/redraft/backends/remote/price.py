@@ -92,7 +92,7 @@ def _rate(backend: RemoteBackend, count: int) -> float:
     started = time.perf_counter()
     try:
         with ThreadPoolExecutor(count) as threads:
-            tokens = sum(threads.map(lambda slot: len(_times(backend, slot, _prefix(backend, 1 + slot))), slots))
+            tokens = sum(threads.map(lambda slot: _streamed(backend, slot), slots))
         return tokens / (time.perf_counter() - started)
     finally:
         for slot in slots:
@@ -143,13 +143,12 @@ def _per_token(streams: Sequence[Sequence[float]], request: float) -> float:
     return (best[-1] - min(request, *(times[0] for times in streams))) / STREAMED
 
 
-def _times(backend: RemoteBackend, slot: int, prefix: tuple[int, ...]) -> list[float]:
-    """Return the arrival time of each token of a stream."""
-    times: list[float] = []
-    while len(times) <= STREAMED:
+def _streamed(backend: RemoteBackend, slot: int) -> int:
+    """Decode on a slot, with a prompt of its own; return the number of tokens, fewer if the output ends early."""
+    prompt = prefix = _prefix(backend, 1 + slot)
+    while len(prefix) - len(prompt) <= STREAMED:
         (rows,) = backend.score([(slot, Score(prefix))])
         prefix += (rows.argmax(ROOT),)
-        times.append(time.perf_counter())
         if prefix[-1] in backend.end_tokens:
             break
-    return times
+    return len(prefix) - len(prompt)
