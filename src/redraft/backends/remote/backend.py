@@ -142,13 +142,9 @@ class RemoteBackend(Slotted[RowLine]):
     def _priced(self) -> CostCurve:
         slot = self.open_slot()  # has a connection, which the measurement uses
         try:
-            return priced(self._probe())
+            return priced(RemoteBackend(self.dialect, self.client, self.model, replace(self.options, slots=1)))
         finally:
             self.close_slot(slot)
-
-    def _probe(self) -> RemoteBackend:
-        """Return a backend for measurements, with the same connections."""
-        return RemoteBackend(self.dialect, self.client, self.model, replace(self.options, slots=1))
 
     def _check(self, score: Score) -> None:
         if not score.draft.is_chain:
