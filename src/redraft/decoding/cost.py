@@ -107,9 +107,7 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
         slot: the slot to use.
         clock: returns the time in seconds.
     """
-    # Any ids will do, also for an encoder; models without one do not read it.
-    context = min(CONTEXT, backend.context_length // 2)
-    prefix = tuple(1 + position % min(200, backend.vocabulary_size - 1) for position in range(context))
+    prefix = context_ids(backend)  # also for an encoder; models without one do not read it
     now = clock or time.perf_counter
     seconds = []
     for size in sizes_for(backend):
@@ -125,9 +123,15 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
     return seconds
 
 
-def sizes_for(backend: Backend) -> tuple[int, ...]:
-    """Return the sizes in `SIZES` that fit into the other half of a backend's context."""
-    return tuple(size for size in SIZES if size <= max(2, backend.context_length // 2 - 1))
+def context_ids(backend: Backend, first: int = 1) -> tuple[int, ...]:
+    """Return the ids before a measured pass, `CONTEXT` or as many as fit; any do, and they start with ``first``."""
+    length, different = min(CONTEXT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
+    return tuple(1 + (first - 1 + position) % different for position in range(length))
+
+
+def sizes_for(backend: Backend, sizes: Sequence[int] = ()) -> tuple[int, ...]:
+    """Return those of ``sizes``, by default of `SIZES`, that fit into the other half of a backend's context."""
+    return tuple(size for size in sizes or SIZES if size <= max(2, backend.context_length // 2 - 1))
 
 
 def curve(samples: Sequence[Sequence[float]]) -> CostCurve:

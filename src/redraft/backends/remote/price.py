@@ -14,7 +14,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from redraft.backends.remote.dialect import GreedyRequest
-from redraft.decoding.cost import CONTEXT, CostCurve
+from redraft.decoding.cost import CostCurve, context_ids, sizes_for
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def priced(backend: RemoteBackend) -> CostCurve:
         CapabilityError: all slots are in use.
         ModelError: the server does not answer.
     """
-    sizes = tuple(size for size in SIZES if size <= max(2, backend.context_length // 2 - 1))
+    sizes = sizes_for(backend, SIZES)
     streams: list[list[float]] = []
     rounds: list[list[float]] = []
     for _ in range(1 + ROUNDS):
@@ -99,15 +99,9 @@ def _rate(backend: RemoteBackend, count: int) -> float:
             backend.close_slot(slot)
 
 
-def _prefix(backend: RemoteBackend, first: int = 1) -> tuple[int, ...]:
-    """Return ids that start with ``first``; the others do not matter."""
-    length, size = min(CONTEXT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
-    return tuple(1 + (first - 1 + position) % size for position in range(length))
-
-
 def _seconds(backend: RemoteBackend, size: int) -> float:
     """Return the seconds of a request that verifies a draft, as a pass over ``size`` new tokens."""
-    prefix = _prefix(backend)
+    prefix = context_ids(backend)
     slot = backend.open_slot()  # a new one with an empty cache
     try:
         draft = Draft.chain([prefix[-1]] * (size - 1), Provenance.GENERATED)
@@ -122,7 +116,7 @@ def _seconds(backend: RemoteBackend, size: int) -> float:
 
 def _arrivals(backend: RemoteBackend) -> list[float]:
     """Return the arrival time of each token of a request, in seconds from its start."""
-    wanted = GreedyRequest(backend.model.name, _prefix(backend), 1 + STREAMED, 1, sorted(backend.end_tokens))
+    wanted = GreedyRequest(backend.model.name, context_ids(backend), 1 + STREAMED, 1, sorted(backend.end_tokens))
     begun = time.perf_counter()
     with closing(backend.dialect.continued(wanted)) as steps:
         return [time.perf_counter() - begun for _ in steps]
@@ -145,7 +139,7 @@ def _per_token(streams: Sequence[Sequence[float]], request: float) -> float:
 
 def _streamed(backend: RemoteBackend, slot: int) -> int:
     """Decode on a slot, with a prompt of its own; return the number of tokens, fewer if the output ends early."""
-    prompt = prefix = _prefix(backend, 1 + slot)
+    prompt = prefix = context_ids(backend, 1 + slot)
     while len(prefix) - len(prompt) <= STREAMED:
         (rows,) = backend.score([(slot, Score(prefix))])
         prefix += (rows.argmax(ROOT),)
