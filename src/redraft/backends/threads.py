@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -161,7 +162,7 @@ class AdaptiveThreads:
     ) -> None:
         self._choices = [*(1 << power for power in range(cores.bit_length()) if 1 << power < cores), cores]
         self._free, self._sleep = free, sleep
-        first = max(place for place, count in enumerate(self._choices) if count <= max(1, start))
+        first = self._highest(start)
         self._lengths = [_Length(first) for _ in range(LONGEST + 1)]
         self._taken, self._most = first, len(self._choices) - 1
 
@@ -173,8 +174,7 @@ class AdaptiveThreads:
 
     def choose(self, new: int) -> int:
         """Choose the threads of a pass over ``new`` tokens."""
-        free = self._free()
-        self._most = max(place for place, count in enumerate(self._choices) if count <= max(1, free))
+        self._most = self._highest(self._free())
         length = self._length(new)
         if length.tried is not None and max(length.tried, length.home) > self._most:
             length.tried = None  # observations on a busy machine do not apply to a free one
@@ -195,6 +195,10 @@ class AdaptiveThreads:
             self._settle(length, times, price)
         else:
             times.append(price)
+
+    def _highest(self, cores: int) -> int:
+        """Return the index of the highest choice on a number of cores."""
+        return bisect_right(self._choices, max(1, cores)) - 1
 
     def _length(self, new: int) -> _Length:
         return self._lengths[min(new.bit_length(), LONGEST)]
