@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, CacheLayerMixin
+from transformers.cache_utils import Cache, DynamicLayer
 
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft
+from redraft.decoding.types import ROOT, Draft
 
 
 @dataclass(slots=True)
@@ -35,8 +35,8 @@ class PassRow:
     cells: list[int]
     positions: list[int]
     first_node: int
-    draft: Draft = EMPTY_DRAFT
-    wanted: int = 1
+    draft: Draft
+    wanted: int
 
 
 class Masks:
@@ -129,11 +129,8 @@ class CellPlan:
         return cls(rows, cells, length, slice(first, first + len(slots)) if neighbours else rows, past)
 
 
-class StaticRows(CacheLayerMixin):
+class StaticRows(DynamicLayer):
     """Keys and values of one layer, (slots, heads, cells, head size) each; grows if a plan needs more cells."""
-
-    is_croppable = True
-    is_sliding = False
 
     def __init__(self, slots: int) -> None:
         super().__init__()
@@ -168,17 +165,9 @@ class StaticRows(CacheLayerMixin):
             self.keys[row, :, target] = self.keys[row, :, source]
             self.values[row, :, target] = self.values[row, :, source]
 
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return length and offset of the keys, for the models' own masks."""
-        return self.get_seq_length() + query_length, 0
-
     def get_seq_length(self) -> int:
         """Return the length before the pass, from the plan."""
         return self.plan.past if self.plan else 0
-
-    def get_max_length(self) -> int:
-        """Return that there is no limit."""
-        return -1
 
 
 class SlotCache(Cache):
