@@ -122,7 +122,12 @@ class LlamaModel:
             reason = next(iter(complaints()), "broken file")
             raise ModelError(f"model file {str(path)!r} cannot be loaded: {reason}")
         self.metadata = dict(self._read_metadata())
-        self._refuse_unfit()
+        try:
+            self._refuse_unfit()
+            _choose_kernels(path, exact, self.metadata.get("general.file_type", ""))
+        except CapabilityError:
+            self.close()
+            raise
         self.vocab = lib.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
         self.end_tokens = frozenset(
@@ -130,11 +135,6 @@ class LlamaModel:
         )
         pad, end = int(lib.llama_vocab_pad(self.vocab)), int(lib.llama_vocab_eos(self.vocab))
         self.pad_token = pad if pad >= 0 else max(end, 0)
-        try:
-            _choose_kernels(path, exact, self.metadata.get("general.file_type", ""))
-        except CapabilityError:
-            self.close()
-            raise
         self._pieces: dict[int, bytes] = {}
         # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
@@ -147,17 +147,12 @@ class LlamaModel:
             "is an encoder-decoder, which this backend does not run": lib.llama_model_has_encoder,
         }
         reasons = [reason for reason, test in kinds.items() if test(self.handle)]
-        if self._embeds:
+        # llama.cpp would run an embedding model like a language model.
+        usual = {".attention.causal": "true", ".pooling_type": "0"}
+        if any(key.endswith(end) and value != usual[end] for key, value in self.metadata.items() for end in usual):
             reasons.append("is made for embeddings, and says nothing")
         if reasons:
-            self.close()
             raise CapabilityError(f"model {self.path.name!r} {reasons[0]}; a decoder-only transformer is needed")
-
-    @property
-    def _embeds(self) -> bool:
-        """Whether its metadata identify an embedding model; llama.cpp would run it like a language model."""
-        ends = {".attention.causal": "true", ".pooling_type": "0"}
-        return any(key.endswith(end) and value != ends[end] for key, value in self.metadata.items() for end in ends)
 
     def _read_metadata(self) -> Iterator[tuple[str, str]]:
         for index in range(lib.llama_model_meta_count(self.handle)):
@@ -191,7 +186,7 @@ class LlamaModel:
         if not self.handle:
             raise ModelError(f"model {self.path.name!r} is closed")
         begin = [lib.llama_vocab_bos(self.vocab)] if start and lib.llama_vocab_get_add_bos(self.vocab) else []
-        return begin + list(self._ids(text, special))
+        return [*begin, *self._ids(text, special)]
 
     def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
         """Return the ids of a prompt; see `redraft.decoding.backend.Backend.encode`."""

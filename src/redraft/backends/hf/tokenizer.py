@@ -41,8 +41,8 @@ class HfTokenizer:
         # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
         self.start_token: int | None = tokenizer.bos_token_id
-        begun = tokenizer.encode("a", add_special_tokens=True)
-        self._adds_start = self.start_token is not None and begun[:1] == [self.start_token]
+        first = tokenizer.encode("a", add_special_tokens=True)[:1]
+        self._begin: list[int] = first if first == [self.start_token] else []
         #: Whether the tokenizer adds a space before every text (SentencePiece).
         self.adds_space = not self._byte_of and self.token_bytes((self.tokenize("a") or [-1])[0])[:1] == b" "
 
@@ -60,8 +60,7 @@ class HfTokenizer:
 
         For an encoder-decoder model with two vocabularies, the ids are those of the target side.
         """
-        begin = [self.start_token] if start and self._adds_start and self.start_token is not None else []
-        return begin + list(self._ids(text, special))
+        return [*(self._begin if start else ()), *self._ids(text, special)]
 
     def encode(self, segments: Sequence[PromptSegment]) -> list[int]:
         """Return the ids of a prompt; see `redraft.decoding.backend.Backend.encode`."""
