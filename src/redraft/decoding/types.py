@@ -228,7 +228,11 @@ class Drafter(Protocol):
         """Return the next draft, empty for plain autoregression.  May request scores from a draft model."""
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Called after every target pass with its result; the rows are valid during the call."""
+        """Called after every target pass with its result; does nothing by default.
+
+        The rows are valid during the call.
+        """
+        return  # so that it is not abstract
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Provenance, Rows, Verdict
+from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Provenance
 
 #: A token with its provenance.
 Step: TypeAlias = tuple[int, Provenance]
@@ -71,7 +71,7 @@ class Pool:
         return steps
 
 
-class Lookup:
+class Lookup(Drafter):
     """Proposes one n-gram of prompt and output, from the first occurrence of the longest key found.
 
     Args:
@@ -95,6 +95,3 @@ class Lookup:
         return Draft(
             tuple(token for token, _ in steps), tuple(range(-1, len(steps) - 1)), tuple(source for _, source in steps)
         )
-
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Do nothing: the next context has everything."""

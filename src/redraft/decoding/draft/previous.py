@@ -7,7 +7,7 @@ from dataclasses import replace
 from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Provenance, Rows, Verdict
 
 
-class Nothing:
+class Nothing(Drafter):
     """Proposes nothing.  With exact acceptance this is greedy re-translation (RT in the papers)."""
 
     def propose(self, context: Context) -> Asking[Draft]:
@@ -15,11 +15,8 @@ class Nothing:
         yield from ()
         return EMPTY_DRAFT
 
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Do nothing."""
 
-
-class PreviousOutput:
+class PreviousOutput(Drafter):
     """Proposes the whole previous output for the first pass, then nothing (SSBD v2, section 3.2; Algorithm 1, line 1).
 
     Outputs do not include the end token, so a finished translation can be continued for a longer source.
@@ -35,9 +32,6 @@ class PreviousOutput:
             return EMPTY_DRAFT
         self._proposed = True
         return Draft.chain(context.previous, Provenance.PREVIOUS)
-
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Do nothing: decoding after the divergence is autoregressive."""
 
 
 class Then:

@@ -21,14 +21,13 @@ from redraft.decoding.types import (
     Context,
     Distribution,
     Draft,
+    Drafter,
     Provenance,
-    Rows,
     Score,
-    Verdict,
 )
 
 
-class SmallModel:
+class SmallModel(Drafter):
     """Drafts with one pass of the small model per token.
 
     Args:
@@ -49,17 +48,11 @@ class SmallModel:
         distributions: list[Distribution] = []
         while len(tokens) < min(self._window, context.room):
             rows = yield Score((*prefix, *tokens), model=DRAFT_MODEL, encoder=context.encoder)
-            if self._unsure(rows):
+            # Rounding must not lift a probability above 1, or a threshold of 1 would not hold.
+            if min(1.0, math.exp(rows.logprob(ROOT, rows.argmax(ROOT)))) <= self._fallback:
                 break
             distributions.append(self._sampler.distribution(rows, ROOT))
             tokens.append(self._sampler.draw(distributions[-1]))
             if tokens[-1] in self._end_tokens:
                 break
         return replace(Draft.chain(tokens, Provenance.MODEL), distributions=tuple(distributions))
-
-    def _unsure(self, rows: Rows) -> bool:
-        # Rounding must not lift a probability above 1, or a threshold of 1 would not hold.
-        return min(1.0, math.exp(rows.logprob(ROOT, rows.argmax(ROOT)))) <= self._fallback
-
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Do nothing: the small model's cache is rolled back by its next request."""
