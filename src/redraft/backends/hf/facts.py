@@ -6,6 +6,7 @@ A model on a server is described in the same way.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import warnings
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ def source_of(name: str) -> dict[str, Any]:
     Raises:
         MissingExtra: the name is a GGUF file, and the library that reads it is not installed.
     """
-    if _is_folder(name):
+    if os.path.isdir(name):  # noqa: PTH112  # false for names that are too long, where a Path raises
         return {"pretrained_model_name_or_path": name}
     if name.lower().endswith(GGUF):
         if find_spec("gguf") is None:
@@ -46,13 +47,6 @@ def source_of(name: str) -> dict[str, Any]:
     repository, _, revision = name.partition("@")
     pinned = {"revision": revision} if revision else {}
     return {"pretrained_model_name_or_path": repository, "local_files_only": hub_host() is not None, **pinned}
-
-
-def _is_folder(name: str) -> bool:
-    try:
-        return Path(name).is_dir()
-    except OSError:  # too long for a file name
-        return False
 
 
 def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
