@@ -30,30 +30,28 @@ MOST_NODES = 64
 
 
 class PromptRows:
-    """The most probable tokens at each position of the last prompt; kept for the whole stream.
+    """The most probable tokens at each position of the last prompt after the first; kept for the whole stream.
 
     A row depends only on the ids up to it, so the rows of a shared prefix are valid for the next prompt too.
     """
 
     def __init__(self) -> None:
         self._prompt: tuple[int, ...] = ()
-        self._best: dict[int, list[int]] = {}
+        self._best: list[list[int]] = []
 
     def begin(self, prompt: tuple[int, ...]) -> int:
         """Start a prompt; return how many rows are missing at its end, including the last one."""
-        known = min(common_prefix(self._prompt, prompt), max(0, len(self._prompt) - 1))
+        del self._best[common_prefix(self._prompt, prompt) :]
         self._prompt = prompt
-        self._best = {place: best for place, best in self._best.items() if place <= known}
-        known = max(self._best, default=0)  # an update that was cut off may have fewer
-        return max(1, len(prompt) - known)
+        return max(1, len(prompt) - len(self._best))
 
-    def learn(self, place: int, best: list[int]) -> None:
-        """Record the most probable tokens for a position; positions arrive in order, from the first missing one."""
-        self._best[place] = best
+    def learn(self, best: list[int]) -> None:
+        """Record the most probable tokens, best first, for the first position without any."""
+        self._best.append(best)
 
     def at(self, place: int) -> list[int]:
-        """Return the most probable tokens for a position, best first; empty if unknown."""
-        return self._best.get(place, [])
+        """Return the most probable tokens for a position, at least 1; empty if unknown."""
+        return self._best[place - 1] if place <= len(self._best) else []
 
 
 class Aligned:
@@ -117,7 +115,6 @@ class Aligned:
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record the most probable tokens for every position of the prompt after the first."""
-        after = self._pool.given + 1
         for node in range(-self._rows_awaited, ROOT):
-            self._rows.learn(after + node, rows.best(node, self._width))
+            self._rows.learn(rows.best(node, self._width))
         self._rows_awaited = 0
