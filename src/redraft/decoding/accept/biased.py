@@ -44,6 +44,7 @@ class Biased:
         self.bias = beta
         self._margin = math.inf if beta >= 0.5 else beta / (1 - beta)
         self._floor, self._end_tokens = floor, end_tokens
+        self._keeps_all = self._margin == math.inf and floor == 0
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the longest path of tokens that the biased target prefers."""
@@ -69,10 +70,6 @@ class Biased:
             return False
         probability = math.exp(rows.logprob(node, drafted))
         return probability >= self._floor and math.exp(rows.logprob(node, best)) - probability <= self._margin
-
-    @property
-    def _keeps_all(self) -> bool:
-        return self._margin == math.inf and self._floor == 0
 
 
 class FirstStretch:
