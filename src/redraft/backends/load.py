@@ -187,19 +187,14 @@ def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str |
         MissingExtra: the backend needs an extra that is not installed.
         OptionError: ``dtype`` is invalid, or given for a GGUF file or for a model on a server.
     """
-    if is_remote(name):
-        if dtype is not None:
-            raise OptionError(
-                f"dtype is for models of transformers; the server decides that of {name!r}, so leave it out"
-            )
-        return open_on_server(name, options)[0]
-    if not on_transformers(name):
-        if dtype is not None:
-            raise OptionError(f"dtype is for models of transformers; that of {name!r} is in its file, so leave it out")
-        return open_model(name, options)
-    device = "auto" if options.gpu_layers else "cpu"
-    known = HfOptions(options.context_length, options.slots, dtype or DTYPES[0], device, options.threads)
-    return open_transformers(name, known)
+    if on_transformers(name):
+        device = "auto" if options.gpu_layers else "cpu"
+        known = HfOptions(options.context_length, options.slots, dtype or DTYPES[0], device, options.threads)
+        return open_transformers(name, known)
+    if dtype is not None:
+        where = f"the server decides that of {name!r}" if is_remote(name) else f"that of {name!r} is in its file"
+        raise OptionError(f"dtype is for models of transformers; {where}, so leave it out")
+    return open_on_server(name, options)[0] if is_remote(name) else open_model(name, options)
 
 
 def open_on_server(name: str, options: LlamaOptions, count: int = 1) -> list[RemoteBackend]:
