@@ -15,7 +15,7 @@ from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
-from redraft.backends.remote.dialect import RemoteDialect, Served, Sglang, Vllm
+from redraft.backends.remote.dialect import Served, Sglang, Vllm
 from redraft.backends.remote.price import Costs
 from redraft.errors import CapabilityError, ModelError
 
@@ -36,7 +36,8 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
         CapabilityError: the model is an encoder-decoder.
     """
     clients = [RemoteClient(address.engine, address.server, key, options) for _ in range(count)]
-    dialects = [_dialect(address.engine, client) for client in clients]
+    dialect = Vllm if address.engine == "vllm" else Sglang
+    dialects = [dialect(client) for client in clients]
     try:
         model = _described(dialects[0].served(address.model), address)
         check_ids(model, dialects[0])
@@ -45,8 +46,8 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
         for client in clients:
             client.close()
         raise
-    for dialect in dialects:
-        dialect.verifies = verifies
+    for each in dialects:
+        each.verifies = verifies
     log.info("%s at %s verifies drafts %s", address.engine, address.server, "itself" if verifies else "over HTTP")
     costs = Costs()
     return [RemoteBackend(each, client, model, options, costs) for each, client in zip(dialects, clients, strict=True)]
@@ -56,10 +57,6 @@ def _unlikely(model: RemoteModel) -> list[int]:
     """Return ids from different parts of the vocabulary, which no model would generate in this order."""
     size = model.vocabulary_size
     return [token for token in (size // part for part in (2, 7, 3, 5, 11, 4)) if token not in model.end_tokens]
-
-
-def _dialect(engine: str, client: RemoteClient) -> RemoteDialect:
-    return Vllm(client) if engine == "vllm" else Sglang(client)
 
 
 def _described(served: Served, address: Address) -> RemoteModel:
