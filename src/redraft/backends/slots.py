@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from redraft.captions.events import is_whole
-from redraft.errors import CapabilityError, ContextOverflow, OptionError
+from redraft.captions.events import whole
+from redraft.errors import CapabilityError, ContextOverflow
 
 S = TypeVar("S")
 
@@ -17,9 +17,7 @@ def check_whole_numbers(options: object, **ranges: tuple[int, int]) -> None:
         OptionError: one is not, or is out of range.
     """
     for name, (low, high) in ranges.items():
-        value = getattr(options, name)
-        if not is_whole(value) or not low <= value <= high:
-            raise OptionError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        whole(name, getattr(options, name), low, high)
 
 
 class Slotted(Generic[S]):
