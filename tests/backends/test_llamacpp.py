@@ -454,6 +454,21 @@ def test_id_outside_vocabulary(load: Load, q8: Path, batch: int) -> None:
     assert same(rows[0], rows[1]) and same(rows[0], fresh_row(load(q8), IDS[:20]))
 
 
+def test_interrupted_pass_leaves_nothing_behind(load: Load, q8: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = load(q8, slots=2)
+    slot = backend.open_slot()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LlamaContext, "decode", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            backend.ask(slot, IDS[:20])
+    row = table(backend.ask(slot, IDS[:20]), [ROOT])[0]
+    assert same(row, fresh_row(backend, IDS[:20]))
+
+
 def test_slots_run_out_and_are_forgotten_when_closed(load: Load, q8: Path) -> None:
     backend = load(q8, slots=2)
     first, _second = backend.open_slot(), backend.open_slot()

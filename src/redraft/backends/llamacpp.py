@@ -26,7 +26,7 @@ from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, T
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Rows, Score
-from redraft.errors import CapabilityError, ModelError, OptionError, RedraftError
+from redraft.errors import CapabilityError, ModelError, OptionError
 
 #: Maximum number of sequences in llama.cpp's cache.
 MOST_SEQUENCES = 256
@@ -202,7 +202,7 @@ class LlamaCpp(Slotted[LlamaSlot]):
         try:
             for context in self._contexts:
                 answers |= self._answer(context, [each for each in ordered if self._slots[each[0]].context is context])
-        except RedraftError:
+        except BaseException:  # an interrupt too: what was prepared has not been computed
             for slot, _score in requests:
                 self._slots[slot].forget()
             raise

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 
-from redraft.backends.hf.cache import BLOCK  # noqa: E402
+from redraft.backends.hf.cache import BLOCK, SlotCache  # noqa: E402
 from redraft.decoding.accept.exact import Everything, Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.draft.previous import Nothing, PreviousOutput  # noqa: E402
@@ -185,6 +185,23 @@ def test_what_is_too_long_is_refused_and_changes_nothing() -> None:
     wide = tree((4, 5, 6, 7), (ROOT, ROOT, ROOT, ROOT))
     assert logs(backend.ask(slot, IDS[:15], wide), 3) == close(plain(tiny.qwen3(), (*IDS[:15], 7))[-1], abs=1e-4)
     assert backend.fed == [[16], [1 + 4]]
+
+
+def test_interrupted_pass_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = tiny.watched(tiny.qwen3())
+    first, second = backend.open_slot(), backend.open_slot()
+    backend.ask(second, IDS[:5], tree((8, 9), (ROOT, ROOT)))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    follows = (*IDS[:5], 9)  # the second branch, whose cells are moved
+    with monkeypatch.context() as patched:
+        patched.setattr(SlotCache, "move", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            backend.score([(first, Score(IDS[:6])), (second, Score(follows))])
+    for slot, prefix in ((first, IDS[:6]), (second, follows)):
+        assert logs(backend.ask(slot, prefix), ROOT) == close(plain(tiny.qwen3(), prefix)[-1], abs=1e-4)
 
 
 def test_slots_run_out_and_closed_model_answers_nothing() -> None:

@@ -100,8 +100,8 @@ class HfDecoder(HfBackend[_Slot]):
         if not requests:
             return []
         slots = [slot for slot, _score in requests]
-        rows = [self._prepare(slot, score) for slot, score in requests]
         try:
+            rows = [self._prepare(slot, score) for slot, score in requests]
             logits = self._forward(slots, rows)
         except BaseException:
             for slot in slots:
