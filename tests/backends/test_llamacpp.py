@@ -443,6 +443,14 @@ def test_too_long_requests_overflow_and_backend_goes_on(load: Load, q8: Path, le
     assert full.argmax(5) == int(fresh_row(load(q8), IDS[:16]).argmax())
 
 
+def test_slot_may_be_closed_after_backend(load: Load, q8: Path) -> None:
+    backend = load(q8)
+    slot = backend.open_slot()
+    backend.ask(slot, IDS[:10])
+    backend.close()
+    backend.close_slot(slot)
+
+
 @pytest.mark.parametrize("batch", [4, 512])
 def test_id_outside_vocabulary(load: Load, q8: Path, batch: int) -> None:
     backend = load(q8, slots=2, batch=batch)

@@ -177,7 +177,7 @@ class LlamaContext:
         if self._handle:
             self._batch.close()
             lib.llama_free(self._handle)
-            self._handle = None
+            self._handle = self._memory = None  # llama.cpp ignores what is removed from no memory
 
     def remove(self, sequence: int, start: int = -1) -> bool:
         """Remove a sequence's ids from position ``start``, all with -1.

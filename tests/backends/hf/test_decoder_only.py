@@ -214,6 +214,7 @@ def test_slots_run_out_and_closed_model_answers_nothing() -> None:
     backend.close()
     with pytest.raises(ModelError, match="model 'tiny' is closed"):
         backend.ask(slot, (4,))
+    backend.close_slot(slot)
 
 
 def test_early_exit_is_first_layers_with_same_head() -> None:

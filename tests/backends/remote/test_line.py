@@ -107,6 +107,12 @@ class Cut(FakeVllm):
         return httpx2.Response(found.status_code, content=content()) if request.url.path.endswith("ions") else found
 
 
+def test_slot_may_be_closed_after_backend() -> None:
+    with closing(connected(FakeVllm(Table()))) as backend:
+        slot = backend.open_slot()
+    backend.close_slot(slot)
+
+
 def test_connection_that_is_lost_is_one_failure() -> None:
     server = Cut(Table())
     updates = [Update("1", seq, text) for seq, text in enumerate(("the cats", "the cats of", "the cats of our"))]

@@ -75,7 +75,7 @@ class HfBackend(Slotted[S]):
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
-        del self._slots[slot]
+        self._slots.pop(slot, None)  # there are none once the backend is closed
 
     def close(self) -> None:
         """Free the cache, and the weights unless another backend shares them."""

@@ -135,7 +135,6 @@ class RemoteBackend(Slotted[RowLine]):
         """Close the connections."""
         for line in self._slots.values():
             line.close()
-        self._slots = {}
         self._senders.shutdown()
         self.client.close()
 
