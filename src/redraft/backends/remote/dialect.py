@@ -67,14 +67,14 @@ class RemoteDialect(ABC):
         Raises:
             ModelError: the model is not served.
         """
-        with reading(self._client, "without a list of models"):
+        with self._reading("without a list of models"):
             models = {str(each["id"]): each for each in self._client.get("/v1/models")["data"]}
             own = {name: each for name, each in models.items() if not each.get("parent")}
         if not wanted and len(own) == 1:
             wanted = next(iter(own))
         if wanted not in models:
             raise ModelError(f"model {wanted!r} is not served: name one of {', '.join(models)} in the address")
-        with reading(self._client, "without the context length of the model"):
+        with self._reading("without the context length of the model"):
             found = models[wanted]
             return Served(wanted, str(found.get("root") or wanted), int(found["max_model_len"]))
 
@@ -85,7 +85,7 @@ class RemoteDialect(ABC):
             answer = self._client.post("/tokenize", body)
         except Absent:
             return None
-        with reading(self._client, "without the ids of a text"):
+        with self._reading("without the ids of a text"):
             return [int(token) for token in answer["tokens"]]
 
     @abstractmethod
@@ -121,18 +121,13 @@ class RemoteDialect(ABC):
         """
         return False
 
-
-@contextmanager
-def reading(client: RemoteClient, what: str) -> Iterator[None]:
-    """Convert exceptions while parsing a response to `MalformedAnswer`.
-
-    Raises:
-        MalformedAnswer: the response is malformed; the message contains ``what``.
-    """
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise client.malformed(what) from error
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[None]:
+        """Convert exceptions while parsing a response to `MalformedAnswer`, whose message contains ``what``."""
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise self._client.malformed(what) from error
 
 
 _ROUTE = "/v1/completions"
@@ -165,7 +160,7 @@ class Vllm(RemoteDialect):
         prefix, draft, k = wanted.prefix, wanted.draft, wanted.k
         more = {"prompt_logprobs": k, "stop_token_ids": list(wanted.ends)}
         choice = self._complete(_body(wanted.model, [*prefix, *draft], wanted.count, k, more))
-        with reading(self._client, "without the log-probabilities of the draft"):
+        with self._reading("without the log-probabilities of the draft"):
             entries = choice["prompt_logprobs"]
             if len(entries) != len(prefix) + len(draft):
                 raise ValueError("not one entry for every id of the prompt")
@@ -180,7 +175,7 @@ class Vllm(RemoteDialect):
         body, left = _body(wanted.model, wanted.prefix, wanted.count, wanted.k, more), wanted.count
         events = self._client.stream(_ROUTE, body)
         for event in events:
-            with reading(self._client, "without a completion"):
+            with self._reading("without a completion"):
                 choice = event["choices"][0]
                 ended = choice.get("finish_reason") is not None
                 nothing = ended and left < wanted.count and not choice["token_ids"]
@@ -208,11 +203,11 @@ class Vllm(RemoteDialect):
 
     def _complete(self, body: Mapping[str, Any]) -> Any:
         answer = self._client.post(_ROUTE, body)
-        with reading(self._client, "without a completion"):
+        with self._reading("without a completion"):
             return answer["choices"][0]
 
     def _steps(self, choice: Any, count: int, k: int) -> list[ChosenToken]:
-        with reading(self._client, "without the log-probabilities of its tokens"):
+        with self._reading("without the log-probabilities of its tokens"):
             tokens, rows = choice["token_ids"], choice["logprobs"]["top_logprobs"]
             if not 1 <= len(tokens) <= count or len(rows) != len(tokens):
                 raise ValueError("not one row for every token")
@@ -249,7 +244,7 @@ class Sglang(RemoteDialect):
     def verify(self, wanted: GreedyRequest) -> tuple[list[RemoteRow], list[ChosenToken]]:
         """Read the draft's rows from ``input_top_logprobs``."""
         facts = self._generate(wanted)
-        with reading(self._client, "without the log-probabilities of the draft"):
+        with self._reading("without the log-probabilities of the draft"):
             # The first entry is the last prefix token, which has no prediction.
             own, best = facts["input_token_logprobs"][1:], facts["input_top_logprobs"][1:]
             if [entry[1] for entry in own] != list(wanted.draft) or len(best) != len(own):
@@ -276,11 +271,11 @@ class Sglang(RemoteDialect):
             },
         }
         answer = self._client.post("/generate", body)
-        with reading(self._client, "without a completion"):
+        with self._reading("without a completion"):
             return answer["meta_info"]
 
     def _steps(self, facts: Any, count: int, k: int) -> list[ChosenToken]:
-        with reading(self._client, "without the log-probabilities of its tokens"):
+        with self._reading("without the log-probabilities of its tokens"):
             own, best = facts["output_token_logprobs"], facts["output_top_logprobs"]
             if not 1 <= len(own) <= count or len(best) != len(own):
                 raise ValueError("not one row for every token")
