@@ -130,10 +130,6 @@ class RemoteRows:
         return self._rows[node + 1]
 
 
-#: Log-probability of a draft token that is not among the best, if the server did not report it.
-UNLIKELY = -math.inf
-
-
 #: Greedy tokens of the server as they arrive; closing the generator ends the request.
 Steps = Generator[ChosenToken, None, None]
 
@@ -201,14 +197,14 @@ class RowLine:
 def beside(steps: Steps, draft: Sequence[int], k: int) -> Steps:
     """Yield the tokens chosen along a draft, with rows that include the drafted token where it was not chosen.
 
-    A drafted token that is not among the best has unknown probability, so no rule accepts it.
+    A drafted token of which the server reported nothing counts as impossible, so no rule accepts it.
     """
     try:
         on_draft = True
         for number, step in enumerate(steps):
             if on_draft and number < len(draft):
                 known = dict(step.row.best) | dict(step.row.others)
-                yield ChosenToken(step.token, RemoteRow.of({draft[number]: UNLIKELY} | known, k))
+                yield ChosenToken(step.token, RemoteRow.of({draft[number]: -math.inf} | known, k))
                 on_draft = step.token == draft[number]
             else:
                 yield step
