@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from redraft.decoding.accept.exact import Everything
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.types import ROOT, Draft, Rows, Score, Verdict
+from redraft.decoding.types import Score
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96)
 #: Number of ids in the cache before the measured pass: about a prompt with half of its translation.
@@ -87,20 +88,12 @@ class CostCurve:
         return (1 - share) * below + share * above
 
 
-class _Reading:
-    """Accepts the whole draft after reading every row."""
-
-    def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        best = [rows.argmax(node) for node in range(ROOT, len(draft))]
-        return Verdict(tuple(range(len(draft))), best[-1])
-
-
 def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None) -> list[float]:
     """Time one pass of each size in `sizes_for`, with `CONTEXT` ids (or as many as fit) in the slot's cache.
 
-    A pass includes everything in one turn of the decoding loop: the argmax of every row, and the overhead of loop and
-    driver.  Times are wall times unless a ``clock`` is given: with one thread, `time.process_time` excludes other
-    programs.
+    A pass includes everything in one turn of the decoding loop: the argmax of every row, which rows compute at once,
+    and the overhead of loop and driver.  Times are wall times unless a ``clock`` is given: with one thread,
+    `time.process_time` excludes other programs.
 
     Args:
         backend: the model.
@@ -116,7 +109,7 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
         backend.score([(slot, Score(prefix, encoder=prefix))])
         started = now()
         asking = decode(
-            prefix, PreviousOutput(), _Reading(), previous=draft, encoder=prefix, end_tokens=frozenset(), limit=size
+            prefix, PreviousOutput(), Everything(), previous=draft, encoder=prefix, end_tokens=frozenset(), limit=size
         )
         run(asking, backend, slot)
         seconds.append(now() - started)
