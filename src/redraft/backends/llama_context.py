@@ -111,8 +111,6 @@ def _array(pointer: Any, size: int) -> Any:
     return ctypes.cast(pointer, ctypes.POINTER(pointer._type_ * size)).contents
 
 
-_KV_F16, _KV_Q8_0 = 1, 8
-_FLASH_ATTENTION = 1
 #: Maximum ids of an exact pass over floats; from 64 llama.cpp computes attention in tiles, which sum in another order.
 _EXACT_PASS = 32
 #: The size of a head must be a multiple of this for a quantised cache.
@@ -154,8 +152,8 @@ class LlamaContext:
         params.swa_full = True
         params.no_perf = True
         if exact:
-            params.type_k = params.type_v = _KV_F16 if self._in_pairs else _KV_Q8_0
-            params.flash_attn_type = _FLASH_ATTENTION
+            params.type_k = params.type_v = lib.GGML_TYPE_F16 if self._in_pairs else lib.GGML_TYPE_Q8_0
+            params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED
             params.offload_kqv = params.op_offload = False
         forget_complaints()
         self._handle: Any = lib.llama_init_from_model(model.handle, params)
