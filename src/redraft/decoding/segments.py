@@ -9,7 +9,7 @@ not recognised: text that looks like one is split after its first character, and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
@@ -70,9 +70,8 @@ class FunctionalTokens:
 
     def __init__(self, tokens: Mapping[str, FunctionalToken], unknown: int | None = None) -> None:
         self._tokens = {text: token for text, token in tokens.items() if text}
-        letters = "".join(map(re.escape, sorted({text[0] for text in self._tokens})))
-        self._starts = re.compile(f"[{letters}]" if letters else "(?!)")
-        self._lengths = sorted({len(text) for text in self._tokens}, reverse=True)
+        self._parsed = re.compile(f"({_any_of(text for text, token in self._tokens.items() if token.parsed)})")
+        self._starts = re.compile(f"(?={_any_of(self._tokens)})")
         self.ids = frozenset(token.token for token in self._tokens.values() if token.parsed) - {unknown}
 
     def __getitem__(self, text: str) -> FunctionalToken:
@@ -80,25 +79,17 @@ class FunctionalTokens:
 
     def parsed(self, text: str) -> list[str]:
         """Split a text; every second part is a token that a tokenizer would recognise."""
-        parts, done = [], 0
-        for start, end in self._all(text):
-            if start >= done and self._tokens[text[start:end]].parsed:
-                parts += [text[done:start], text[start:end]]
-                done = end
-        return [*parts, text[done:]]
+        return self._parsed.split(text)
 
     def cut(self, text: str) -> list[str]:
         """Split a text so that no part contains a functional token."""
-        places = [0, *sorted({start + 1 for start, _end in self._all(text)}), len(text)]
+        places = [0, *[match.start() + 1 for match in self._starts.finditer(text)], len(text)]
         return [text[start:end] for start, end in pairwise(places) if start < end]
 
-    def _all(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield start and end of all matches, including overlapping ones: by start, longer ones first."""
-        for match in self._starts.finditer(text):
-            start = match.start()
-            for length in self._lengths:
-                if start + length <= len(text) and text[start : start + length] in self._tokens:
-                    yield start, start + length
+
+def _any_of(texts: Iterable[str]) -> str:
+    """Return a pattern that matches any of several texts, the longest one possible."""
+    return "|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or "(?!)"
 
 
 class PromptTokenizer:
