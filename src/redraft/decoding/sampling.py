@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from itertools import accumulate
 
 from redraft.decoding.allowed import ALL, AllowedRows
 from redraft.decoding.types import Distribution, Rows
@@ -57,12 +58,8 @@ class Sampler:
         """Return how many of the descending weights form the nucleus; None if they do not reach its mass."""
         if self._top_p == 1:
             return None  # all of them, whatever the rounding of their sum
-        mass = 0.0
-        for size, weight in enumerate(weights, 1):
-            mass += weight
-            if mass >= self._top_p * total:
-                return size
-        return None
+        masses = enumerate(accumulate(weights), 1)
+        return next((size for size, mass in masses if mass >= self._top_p * total), None)
 
     def draw(self, distribution: Distribution) -> int:
         """Draw a token; weights need not sum to 1."""
