@@ -162,13 +162,10 @@ class LlamaModel:
             )
 
     def _read_string(self, function: Any, index: int) -> str:
-        size = 256
-        while True:
-            buffer = ctypes.create_string_buffer(size)
-            needed = function(self.handle, index, buffer, size)
-            if needed < size:
-                return buffer.value.decode(errors="replace")
-            size = needed + 1
+        size = function(self.handle, index, None, 0) + 1
+        buffer = ctypes.create_string_buffer(size)
+        function(self.handle, index, buffer, size)
+        return buffer.value.decode(errors="replace")
 
     @property
     def in_floats(self) -> bool:
