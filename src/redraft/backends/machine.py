@@ -13,11 +13,12 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class Processor:
 
 def processor(cpuinfo: Path = CPUINFO) -> Processor:
     """Return the processor of this machine, the first of several."""
-    facts = dict(_first_entry(cpuinfo))
+    facts = _first_entry(cpuinfo)
     # ARM entries have no name, only the part number of the core.
     part = f"ARM {facts.get('CPU implementer', '')} {facts['CPU part']}" if "CPU part" in facts else ""
     name = facts.get("model name") or part or _named_by_system() or platform.machine()
@@ -78,17 +79,12 @@ def _named_by_system() -> str:
     return platform.processor()
 
 
-def _first_entry(cpuinfo: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines up to the first empty one: the file has an entry per core."""
-    try:
-        with cpuinfo.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                key, colon, value = line.partition(":")
-                if not colon:
-                    return
-                yield key.strip(), value.strip()
-    except OSError:
-        return
+def _first_entry(cpuinfo: Path) -> dict[str, str]:
+    """Return the lines up to the first empty one by key: the file has an entry per core."""
+    with suppress(OSError), cpuinfo.open(encoding="utf-8", errors="replace") as lines:
+        pairs = (line.split(":", 1) for line in takewhile(lambda line: ":" in line, lines))
+        return {key.strip(): value.strip() for key, value in pairs}
+    return {}
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
