@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from redraft.decoding.types import ROOT, Draft, Provenance, Verdict
@@ -117,11 +118,8 @@ def worth_its_price(reached: Sequence[float], tail: int, curve: Callable[[int], 
         pace: tokens per second of other passes.
     """
     order = sorted(range(len(reached)), key=reached.__getitem__, reverse=True)
-    gained, best, kept, least = 0.0, 0.0, 0, curve(tail)
-    for count, node in enumerate(order, 1):
-        gained += reached[node]
-        profit = gained - pace * (curve(tail + count) - least)
-        # The curve has steps, so a node may pay off only together with later ones.
-        if profit > best:
-            best, kept = profit, count
+    gained, least = accumulate([reached[node] for node in order], initial=0.0), curve(tail)
+    profits = [tokens - pace * (curve(tail + count) - least) for count, tokens in enumerate(gained)]
+    # The curve has steps, so a node may pay off only together with later ones.
+    kept = max(range(len(profits)), key=profits.__getitem__)
     return sorted(order[:kept])
