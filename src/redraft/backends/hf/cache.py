@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers.cache_utils import Cache, DynamicLayer
 
 from redraft.decoding.types import ROOT, Draft
@@ -191,7 +192,5 @@ class SlotCache(Cache):
 
 def _grown(tensor: Tensor, cells: int) -> Tensor:
     """Return the rows enlarged to at least ``cells`` cells; new cells are zero."""
-    slots, heads, held, size = tensor.shape
-    larger = tensor.new_zeros(slots, heads, -(-cells // BLOCK) * BLOCK, size)
-    larger[:, :, :held] = tensor
-    return larger
+    more = -(-cells // BLOCK) * BLOCK - tensor.shape[2]
+    return pad(tensor, (0, 0, 0, more))
