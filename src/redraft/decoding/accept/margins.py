@@ -45,9 +45,7 @@ class Sure:
 def _reaches(rows: Rows, node: int, token: int, least: float) -> bool:
     """Whether a margin is at least ``least``; probabilities are computed only if the ranking does not decide it."""
     best = token == rows.argmax(node)
-    if least == 0:
-        return best
-    if best and least < 0:
+    if best and least <= 0:
         return True
     return (best or least < 0) and margin(rows, node, token) >= least
 
