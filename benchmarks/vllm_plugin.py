@@ -232,7 +232,7 @@ def run(
         backends = open_remote(Address.parse(server.model), options, count=len(parts))
         for backend in backends:
             stack.enter_context(closing(backend))
-        if any(backend.verifies_drafts != way.plugin for backend in backends):
+        if any(backend.dialect.verifies != way.plugin for backend in backends):
             raise click.ClickException(f"the server does not run as {way.name!r} needs it")
         before = sum(backend.client.requests for backend in backends)
         threads = stack.enter_context(ThreadPoolExecutor(len(parts)))

@@ -92,11 +92,6 @@ class RemoteBackend(Slotted[RowLine]):
         self._counting, self._rejected = threading.Lock(), False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
 
-    @property
-    def verifies_drafts(self) -> bool:
-        """Whether the server verifies drafts itself, so that an update is one request."""
-        return self.dialect.verifies
-
     def _new_slot(self, slot: int) -> RowLine:
         return RowLine()
 
