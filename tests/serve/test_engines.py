@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.captions.events import Update
+from redraft.captions.events import Caption, Update
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
 from redraft.serve.app import make_hub, open_backends
@@ -176,4 +176,5 @@ def test_beam() -> None:
     for text, caption in zip(texts, found, strict=True):
         with Translator.open("demo-tiny", to=["de"], final="beam:3", engine=options) as translator:
             translator.translate(Update("1", 0, text[:12]))
-            assert [event.text for event in translator.translate(Update("1", 1, text, True))] == [caption]
+            (event,) = translator.translate(Update("1", 1, text, True))
+        assert isinstance(event, Caption) and event.text == caption
