@@ -34,7 +34,7 @@ ABOUT = {
     "quality": "Translation quality of the demo models on whole sentences.",
     "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
     "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
-    "load": "Caption lag at twice and at half of the capacity, with and without admission control.",
+    "load": "Caption lag above and at half of the capacity, with and without admission control.",
     "replay": "Recorded passes, replayed on models of realistic size to see what they cost there.",
 }
 #: Subject of the index -> its pages, in order; the last one has all others.
