@@ -162,10 +162,11 @@ def test_slots_for_trees(wanted: dict[str, Any], most: int) -> None:
 
 def test_beam() -> None:
     """The finals of two sessions at once are those that a translator finds."""
-    settings = {"model": "demo-tiny", "final": "beam:3", "exact": True, "context_length": 256, "slots": 2, "threads": 1}
-    [engine] = open_backends(ServeSettings(**settings, engines=1))
+    given = {"final": "beam:3", "exact": True, "context_length": 256, "slots": 2, "threads": 1}
+    [engine] = open_backends(ServeSettings(model="demo-tiny", engines=1, **given))
     texts = "I have a dog and two cats.", "We live in a small house."
-    with running(engine[TARGET], **settings) as server, server.socket() as first, server.socket() as second:  # type: ignore[arg-type]
+    model: Any = engine[TARGET]
+    with running(model, **given) as server, server.socket() as first, server.socket() as second:
         for socket, text in zip((first, second), texts, strict=True):
             socket.start("de")
             socket.say("update", utterance="1", seq=0, text=text[:12])
