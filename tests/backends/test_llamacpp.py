@@ -540,21 +540,6 @@ def test_broken_files_are_named(tmp_path: Path, q8: Path, make: Callable[[Path, 
         assert "\n" not in str(raised.value)
 
 
-def test_names_of_models(q8: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
-    open_model(str(q8), LlamaOptions(threads=1, context_length=16)).close()
-    with pytest.raises(ModelError, match="model 'demmo' is neither a name nor a file: use demo"):
-        open_model("demmo")
-    with pytest.raises(ModelError, match="'qwen3-4b' has not been downloaded yet; run: redraft models get qwen3-4b"):
-        open_model("qwen3-4b")
-
-
-@pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + ".gguf", "~nobody-of-that-name/model.gguf"])
-def test_names_that_no_file_can_have(name: str) -> None:
-    with pytest.raises(ModelError):
-        open_model(name)
-
-
 RANGES = {
     "context_length": (16, 1 << 20),
     "slots": (1, 256),

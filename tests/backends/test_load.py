@@ -11,7 +11,7 @@ import pytest
 from redraft.backends import load
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import default_contexts, open_backend, open_contexts
+from redraft.backends.load import default_contexts, open_backend, open_contexts, open_model
 from redraft.backends.quantise import quantise
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
@@ -88,3 +88,18 @@ def test_contexts_share_cores(model: Path, monkeypatch: pytest.MonkeyPatch, core
 def test_names_that_cannot_be_models_are_refused(name: str, words: str) -> None:
     with pytest.raises(ModelError, match=words):
         open_backend(name)
+
+
+def test_names_of_models(model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
+    open_model(str(model), LlamaOptions(threads=1, context_length=16)).close()
+    with pytest.raises(ModelError, match="model 'demmo' is neither a name nor a file: use demo"):
+        open_model("demmo")
+    with pytest.raises(ModelError, match="'qwen3-4b' has not been downloaded yet; run: redraft models get qwen3-4b"):
+        open_model("qwen3-4b")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + ".gguf", "~nobody-of-that-name/model.gguf"])
+def test_names_that_no_file_can_have(name: str) -> None:
+    with pytest.raises(ModelError):
+        open_model(name)
