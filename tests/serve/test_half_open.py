@@ -73,7 +73,9 @@ def test_silent_client_expires() -> None:
 def test_take_over_half_open() -> None:
     token = "silent" + "x" * 30
     with running() as server, silent(server, token), server.socket() as socket:
+        # An update that has not been read when the connection is taken over is lost; a client would send it again.
         eventually(lambda: public_name(token) in server.hub._sessions)
+        eventually(lambda: ("1", "de") in server.hub.owned(token).transcript)
         assert socket.start(token=token)["resumed"] is True
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
         assert server.hub.owned(token).delivery.owner is not None
