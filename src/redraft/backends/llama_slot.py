@@ -76,7 +76,6 @@ class LlamaSlot:
         every = self._take_over([sequence for _, sequence in found], kept, list(held))
         self.ids = ids[every.index(self.sequence)]
         self.branches = {at: one for at, one in zip(every, ids, strict=True) if at != self.sequence}
-        self.ordered = min(kept)
         # Negative nodes are ids of the prefix, see `redraft.decoding.types`.
         start = len(prefix)
         members: dict[int, list[int]] = {}

@@ -85,7 +85,7 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
     slots = _share(settings.slots, count) + 1
-    #: What takes further sequences of the cache for each slot -> their number.
+    # What takes further sequences of the cache for each slot -> their number.
     trees = {method.name: BRANCHES_OF_A_TREE for method in methods if "trees" in method.needs}
     if (width := beam_width(settings.final)) > 1:
         trees[f"final {settings.final!r}"] = width
