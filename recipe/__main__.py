@@ -25,11 +25,12 @@ from recipe.composition import composition, table
 from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split, write_split
 from recipe.held_out import measure
 from recipe.loop import Hardware, spawn
-from recipe.recipe import DEFAULT_STAGES, EXPORTED, GPU_SHARES, STAGES, VOCABULARY, Stage
+from recipe.recipe import DEFAULT_STAGES, EXPORTED, SHIP, STAGES, VOCABULARY, Stage
 from recipe.restart import model_file, read_tokenizer
 from recipe.stages import FINAL, PAIRS, adopt, checkpoint, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
 from redraft.errors import RedraftError
+from redraft.models import shipped_path
 from redraft.signature import print_json, signature
 from redraft_bench.models.shape import FORMATS  # the quantiser's list needs llama.cpp
 
@@ -91,13 +92,7 @@ format_option = click.option(
 @click.option("--compile/--no-compile", "compiled", default=True, help="Fuse the work between matrix products.")
 @click.option("--scale", type=click.IntRange(1), help="Times the batch on a CPU.  [default: 1; 8 on a GPU]")
 @click.option("--workers", type=click.IntRange(0), help="Processes that make examples.  [default: 0; 12 for a GPU]")
-@click.option("--begin", metavar="MODEL", help="Weights to begin the first stage with: demo, or a GGUF of the recipe.")
 @click.option("--within", type=click.FloatRange(0, min_open=True), help="Minutes of a stage, instead of its tokens.")
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    help="Share so many minutes among the stages for a GPU, the most useful first, instead of --only and --within.",
-)
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Stop with a checkpoint after so long.")
 @click.option("--export/--no-export", "exported", default=True, help="Write the GGUF files; needs llama.cpp.")
 @format_option
@@ -105,32 +100,25 @@ def train(
     data: Path,
     out: Path,
     only: tuple[str, ...],
-    begin: str | None,
-    budget: float | None,
     exported: bool,
     format: str,
     device: str,
     **chosen: Any,
 ) -> None:
     """Train the demo models: days on a CPU, minutes on a GPU.  The same command resumes where it stopped."""
-    if budget is not None and (only or chosen["within"] is not None):
-        raise click.UsageError("--budget chooses the stages and their times: leave out --only and --within")
     if exported:
         import redraft.backends.quantise  # noqa: F401  # without llama.cpp, refuses now and not after the training
     settings = DEVICES[device] | {name: value for name, value in chosen.items() if value is not None}
     hardware = Hardware(device=device, **settings)
     check_device(hardware)
     out.mkdir(parents=True, exist_ok=True)
-    stages = only or tuple(GPU_SHARES if budget else DEFAULT_STAGES)
+    stages = only or DEFAULT_STAGES
     started = time.monotonic()
-    if begin is not None:
-        begin_with(begin, stages[0], out)
+    begin_with_shipped(stages, out)
     if not (out / "tokenizer.json").exists():
         train_tokenizer(cached_split(data, out / PAIRS)[0], VOCABULARY).save(str(out / "tokenizer.json"))
     for name in stages:
         stage, folder = STAGES[name], out / name
-        if budget is not None:
-            hardware = replace(hardware, within=budget * GPU_SHARES[name])
         if (folder / FINAL).exists():
             click.echo(f"stage {name}: finished before")
         else:
@@ -196,17 +184,12 @@ def evaluate(models: tuple[str, ...], data: Path, out: Path, kind: str, pairs: i
             click.echo(json.dumps(row))
 
 
-def begin_with(model: str, first: str, out: Path) -> None:
-    """Make ``model`` the result of the stage that stage ``first`` continues, unless that has been run.
-
-    Raises:
-        click.UsageError: ``first`` continues no stage.
-    """
-    before = STAGES[first].start
-    if before is None:
-        raise click.UsageError(f"--begin needs a stage that continues another one first, and {first!r} does not")
-    if not (out / before / FINAL).exists():
-        adopt(model_file(model), out, before)
+def begin_with_shipped(stages: Sequence[str], out: Path) -> None:
+    """Take the models that ``stages`` continue from the package, if these are not in ``out`` and not trained first."""
+    for start in dict.fromkeys(STAGES[name].start for name in stages):
+        if start in SHIP and start not in stages and not (out / start / FINAL).exists():
+            adopt(shipped_path(SHIP[start]), out, start)
+            click.echo(f"stage {start}: {SHIP[start]}, the model that ships")
 
 
 def left(hardware: Hardware, started: float) -> Hardware:

@@ -110,8 +110,9 @@ def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | No
     """
     if stage.teacher is None or stage.distillation is None:
         return None
-    teacher, file = checkpoint(out, stage.teacher), out / f"{stage.teacher}-{EXAMPLES}"
+    file = out / f"{stage.teacher}-{EXAMPLES}"
     if not file.exists():
+        teacher = checkpoint(out, stage.teacher)
         parts = out / f"{stage.teacher}-parts"
         made = teach(teacher, out / "tokenizer.json", data, out / PAIRS, stage.distillation, parts, hardware)
         if made is not None:

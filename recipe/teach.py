@@ -24,23 +24,27 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tqdm import tqdm
 
-from recipe.calibrate import Calibration, batches, draw
+from recipe.calibrate import Calibration, draw
 from recipe.clean import usable
 from recipe.consensus import consensus
 from recipe.corpus import Pair, cached_split, write_split
 from recipe.examples import MAX_LENGTH, Example, Mixture
-from recipe.generate import epsilon_sample, generate
+from recipe.generate import generate, greedy_before
 from recipe.loop import Hardware
 from recipe.model import Decoder, product_type
 from recipe.packed import Packed
 from recipe.restart import read_model
 from recipe.score import score
-from recipe.tokenizer import BOS, EOS, load_tokenizer, target_tag
+from recipe.tokenizer import BOS, EOS, PAD, load_tokenizer, target_tag
 from redraft.errors import ModelError
 from redraft_train.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs, repeats
 
 #: Maximum number of cache positions of rows decoded together, by device.
-POSITIONS = {"cpu": 16_384, "cuda": 75_000}
+POSITIONS = {"cpu": 16_384, "cuda": 500_000}
+#: Processes that translate on a GPU.  More of them wait for each other: fourteen took as long as one.
+ON_A_GPU = 2
+#: Prompts decoded together differ in length by less than this, or there would be too few for a GPU.
+STEP = 4
 #: Share of outputs that may be left unfinished.
 SPARE = 0.01
 #: Sources of a part.  Finished parts survive the end of a run; a small part loses little.
@@ -107,7 +111,7 @@ def teach(
         write_split(data, cache)  # once, rather than in every process
         share = replace(how, sources=-(-how.sources // number))
         task = (teacher, tokenizer, data, cache, share, hardware.device)
-        processes = min(max(hardware.processes, hardware.workers), len(missing))
+        processes = min(ON_A_GPU if hardware.device == "cuda" else hardware.processes, len(missing))
         with mp.get_context("spawn").Pool(processes, _load, task) as pool, tqdm(total=len(missing), unit="part") as bar:
             for part, made in pool.imap_unordered(_part, missing):
                 made.save(files[part])
@@ -179,9 +183,7 @@ def translated(
         asked: sources without outputs.
         samples: number of sampled outputs that compete with the greedy one, see `recipe.consensus`.
     """
-    positions = POSITIONS[model.embedding.weight.device.type]
-    in_order = sorted(asked, key=lambda each: len(each.prompt))
-    for group in batches(in_order, lambda length: max(1, positions // (length + most(length)))):
+    for group in groups(asked, POSITIONS[model.embedding.weight.device.type] // (1 + samples)):
         for each, candidates in zip(group, _candidates(model, tokenizer, group, samples), strict=True):
             source = tokenizer.decode(each.prompt)
             texts = [tokenizer.decode(output) for output in candidates]
@@ -191,16 +193,38 @@ def translated(
                 yield replace(each, output=candidates[best])
 
 
+def groups(asked: Sequence[Calibration], positions: int) -> Iterator[list[Calibration]]:
+    """Yield groups of prompts of similar length, which take at most ``positions`` of a cache; short ones first."""
+    group: list[Calibration] = []
+    for each in sorted(asked, key=lambda each: len(each.prompt)):
+        length = -(-len(each.prompt) // STEP) * STEP
+        if group and (length - len(group[0].prompt) >= STEP or (len(group) + 1) * (length + most(length)) > positions):
+            yield group
+            group = []
+        group.append(each)
+    if group:
+        yield group
+
+
 def _candidates(
     model: Decoder, tokenizer: Tokenizer, group: Sequence[Calibration], samples: int
 ) -> Iterator[list[Ids]]:
-    """Yield the finished outputs for each of ``group``, whose prompts have the same length; the greedy one first."""
-    prompts = torch.tensor([each.prompt for each in group], device=model.embedding.weight.device)
-    end, limit = tokenizer.token_to_id(EOS), most(prompts.shape[1])
-    runs = [generate(model, prompts, end, limit, spare=SPARE)]
-    runs += [generate(model, prompts, end, limit, spare=SPARE, choose=epsilon_sample) for _ in range(samples)]
-    for outputs in zip(*runs, strict=True):
-        yield [tuple(output) for output in outputs if output and not repeats(output)]
+    """Yield the finished outputs for each of ``group``; the greedy one first."""
+    length, pad = max(len(each.prompt) for each in group), tokenizer.token_to_id(PAD)
+    padding = [length - len(each.prompt) for each in group]
+    prompts = torch.tensor([[pad] * left + list(each.prompt) for left, each in zip(padding, group, strict=True)])
+    device, count = model.embedding.weight.device, len(group)
+    outputs = generate(
+        model,
+        prompts.repeat(1 + samples, 1).to(device),
+        tokenizer.token_to_id(EOS),
+        most(length),
+        spare=SPARE,
+        choose=greedy_before(count),
+        padding=torch.tensor(padding * (1 + samples), device=device),
+    )
+    for place in range(count):
+        yield [tuple(output) for output in outputs[place::count] if output and not repeats(output)]
 
 
 def examples(

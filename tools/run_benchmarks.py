@@ -70,7 +70,7 @@ def runs() -> Iterator[Run]:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("ssbd", data, language, 40)
     for language in LANGUAGES:
-        yield Run("trade", "acl6060.talks", language, 60)
+        yield Run("trade", "acl6060.talks", language, 0)
         yield Run("trade", "acl-second", language, 0)
     yield Run("trade", f"acl6060.talks{REVISED}0.55", "de", 24)
     for language in LANGUAGES:

@@ -97,6 +97,18 @@ class TestGreedy:
         lengths = {None if output is None else len(output) for output in found}
         assert len(lengths) > 2  # rows have left the batch at different steps, so the cache was cut more than once
 
+    @pytest.mark.parametrize("seed", range(4))
+    def test_padding_on_the_left_changes_nothing(self, seed: int) -> None:
+        torch.manual_seed(seed)
+        model = Decoder(Shape(12, hidden=32, layers=2, heads=2, feed_forward=32, head=16)).double()
+        for matrix in (p for p in model.parameters() if p.ndim == 2):
+            torch.nn.init.normal_(matrix, std=0.6)
+        prompts = [torch.randint(12, (int(length),)).tolist() for length in torch.randint(1, 8, (16,))]
+        padding = [7 - len(prompt) for prompt in prompts]
+        padded = torch.tensor([[5] * left + prompt for left, prompt in zip(padding, prompts, strict=True)])
+        found = generate(model, padded, end=3, limit=12, padding=torch.tensor(padding))
+        assert found == [plainly(model, prompt, 3, 12) for prompt in prompts]
+
     def test_end_at_limit_counts_and_one_later_does_not(self) -> None:
         model = Decoder(LARGE)
         prompt = [1, 5, 9]

@@ -58,7 +58,7 @@ def test_stage_grows_model_before(tmp_path: Path) -> None:
     begun = Decoder(SHAPE)
     (tmp_path / "small").mkdir()
     torch.save({"shape": asdict(SHAPE), "model": begun.state_dict()}, tmp_path / "small" / FINAL)
-    still = replace(STAGES["demo-grown"].phase, tokens=1, batch=256, rate=0.0, embedding_rate=0.0, dropout=0.0)
+    still = replace(STAGES["teacher"].phase, tokens=1, batch=256, rate=0.0, embedding_rate=0.0, dropout=0.0)
     stage = Stage(replace(SHAPE, layers=3), still, start="small")
     work(0, stage, tmp_path / "large", tmp_path, tmp_path / "pairs.tsv.gz", Hardware(), None, tmp_path / "meet")
     ended = read_model(tmp_path / "large" / FINAL)

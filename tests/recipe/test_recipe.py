@@ -14,6 +14,7 @@ pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed
 
 from recipe import __main__ as command  # noqa: E402
 from recipe import teach as teaching  # noqa: E402
+from recipe.calibrate import Calibration  # noqa: E402
 from recipe.corpus import LANGUAGES, Pair  # noqa: E402
 from recipe.export import write_gguf  # noqa: E402
 from recipe.loop import Hardware  # noqa: E402
@@ -22,7 +23,7 @@ from recipe.packed import Packed  # noqa: E402
 from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, Stage  # noqa: E402
 from recipe.restart import read_model, read_tokenizer  # noqa: E402  # noqa: E402
 from recipe.stages import FINAL, PAIRS, adopt, taught, work  # noqa: E402
-from recipe.teach import Distillation, every_source  # noqa: E402
+from recipe.teach import Distillation, every_source, groups, most  # noqa: E402
 from recipe.tokenizer import load_tokenizer, train_tokenizer  # noqa: E402
 from redraft.errors import ModelError  # noqa: E402
 from redraft.models import shipped_path  # noqa: E402  # noqa: E402
@@ -61,7 +62,8 @@ class TestCommand:
         (out / "tokenizer.json").unlink()
         monkeypatch.setattr(command, "VOCABULARY", SHAPE.vocabulary)
         # A toy translates nothing, so here are examples.
-        Packed.of([([1, 9, 4, 9, 2], 2), ([1, 10, 4, 10, 2], 2)]).save(out / "demo-examples.npz")
+        for teacher in ("demo", "teacher"):
+            Packed.of([([1, 9, 4, 9, 2], 2), ([1, 10, 4, 10, 2], 2)]).save(out / f"{teacher}-examples.npz")
         done = recipe(out, "--processes", "1", "--format", "F16")
         assert done.exit_code == 0, done.output
         for name in DEFAULT_STAGES:
@@ -81,19 +83,18 @@ class TestCommand:
         assert recipe(out, "--only", "demo", "--processes", "1", "--no-export").exit_code == 0
         assert (out / "demo" / FINAL).exists()
 
-    def test_stage_begins_with_gguf(self, out: Path, monkeypatch) -> None:
+    def test_stage_begins_with_model_that_ships(self, out: Path, monkeypatch) -> None:
         small(monkeypatch)
         write_pairs(out, toy_pairs(60))
         write_gguf(Decoder(SHAPE), load_tokenizer(out / "tokenizer.json"), out / "toy.gguf", "toy", {})
-        begin = ["--begin", str(out / "toy.gguf"), "--within", "0.001", "--processes", "1", "--no-export"]
-        assert recipe(out, "--only", "demo-more", *begin).exit_code == 0
-        assert (out / "demo-mbr" / FINAL).exists() and (out / "demo-more" / FINAL).exists()
-        refused = recipe(out, "--only", "demo", *begin)
-        assert refused.exit_code == 2
-        assert "--begin needs a stage that continues another one first, and 'demo' does not" in refused.output
+        monkeypatch.setattr(command, "shipped_path", lambda _name: out / "toy.gguf")
+        done = recipe(out, "--only", "demo-q4", "--within", "0.001", "--processes", "1", "--no-export")
+        assert done.exit_code == 0, done.output
+        assert "stage demo-taught: demo, the model that ships" in done.output
+        assert (out / "demo-taught" / FINAL).exists() and (out / "demo-q4" / FINAL).exists()
         train_tokenizer({"de": [Pair("other words", "ANDERE", "de", 1.0)]}, 270, 100).save(str(out / "tokenizer.json"))
         with pytest.raises(ModelError, match="has another vocabulary than"):
-            adopt(out / "toy.gguf", out, "demo-mbr")
+            adopt(out / "toy.gguf", out, "demo-taught")
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -114,7 +115,7 @@ class TestCommand:
         assert recipe(out, "--only", "demo", "--no-export").exit_code == 0
         assert seen == [True]
 
-    @pytest.mark.parametrize(("stage", "missing"), [("tiny-taught", "teacher"), ("demo-more", "demo-mbr")])
+    @pytest.mark.parametrize(("stage", "missing"), [("demo-mbr", "demo"), ("teacher", "demo-mbr")])
     def test_stage_that_is_missing_is_named(self, out: Path, stage: str, missing: str) -> None:
         result = recipe(out, "--only", stage)
         assert result.exit_code == 1
@@ -130,7 +131,7 @@ class TestGraph:
             assert {stage.teacher, stage.start} - {None} <= done
             assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
             done.add(name)
-        assert {"demo-mbr", "tiny-mbr"} == set(EXPORTED) & set(DEFAULT_STAGES) and set(EXPORTED) | set(
+        assert {"demo-taught", "tiny-mbr"} == set(EXPORTED) & set(DEFAULT_STAGES) and set(EXPORTED) | set(
             DEFAULT_STAGES
         ) <= done
 
@@ -147,6 +148,11 @@ class TestGraph:
 
 
 class TestTeaching:
+    def test_groups(self) -> None:
+        asked = [Calibration("de", False, tuple(range(length))) for length in (9, 3, 4, 5, 8, 4, 30, 4)]
+        found = [[len(each.prompt) for each in group] for group in groups(asked, 3 * (4 + most(4)))]
+        assert found == [[3, 4, 4], [4], [5], [8], [9], [30]]
+
     def test_every_source_is_asked_for_in_every_language(self) -> None:
         pairs = {
             "de": [Pair("one", "EINS", "de", 0.5), Pair("two", "ZWEI", "de", 1.0)],
@@ -175,7 +181,7 @@ class TestTeaching:
         file = out / "teacher-examples.npz"
         assert taught(stage, out, out, Hardware(minutes=1e-6)) == file and not file.exists()  # stopped after a part
         assert len(list((out / "teacher-parts").glob("*.npz"))) == 1
-        assert taught(stage, out, out, Hardware(workers=2)) == file
+        assert taught(stage, out, out, Hardware(processes=2)) == file
         made = Packed.load(file)
         assert len(made) >= 24
         end = tokenizer.token_to_id("</s>")
@@ -185,7 +191,7 @@ class TestTeaching:
         assert len(list((out / "teacher-parts").glob("*.npz"))) == 2
         monkeypatch.setattr(teaching, "_part", None)
         file.unlink()
-        assert list(Packed.load(taught(stage, out, out, Hardware(workers=2)) or file)) == list(made)
+        assert list(Packed.load(taught(stage, out, out, Hardware(processes=2)) or file)) == list(made)
         assert taught(STAGES["demo"], out, out, Hardware()) is None
 
 

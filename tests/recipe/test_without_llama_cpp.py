@@ -13,7 +13,7 @@ pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed
 
 from recipe.stages import FINAL
 
-#: fastchrf is only for stages with samples, which no GPU is rented for.
+#: fastchrf is only for stages with samples.
 BLOCKED = "import sys; sys.modules['llama_cpp'] = sys.modules['fastchrf'] = None; "
 
 
@@ -29,9 +29,9 @@ def test_command() -> None:
 
 def test_begin(tmp_path: Path) -> None:
     code = "from pathlib import Path; from recipe import __main__ as command; "
-    done = run(code + "command.begin_with('demo', 'demo-more', Path(sys.argv[1]))", str(tmp_path))
+    done = run(code + "command.begin_with_shipped(['demo-q4'], Path(sys.argv[1]))", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "demo-mbr" / FINAL).exists()
+    assert (tmp_path / "demo-taught" / FINAL).exists()
 
 
 def test_export_refused_before_training(tmp_path: Path) -> None:
