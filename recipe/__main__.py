@@ -25,12 +25,12 @@ from recipe.composition import composition, table
 from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split, write_split
 from recipe.held_out import measure
 from recipe.loop import Hardware, spawn
-from recipe.recipe import DEFAULT_STAGES, EXPORTED, SHIP, STAGES, VOCABULARY, Stage
+from recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, VOCABULARY, Stage
 from recipe.restart import model_file, read_tokenizer
 from recipe.stages import FINAL, PAIRS, adopt, checkpoint, export, taught, work
 from recipe.tokenizer import load_tokenizer, train_tokenizer
 from redraft.errors import RedraftError
-from redraft.models import shipped_path
+from redraft.models import SHIPPED, shipped_path
 from redraft.signature import print_json, signature
 from redraft_bench.models.shape import FORMATS  # the quantiser's list needs llama.cpp
 
@@ -187,9 +187,10 @@ def evaluate(models: tuple[str, ...], data: Path, out: Path, kind: str, pairs: i
 def begin_with_shipped(stages: Sequence[str], out: Path) -> None:
     """Take the models that ``stages`` continue from the package, if these are not in ``out`` and not trained first."""
     for start in dict.fromkeys(STAGES[name].start for name in stages):
-        if start in SHIP and start not in stages and not (out / start / FINAL).exists():
-            adopt(shipped_path(SHIP[start]), out, start)
-            click.echo(f"stage {start}: {SHIP[start]}, the model that ships")
+        name = EXPORTED.get(start or "", "").removeprefix("redraft-")
+        if start and name in SHIPPED and start not in stages and not (out / start / FINAL).exists():
+            adopt(shipped_path(name), out, start)
+            click.echo(f"stage {start}: {name}, the model that ships")
 
 
 def left(hardware: Hardware, started: float) -> Hardware:

@@ -6,7 +6,6 @@ changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
@@ -25,21 +24,17 @@ LOOK = 4
 FLOOR, CANDIDATES = 0.02, 50
 
 
-def greedy(logits: Tensor, rows: Tensor) -> Tensor:
+def greedy(logits: Tensor) -> Tensor:
     """Return the most probable token of each row of ``logits`` (rows, vocabulary)."""
     return logits.float().argmax(-1)
 
 
-def greedy_before(count: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a choice that is greedy for the first ``count`` prompts, and `epsilon_sample` for the others."""
-
-    def choose(logits: Tensor, rows: Tensor) -> Tensor:
-        return torch.where(rows < count, greedy(logits, rows), epsilon_sample(logits, rows))
-
-    return choose
+def choose(logits: Tensor, rows: Tensor, count: int) -> Tensor:
+    """Return the next tokens (rows,) of the prompts in these places: greedy below ``count``, sampled from there on."""
+    return torch.where(rows < count, greedy(logits), epsilon_sample(logits))
 
 
-def epsilon_sample(logits: Tensor, rows: Tensor) -> Tensor:
+def epsilon_sample(logits: Tensor) -> Tensor:
     """Draw a token for each row of ``logits`` (rows, vocabulary) from those with a probability of at least `FLOOR`.
 
     Epsilon sampling (Hewitt et al. 2022) gives the best candidates for minimum Bayes risk decoding (Freitag et al.
@@ -57,7 +52,7 @@ def generate(
     end: int,
     limit: int,
     spare: float = 0.0,
-    choose: Callable[[Tensor, Tensor], Tensor] = greedy,
+    sampled_from: int | None = None,
     padding: Tensor | None = None,
 ) -> list[list[int] | None]:
     """Return an output for every prompt, the greedy one by default.
@@ -68,8 +63,7 @@ def generate(
         end: id that ends an output.
         limit: maximum length of an output, including its end.
         spare: share of outputs, 0-1, that may be left unfinished, since a few are much longer than the others.
-        choose: chooses the next tokens (rows,) by their logits (rows, vocabulary) and the places of their prompts
-            (rows,): `greedy`, `epsilon_sample` or `greedy_before`.
+        sampled_from: place of the first prompt whose output is sampled, as those after it are; None for none.
         padding: (rows,) number of ids on the left of each prompt that do not count; None for none.
 
     Returns:
@@ -84,7 +78,8 @@ def generate(
     valid = None if padding is None else torch.arange(capacity, device=device) >= padding[:, None]
     new, past = prompts, 0
     for step in range(limit):
-        tokens = choose(_advance(model, new, cache, past, valid), rows)
+        logits = _advance(model, new, cache, past, valid)
+        tokens = greedy(logits) if sampled_from is None else choose(logits, rows, sampled_from)
         past += new.shape[1]
         written[rows, step] = tokens
         ended |= tokens == end
@@ -109,7 +104,7 @@ def _empty_cache(model: Decoder, prompts: Tensor, capacity: int) -> Cache:
     return [(like.new_empty(shape), like.new_empty(shape)) for _ in model.layers]
 
 
-def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int, valid: Tensor | None = None) -> Tensor:
+def _advance(model: Decoder, ids: Tensor, cache: Cache, past: int, valid: Tensor | None) -> Tensor:
     """Run ``ids`` (rows, new) after ``past`` cached positions.
 
     Return the logits (rows, vocabulary) after the last one.  Positions that are not ``valid`` (rows, capacity) are not

@@ -108,9 +108,8 @@ STAGES: dict[str, Stage] = {
 
 #: Stages that are run by default: those that what ships needs.
 DEFAULT_STAGES = ("demo", "tiny", "demo-mbr", "tiny-mbr", "demo-more", "teacher", "demo-taught")
-#: Stages whose result ships -> the name of the model; it is taken from the package if the stage has not been run.
-SHIP = {"demo-taught": "demo", "tiny-mbr": "demo-tiny"}
-#: Stages whose result is exported as GGUF -> name of the model.
+#: Stages whose result is exported as GGUF -> name of the model.  Those of `redraft.models.SHIPPED` are taken from the
+#: package if the stage has not been run.
 EXPORTED = {
     "demo-taught": "redraft-demo",
     "tiny-mbr": "redraft-demo-tiny",

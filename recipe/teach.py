@@ -29,7 +29,7 @@ from recipe.clean import usable
 from recipe.consensus import consensus
 from recipe.corpus import Pair, cached_split, write_split
 from recipe.examples import MAX_LENGTH, Example, Mixture
-from recipe.generate import generate, greedy_before
+from recipe.generate import generate
 from recipe.loop import Hardware
 from recipe.model import Decoder, product_type
 from recipe.packed import Packed
@@ -41,7 +41,7 @@ from redraft_train.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs, re
 
 #: Maximum number of cache positions of rows decoded together, by device.
 POSITIONS = {"cpu": 16_384, "cuda": 500_000}
-#: Processes that translate on a GPU.  More of them wait for each other: fourteen took as long as one.
+#: Processes that translate on a GPU, so that one prepares while the other decodes; more share the GPU by turns.
 ON_A_GPU = 2
 #: Prompts decoded together differ in length by less than this, or there would be too few for a GPU.
 STEP = 4
@@ -220,7 +220,7 @@ def _candidates(
         tokenizer.token_to_id(EOS),
         most(length),
         spare=SPARE,
-        choose=greedy_before(count),
+        sampled_from=count,
         padding=torch.tensor(padding * (1 + samples), device=device),
     )
     for place in range(count):

@@ -84,13 +84,19 @@ def plainly(model: Decoder, prompt: list[int], end: int, most: int) -> list[int]
     return None
 
 
+def decided(seed: int) -> Decoder:
+    """Return a random model whose outputs differ in length."""
+    torch.manual_seed(seed)
+    model = Decoder(Shape(12, hidden=32, layers=2, heads=2, feed_forward=32, head=16)).double()
+    for matrix in (p for p in model.parameters() if p.ndim == 2):
+        torch.nn.init.normal_(matrix, std=0.6)
+    return model
+
+
 class TestGreedy:
     @pytest.mark.parametrize("seed", range(4))
     def test_cached_decoder(self, seed: int) -> None:
-        torch.manual_seed(seed)
-        model = Decoder(Shape(12, hidden=32, layers=2, heads=2, feed_forward=32, head=16)).double()
-        for matrix in (p for p in model.parameters() if p.ndim == 2):
-            torch.nn.init.normal_(matrix, std=0.6)
+        model = decided(seed)
         prompts = torch.randint(12, (16, 5))
         found = generate(model, prompts, end=3, limit=12)
         assert found == [plainly(model, prompt, 3, 12) for prompt in prompts.tolist()]
@@ -99,10 +105,7 @@ class TestGreedy:
 
     @pytest.mark.parametrize("seed", range(4))
     def test_padding_on_the_left_changes_nothing(self, seed: int) -> None:
-        torch.manual_seed(seed)
-        model = Decoder(Shape(12, hidden=32, layers=2, heads=2, feed_forward=32, head=16)).double()
-        for matrix in (p for p in model.parameters() if p.ndim == 2):
-            torch.nn.init.normal_(matrix, std=0.6)
+        model = decided(seed)
         prompts = [torch.randint(12, (int(length),)).tolist() for length in torch.randint(1, 8, (16,))]
         padding = [7 - len(prompt) for prompt in prompts]
         padded = torch.tensor([[5] * left + prompt for left, prompt in zip(padding, prompts, strict=True)])

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not inst
 pytest.importorskip("fastchrf", reason="recipe/requirements.txt is not installed")
 
 from recipe.consensus import consensus  # noqa: E402
-from recipe.generate import CANDIDATES, FLOOR, epsilon_sample, greedy, greedy_before  # noqa: E402
+from recipe.generate import CANDIDATES, FLOOR, choose, epsilon_sample, greedy  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -28,22 +28,22 @@ def test_samples_follow_probabilities_of_probable_tokens() -> None:
     torch.manual_seed(0)
     probabilities = torch.tensor([0.6, 0.385, FLOOR * 0.75] + [0.0] * CANDIDATES)
     logits = probabilities.log().expand(4000, -1)
-    drawn = torch.bincount(epsilon_sample(logits, torch.arange(len(logits))), minlength=3) / len(logits)
+    drawn = torch.bincount(epsilon_sample(logits), minlength=3) / len(logits)
     assert drawn[2] == 0, "a token below the floor is never drawn"
     assert drawn[0] == pytest.approx(0.6 / 0.985, abs=0.03)
-    assert greedy(logits, torch.arange(len(logits))).unique().tolist() == [0]
+    assert greedy(logits).unique().tolist() == [0]
 
 
 def test_improbable_tokens() -> None:
     logits = torch.zeros(3, 1000)
     logits[:, 7] = 1e-3
-    assert epsilon_sample(logits, torch.arange(len(logits))).tolist() == [7, 7, 7]
+    assert epsilon_sample(logits).tolist() == [7, 7, 7]
 
 
 def test_first_prompts_are_greedy_also_when_others_have_left() -> None:
     torch.manual_seed(0)
     logits = torch.tensor([0.6, 0.4] + [0.0] * CANDIDATES).log().expand(400, -1)
     rows = torch.randperm(1000)[:400]
-    drawn = greedy_before(500)(logits, rows)
+    drawn = choose(logits, rows, 500)
     assert set(drawn[rows < 500].tolist()) == {0}
     assert set(drawn[rows >= 500].tolist()) == {0, 1}
