@@ -30,6 +30,7 @@ from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
+from redraft.decoding.backend import Capability
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
@@ -70,7 +71,7 @@ def main(
         if format != "shipped":
             path = Path(folder) / f"{given.stem}-{format}.gguf"
             quantise(given, path, format)
-        branches = BRANCHES_OF_A_TREE if "trees" in get_method(method).needs else 0
+        branches = BRANCHES_OF_A_TREE if Capability.TREES in get_method(method).needs else 0
         engine = LlamaOptions(context_length=1024, slots=3, branches=branches, threads=threads, exact=exact)
         backend = LlamaCpp(path, engine)
         other, options = PAIRS[method]

@@ -30,6 +30,7 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
 from redraft.decoding import cost
+from redraft.decoding.backend import Capability
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Rows, Score
 from redraft.signature import signature
@@ -176,7 +177,7 @@ def _write(out: Path, path: Path, languages: Sequence[Into], curve: cost.CostCur
 @contextmanager
 def opened(path: Path, streams: dict[str, Stream]) -> Iterator[tuple[list[Into], cost.CostCurve]]:
     """Open all methods into every language, those with trees on a cache of their own; also return T(n)."""
-    with_trees = [method for method, _options in METHODS if "trees" in get_method(method).needs]
+    with_trees = [method for method, _options in METHODS if Capability.TREES in get_method(method).needs]
     slots = len(METHODS) * len(streams)
     tree_slots = max(1, len(with_trees) * len(streams))
     with ExitStack() as stack:

@@ -36,7 +36,7 @@ from redraft.decoding.beam import BIASED, beam_width, require_trees
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Decoding, Watch, run_together
 from redraft.decoding.lines import LineBreaks
-from redraft.decoding.method import Method, Value
+from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Asking, Prompt
@@ -67,7 +67,7 @@ class Translator:
         source: which part of an unfinished source is translated: ``stable``, ``raw`` or ``stable:P``
             (`redraft.captions.source`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, without a bias; or ``beam:N``,
-            by a search with N hypotheses and the method's ``beta``, which needs a backend with trees and N further
+            by a search with N hypotheses and the method's bias, which needs a backend with trees and N further
             branches per language.
 
     Raises:
@@ -97,7 +97,7 @@ class Translator:
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
         require_trees(final, backend.capabilities)
-        if chosen.by_cost(values):
+        if chosen.uses_cost:
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source, final)
         encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in as_tags(to)}
@@ -233,7 +233,7 @@ class Translator:
         """Release the slots, and free models loaded by `open`; waits for a call in progress."""
         with self._lock:
             self._close_slots()
-            if self.method.draft_model == "layers":  # created for this translator only
+            if self.method.draft_model is DraftModel.LAYERS:  # created for this translator only
                 self._backends[DRAFT_MODEL].close()
             for backend in self._owned:
                 backend.close()

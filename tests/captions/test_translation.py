@@ -552,3 +552,17 @@ def test_every_word_reaches_caption(policy: str, updates: list[tuple[list[str], 
         if text_of(stream, text):  # an empty translation of a final text is a failure
             assert captions[utterance].text == text_of(stream, text)
             assert captions[utterance].final == final
+
+
+@pytest.mark.parametrize(("method", "keeps"), [("aasd", False), ("ssbd", True)])
+def test_beam_has_bias_of_method(method: str, keeps: bool) -> None:
+    """The threshold ``beta`` of `aasd` is no bias towards the previous output."""
+    outputs = {}
+    for beta in (0.0, 1.0):
+        stream = Stream(Speaker(), method=method, options={"beta": beta}, final="beam:2")
+        stream.send("a b")
+        before = stream.output()
+        stream.send("x y", final=True)
+        outputs[beta] = stream.output()
+    assert (outputs[0.0] != outputs[1.0]) == keeps
+    assert (outputs[1.0][: len(before)] == before) == keeps

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from redraft.decoding.accept.exact import Exact
-from redraft.decoding.backend import Capabilities
+from redraft.decoding.backend import Capabilities, Capability
 from redraft.decoding.draft.previous import Nothing, PreviousOutput
-from redraft.decoding.methods import Method, Option, Setup, all_methods, get_method, register, registry
+from redraft.decoding.methods import (
+    BETA,
+    DraftModel,
+    Method,
+    Option,
+    Setup,
+    all_methods,
+    broken_plug_ins,
+    get_method,
+    register,
+    registry,
+)
 from redraft.decoding.types import Draft, Drafter, Provenance, Rule, Score
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel
@@ -21,7 +36,7 @@ def _own_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_REGISTRY", dict(all_methods()))
 
 
-def method(name: str, *options: Option, needs: frozenset[str] = frozenset()) -> Method:
+def method(name: str, *options: Option, needs: frozenset[Capability] = frozenset()) -> Method:
     return Method(name, "", "", "nothing", "exact", lambda _setup: (Nothing(), Exact()), options, needs)
 
 
@@ -109,20 +124,72 @@ def test_plug_ins_are_loaded_on_first_use(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(loaded) == 1
 
 
-def test_plug_in_that_cannot_be_loaded_fails_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken:
-        def load(self) -> None:
-            raise ImportError("no module named its_friend")
+def missing_import() -> None:
+    register(method("half"))
+    raise ImportError("no module named its_friend")
 
-    monkeypatch.setattr(registry, "entry_points", lambda group: [Broken()])
+
+def unknown_need() -> None:
+    register(method("needy", needs=frozenset({"tree"})))  # type: ignore[arg-type]
+
+
+def taken_name() -> None:
+    register(method("half"))
+    register(method("ssbd"))
+
+
+def exits() -> None:
+    raise SystemExit("not on this system")
+
+
+BROKEN = {
+    "missing_import": (missing_import, "ImportError: no module named its_friend"),
+    "unknown_need": (unknown_need, "OptionError: needs of method 'needy' must be of Capability (TREES, "),
+    "taken_name": (taken_name, "OptionError: method 'ssbd' is registered already"),
+    "exits": (exits, "SystemExit: not on this system"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_plug_in(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    load, reason = BROKEN[name]
+    wraps = SimpleNamespace(
+        name="sound", value="sound", load=lambda: register(replace(get_method("ssbd"), name="sound"))
+    )
+    plug_ins = [SimpleNamespace(name=name, value="of_others", load=load), wraps]
+    monkeypatch.setattr(registry, "entry_points", lambda group: plug_ins)
     monkeypatch.setattr(registry, "_loaded", False)
-    for _ in range(2):
-        with pytest.raises(ImportError, match="its_friend"):
-            get_method("of-the-plug-in")
+    monkeypatch.setattr(registry, "_BROKEN", [])
+    before = set(registry._REGISTRY)
+    assert set(all_methods()) == before | {"sound"}
+    (problem,) = broken_plug_ins()
+    assert problem.startswith(f"plug-in {name!r} (of_others) could not be loaded: {reason}")
+    with pytest.raises(OptionError) as raised:
+        get_method("half")
+    assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"bias": BETA},
+        {"draft_model": DraftModel.LAYERS},
+        {"layers": STEPS, "options": (STEPS,)},
+        {"layers": STEPS, "draft_model": DraftModel.LAYERS},
+        {"uses": frozenset({"trees"})},
+    ],
+)
+def test_declaration_that_does_not_fit(declared: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="'mine'"):
+        replace(method("mine"), **declared)
+
+
+def test_capabilities_are_fields() -> None:
+    assert [each.value for each in Capability] == [each.name for each in fields(Capabilities)]
 
 
 def test_require() -> None:
-    demanding = method("mine", needs=frozenset({"trees", "prompt_rows"}))
+    demanding = method("mine", needs=frozenset({Capability.TREES, Capability.PROMPT_ROWS}))
     demanding.require(Capabilities(trees=True, prompt_rows=True))
     with pytest.raises(CapabilityError) as raised:
         demanding.require(Capabilities(trees=True))
@@ -135,7 +202,7 @@ def test_require() -> None:
 def test_built_in_methods(name: str) -> None:
     found = get_method(name)
     assert found.name == name
-    assert found.needs <= {"trees", "prompt_rows", "batches", "early_exit"}
+    assert (found.bias is not None) == (BETA in found.options)
     for option in found.options:
         assert option.check(option.default) == option.default and option.help
     setup = Setup(found.check({}), frozenset({0}))

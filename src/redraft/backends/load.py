@@ -14,8 +14,8 @@ from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
 from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions, is_remote
-from redraft.decoding.backend import Backend
-from redraft.decoding.method import Method, Value
+from redraft.decoding.backend import Backend, Capability
+from redraft.decoding.method import DraftModel, Method, Value
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError, install
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
@@ -44,10 +44,10 @@ def drafting_backend(method: Method, options: Mapping[str, Value], target: Backe
     Raises:
         CapabilityError: the draft model is missing, or its vocabulary differs from the target's.
     """
-    if method.draft_model == "layers":
+    if method.draft_model is DraftModel.LAYERS:
         if not isinstance(target, EarlyExits) or not target.capabilities.early_exit:
             raise CapabilityError(f"method {method.name!r} needs a backend with early exit")
-        return target.early_exit(int(options["layers"]))
+        return target.early_exit(method.layers_in(options))
     if small is None:
         raise CapabilityError(
             f"method {method.name!r} needs a small model of the same vocabulary; name it with --draft-model"
@@ -267,7 +267,7 @@ def open_models(
         OptionError: ``dtype`` is invalid, or given for a GGUF file.
     """
     small = SMALL_OF.get(model) if draft_model is None else draft_model
-    wanted = method.draft_model == "small"
+    wanted = method.draft_model is DraftModel.SMALL
     if wanted and small is None:
         raise CapabilityError(
             f"method {method.name!r} needs a small model of the vocabulary of {model!r}; name it with --draft-model"
@@ -275,7 +275,7 @@ def open_models(
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")
     # On a CPU, passes over wide trees cost too much, and a cache that supports them slows down many slots.
-    trees = "trees" in method.needs or ("trees" in method.uses and on_gpu(options.gpu_layers))
+    trees = Capability.TREES in method.needs or (Capability.TREES in method.uses and on_gpu(options.gpu_layers))
     branches = max(options.branches, BRANCHES_OF_A_TREE * options.slots) if trees else options.branches
     opened = [open_backend(model, replace(options, branches=branches), dtype)]
     if wanted and small is not None:

@@ -53,7 +53,7 @@ class Settings:
         curve: cost of a pass, for methods that use it.
         source: which part of a source that is not final is translated (`redraft.captions.source`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, with the method's drafts but
-            without bias; ``beam:N``, by a search with N hypotheses and the method's ``beta``
+            without bias; ``beam:N``, by a search with N hypotheses and the method's bias
             (`redraft.decoding.beam`).
 
     Raises:

@@ -249,7 +249,7 @@ class Translation:
         def attempt(draft: tuple[int, ...], barred: Mapping[int, int]) -> Asking[tuple[Output, Sure | None]]:
             drafter, rule = settings.method.build(setup)
             if width > 1:
-                beta = float(settings.options.get("beta", 0))  # of methods that have one
+                beta = settings.method.bias_in(settings.options)
                 drafter = rule = Beam(width, vocabulary.end_tokens, vocabulary.breaks.ends, answer.end, beta)
             elif width:
                 rule = Exact()

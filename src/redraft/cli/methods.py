@@ -24,9 +24,11 @@ Examples:
 @as_json
 def methods(name: str | None, as_json: bool) -> None:
     """List the decoding methods with their parts and sources, or the options of one METHOD."""
-    from redraft.decoding.methods import all_methods, get_method
+    from redraft.decoding.methods import all_methods, broken_plug_ins, get_method
 
     chosen = [get_method(name)] if name else list(all_methods().values())
+    for problem in () if name else broken_plug_ins():
+        click.echo(f"redraft: {problem}", err=True)
     if as_json:
         for method in chosen:
             options = {each.name: _limits(each) for each in method.options}

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import Rows, Score
+
+
+class Capability(Enum):
+    """What a method may need from a backend; each value is a field of `Capabilities`."""
+
+    TREES = "trees"
+    PROMPT_ROWS = "prompt_rows"
+    BATCHES = "batches"
+    EARLY_EXIT = "early_exit"
+
+    def __str__(self) -> str:
+        return self.value.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +31,10 @@ class Capabilities:
     prompt_rows: bool = False
     batches: bool = False
     early_exit: bool = False
+
+    def has(self, capability: Capability) -> bool:
+        """Whether the backend supports it."""
+        return bool(getattr(self, capability.value))
 
 
 class Tokenizer(Protocol):

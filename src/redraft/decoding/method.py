@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TypeAlias, TypeVar
 
-from redraft.decoding.backend import Capabilities
+from redraft.decoding.backend import Capabilities, Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import Drafter, Rule
 from redraft.errors import CapabilityError, OptionError
@@ -118,6 +119,15 @@ class Setup:
         return str(self.options[name])
 
 
+class DraftModel(Enum):
+    """The model of a drafter that has one."""
+
+    #: A second model with the same vocabulary.
+    SMALL = "small"
+    #: The target's first layers.
+    LAYERS = "layers"
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A decoding method.
@@ -130,10 +140,17 @@ class Method:
         rule: name of its acceptance rule.
         build: creates drafter and rule for one decoding.
         options: its options.
-        needs: names of `Capabilities` that the backend must have.
-        uses: names of capabilities that it uses if the backend has them.
-        draft_model: the drafter's model: ``""`` for none, ``"small"`` for a second model with the same vocabulary,
-            ``"layers"`` for the target's first layers (their number is the option ``layers``).
+        needs: capabilities that the backend must have.
+        uses: capabilities that it uses if the backend has them.
+        draft_model: the drafter's model, if it has one.
+        layers: for `DraftModel.LAYERS`, the option with the number of layers.
+        bias: the option with SSBD's bias towards the previous output, if it has one; ``--beta`` sets it, and a beam
+            applies it.
+        uses_cost: whether its drafts depend on the cost of a pass (`Setup.curve`).
+
+    Raises:
+        OptionError: ``needs`` or ``uses`` has something that is no `Capability`, ``bias`` or ``layers`` is not among
+            ``options``, or ``layers`` does not fit ``draft_model``.
     """
 
     name: str
@@ -143,13 +160,32 @@ class Method:
     rule: str
     build: Callable[[Setup], tuple[Drafter, Rule]]
     options: tuple[Option | Choice, ...] = ()
-    needs: frozenset[str] = field(default_factory=frozenset)
-    uses: frozenset[str] = field(default_factory=frozenset)
-    draft_model: str = ""
+    needs: frozenset[Capability] = frozenset()
+    uses: frozenset[Capability] = frozenset()
+    draft_model: DraftModel | None = None
+    layers: Option | None = None
+    bias: Option | None = None
+    uses_cost: bool = False
 
-    def by_cost(self, options: Mapping[str, Value]) -> bool:
-        """Whether its drafts depend on the cost of a pass, with these checked options."""
-        return options.get("cost") == "measured"
+    def __post_init__(self) -> None:
+        for name, given in (("needs", self.needs), ("uses", self.uses)):
+            for each in given:
+                if not isinstance(each, Capability):
+                    known = ", ".join(capability.name for capability in Capability)
+                    raise OptionError(f"{name} of method {self.name!r} must be of Capability ({known}), not {each!r}")
+        for name, option in (("bias", self.bias), ("layers", self.layers)):
+            if option is not None and option not in self.options:
+                raise OptionError(f"{name} of method {self.name!r} must be one of its options")
+        if (self.draft_model is DraftModel.LAYERS) != (self.layers is not None):
+            raise OptionError(f"method {self.name!r} must have layers if its draft model is LAYERS, and only then")
+
+    def bias_in(self, options: Mapping[str, Value]) -> float:
+        """Return the bias in checked options; 0 if the method has none."""
+        return 0.0 if self.bias is None else float(options[self.bias.name])
+
+    def layers_in(self, options: Mapping[str, Value]) -> int:
+        """Return the number of layers that draft in checked options; 0 if none do."""
+        return 0 if self.layers is None else int(options[self.layers.name])
 
     def check(self, options: Mapping[str, Value]) -> dict[str, Value]:
         """Check options and add the defaults.
@@ -170,6 +206,6 @@ class Method:
         Raises:
             CapabilityError: it lacks a capability; the message names it.
         """
-        for need in sorted(self.needs):
-            if not getattr(capabilities, need):
-                raise CapabilityError(f"method {self.name!r} needs a backend with {need.replace('_', ' ')}")
+        for need in sorted(self.needs, key=str):
+            if not capabilities.has(need):
+                raise CapabilityError(f"method {self.name!r} needs a backend with {need}")

@@ -25,8 +25,9 @@ from redraft.backends.load import (
     open_on_server,
 )
 from redraft.backends.remote.address import is_remote
-from redraft.decoding.backend import Backend
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.beam import beam_width
+from redraft.decoding.method import DraftModel
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
@@ -86,7 +87,7 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
     slots = _share(settings.slots, count) + 1
     # What takes further sequences of the cache for each slot -> their number.
-    trees = {method.name: BRANCHES_OF_A_TREE for method in methods if "trees" in method.needs}
+    trees = {method.name: BRANCHES_OF_A_TREE for method in methods if Capability.TREES in method.needs}
     if (width := beam_width(settings.final)) > 1:
         trees[f"final {settings.final!r}"] = width
     reason = max(trees, key=trees.__getitem__, default="")
@@ -107,7 +108,7 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
     )
     names = {TARGET: settings.model}
     small = settings.draft_model or SMALL_OF.get(settings.model)
-    if small and any(method.draft_model == "small" for method in methods):
+    if small and any(method.draft_model is DraftModel.SMALL for method in methods):
         names[DRAFT_MODEL] = small
     opened = {model: _open(name, options, count) for model, name in names.items()}
     return [{model: backends[engine] for model, backends in opened.items()} for engine in range(count)]

@@ -21,7 +21,7 @@ from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.beam import require_trees
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.method import Choice, Option
+from redraft.decoding.method import Choice, DraftModel, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import CapabilityError, OptionError, RedraftError
@@ -54,7 +54,7 @@ class Service:
         self.methods = {name: get_method(name) for name in settings.methods}
         for method in self.methods.values():
             method.require(backends[TARGET].capabilities)
-            if method.draft_model == "layers":
+            if method.draft_model is DraftModel.LAYERS:
                 raise CapabilityError(
                     f"method {method.name!r} needs a model of its own for every stream and cannot be served"
                 )

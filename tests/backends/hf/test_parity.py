@@ -23,7 +23,7 @@ from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
 from redraft.captions.events import Caption
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.method import Value
-from redraft.decoding.methods import all_methods, get_method
+from redraft.decoding.methods import DraftModel, all_methods, get_method
 from redraft.decoding.types import Rows, Score, Tally
 from redraft.errors import CapabilityError
 
@@ -103,7 +103,7 @@ def runnable(capabilities: Capabilities) -> set[str]:
 
 def translated(pair: Pair, method: str, options: Options) -> tuple[list[object], dict[str, Tally]]:
     """Captions, prompts and outputs after every update, and the counts of each language."""
-    small = pair.small if get_method(method).draft_model == "small" else None
+    small = pair.small if get_method(method).draft_model is DraftModel.SMALL else None
     found: list[object] = []
     with Translator(pair.target, LANGUAGES, method=method, options=options, small=small, max_tokens=40) as translator:
         for update in UPDATES:

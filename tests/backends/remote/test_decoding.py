@@ -17,7 +17,7 @@ from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
 from redraft.captions.stabilise import Mask
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.methods import all_methods
+from redraft.decoding.methods import Capability, all_methods
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import CapabilityError
 from tests.backends.remote.servers import FakePlugin, FakeServer, FakeSglang, FakeVllm, Table, connected
@@ -74,7 +74,7 @@ def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
 
 def plain_methods() -> Iterator[Any]:
     for method in all_methods().values():
-        if "trees" not in method.needs and method.name not in OTHERS:
+        if Capability.TREES not in method.needs and method.name not in OTHERS:
             options: dict[str, Any] = {"beta": 0.0} if any(option.name == "beta" for option in method.options) else {}
             if method.name == "ssbd-aasd":
                 options = {"verification": "exact", "end_guard": "off"}

@@ -145,13 +145,14 @@ def _open(
     with interrupt.ends_process():
         from redraft.backends.llamacpp import LlamaOptions
         from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
+        from redraft.decoding.methods import Capability, DraftModel
         from redraft.errors import CapabilityError
         from redraft.models import SMALL_OF
 
-        drafting = [each.name for each in methods if each.draft_model == "small"]
+        drafting = [each.name for each in methods if each.draft_model is DraftModel.SMALL]
         if drafting and model not in SMALL_OF:
             raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
-        trees = languages * sum("trees" in each.needs for each in methods)
+        trees = languages * sum(Capability.TREES in each.needs for each in methods)
         slots = languages * len(methods)
         engine = LlamaOptions(512, slots, BRANCHES_OF_A_TREE * trees, **options)
         backend = stack.enter_context(closing(open_model(model, engine)))

@@ -14,7 +14,6 @@ from rich.text import Text
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Caption, Update
 from redraft.decoding.method import Method
-from redraft.decoding.methods import BETA
 from redraft.decoding.types import Tally, common_prefix
 from redraft.errors import RedraftError
 from redraft.translator import Translator
@@ -71,7 +70,7 @@ class Player:
     def __init__(
         self, backend: LlamaCpp, method: Method, language: str, beta: float, small: LlamaCpp | None = None, **more: Any
     ) -> None:
-        options = {"beta": beta} if BETA in method.options else {}
+        options = {method.bias.name: beta} if method.bias else {}
         self.method, self.language, self.settings = method, language, f"beta={beta:g}" if options else ""
         self.translator = Translator(backend, [language], method=method, options=options, small=small, **more)
         self.text = self.unstable = ""

@@ -245,8 +245,11 @@ def method_options(method: str, beta: float | None, given: Sequence[str]) -> dic
             options[name] = float(value)
         except ValueError:
             options[name] = value
+    chosen = get_method(method)
     if beta is not None:
-        if "beta" in options:
-            raise OptionError("--option beta and --beta are the same, so leave one out")
-        options["beta"] = beta
-    return get_method(method).check(options)
+        if chosen.bias is None:
+            raise OptionError(f"method {method!r} has no bias, so leave --beta out")
+        if chosen.bias.name in options:
+            raise OptionError(f"--option {chosen.bias.name} and --beta are the same, so leave one out")
+        options[chosen.bias.name] = beta
+    return chosen.check(options)

@@ -9,13 +9,14 @@ from redraft.decoding.accept.biased import Biased, ByProvenance, FirstStretch
 from redraft.decoding.accept.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
 from redraft.decoding.accept.exact import Everything, Exact
 from redraft.decoding.accept.small_model import Rejection, Rollback
+from redraft.decoding.backend import Capability
 from redraft.decoding.draft.aligned import Aligned, PromptRows
 from redraft.decoding.draft.jacobi import STARTS, Jacobi
 from redraft.decoding.draft.lookup import Lookup
 from redraft.decoding.draft.previous import Nothing, PreviousOutput, Then
 from redraft.decoding.draft.redraft import Memory, Redraft, TreeShape
 from redraft.decoding.draft.small_model import SmallModel
-from redraft.decoding.method import Choice, Method, Option, Setup
+from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
 from redraft.decoding.methods.registry import BETA, FLOOR, register
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Drafter, Provenance, Rule
@@ -191,6 +192,7 @@ METHODS = (
             _biased(setup),
         ),
         (BETA, FLOOR),
+        bias=BETA,
     ),
     Method(
         "jacobi",
@@ -227,7 +229,7 @@ METHODS = (
         "rollback",
         _bild,
         BILD,
-        draft_model="small",
+        draft_model=DraftModel.SMALL,
     ),
     Method(
         "bild-early-exit",
@@ -237,8 +239,9 @@ METHODS = (
         "rollback",
         _bild,
         (LAYERS, *BILD),
-        needs=frozenset({"early_exit"}),
-        draft_model="layers",
+        needs=frozenset({Capability.EARLY_EXIT}),
+        draft_model=DraftModel.LAYERS,
+        layers=LAYERS,
     ),
     Method(
         "ssbd-bild",
@@ -248,7 +251,8 @@ METHODS = (
         "biased, then rollback",
         _ssbd_bild,
         (BETA, FLOOR, FALLBACK, ROLLBACK, WINDOW),
-        draft_model="small",
+        bias=BETA,
+        draft_model=DraftModel.SMALL,
     ),
     Method(
         "sampling",
@@ -267,7 +271,7 @@ METHODS = (
         "rejection sampling",
         _speculative_sampling,
         (replace(WINDOW, default=5), _temperature(1.0), TOP_P, SEED),
-        draft_model="small",
+        draft_model=DraftModel.SMALL,
     ),
     Method(
         "pld",
@@ -295,7 +299,7 @@ METHODS = (
             _conditional(setup, Provenance.PROMPT),
         ),
         (KEY, NGRAM, WIDTH, *VERIFICATION, END_GUARD),
-        needs=frozenset({"trees", "prompt_rows"}),
+        needs=frozenset({Capability.TREES, Capability.PROMPT_ROWS}),
     ),
     Method(
         "ssbd-pld",
@@ -308,6 +312,7 @@ METHODS = (
             ByProvenance({Provenance.PREVIOUS: _biased(setup)}, Exact()),
         ),
         (BETA, FLOOR, *LOOKUP),
+        bias=BETA,
     ),
     Method(
         "ssbd-aasd",
@@ -331,7 +336,9 @@ METHODS = (
         "biased for the previous output, exact after it",
         lambda setup: _redraft(setup, _branches(setup)),
         (*REDRAFT, replace(BRANCHES, low=1, help="maximum branches if a tree is drafted; 1 never drafts trees")),
-        uses=frozenset({"trees"}),
+        uses=frozenset({Capability.TREES}),
+        bias=BETA,
+        uses_cost=True,
     ),
     Method(
         "redraft-tree",
@@ -341,7 +348,9 @@ METHODS = (
         "biased for the previous output, exact after it",
         lambda setup: _redraft(setup, setup.whole("branches")),
         (*REDRAFT, BRANCHES),
-        needs=frozenset({"trees"}),
+        needs=frozenset({Capability.TREES}),
+        bias=BETA,
+        uses_cost=True,
     ),
 )
 for _method in METHODS:

@@ -1,11 +1,13 @@
 """The registry of methods, including plug-ins.
 
-Packages with an entry point in the group ``redraft.methods`` are imported on first use and call `register`.
+Packages with an entry point in the group ``redraft.methods`` are imported on first use and call `register`.  One that
+cannot be imported is left out with all its methods, and named where one of them is asked for or methods are listed.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+import threading
+from importlib.metadata import EntryPoint, entry_points
 
 from redraft.decoding.method import Method, Option
 from redraft.errors import OptionError
@@ -13,7 +15,10 @@ from redraft.errors import OptionError
 ENTRY_POINT_GROUP = "redraft.methods"
 
 _REGISTRY: dict[str, Method] = {}
+#: Why plug-ins are left out, a sentence for each.
+_BROKEN: list[str] = []
 _loaded = False
+_loading = threading.RLock()
 
 
 def register(method: Method) -> None:
@@ -30,22 +35,42 @@ def register(method: Method) -> None:
 def all_methods() -> dict[str, Method]:
     """Return all methods by name, including plug-ins."""
     global _loaded
-    if not _loaded:
-        for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-            entry_point.load()
-        _loaded = True
-    return dict(_REGISTRY)
+    with _loading:
+        if not _loaded:
+            _loaded = True  # before a plug-in asks for methods while it is imported
+            for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+                _load(entry_point)
+        return dict(_REGISTRY)
+
+
+def _load(entry_point: EntryPoint) -> None:
+    """Import a plug-in; if that fails, note why and remove what it has registered."""
+    before = dict(_REGISTRY)
+    try:
+        entry_point.load()
+    except (Exception, SystemExit) as error:  # its code may raise anything
+        _REGISTRY.clear()
+        _REGISTRY.update(before)
+        found = f"{type(error).__name__}: {error}"
+        _BROKEN.append(f"plug-in {entry_point.name!r} ({entry_point.value}) could not be loaded: {found}")
+
+
+def broken_plug_ins() -> tuple[str, ...]:
+    """Return a sentence for each plug-in that could not be imported: its name, its module and the error."""
+    all_methods()
+    return tuple(_BROKEN)
 
 
 def get_method(name: str) -> Method:
     """Return the method called ``name``.
 
     Raises:
-        OptionError: no method has this name.
+        OptionError: no method has this name; the message names plug-ins that could not be loaded.
     """
     methods = all_methods()
     if name not in methods:
-        raise OptionError(f"method {name!r} is not known; known methods: {', '.join(methods)}")
+        known = f"known methods: {', '.join(methods)}"
+        raise OptionError("; ".join((f"method {name!r} is not known", known, *broken_plug_ins())))
     return methods[name]
 
 

@@ -26,7 +26,7 @@ from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers
 from redraft.captions.events import Caption, Update
 from redraft.captions.style import Style
 from redraft.decoding import cost
-from redraft.decoding.backend import Backend
+from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.methods import get_method
 from redraft.errors import InputError
 from redraft.signature import model_label, signature
@@ -115,8 +115,7 @@ class Bench:
     def drafts_by_cost(self) -> bool:
         """Whether a contender adapts its drafts to the cost of a pass."""
         own = [each for each in self.contenders if each.method not in PEERS]
-        methods = [(get_method(each.method), dict(each.options)) for each in own]
-        return any(method.by_cost(method.check(options)) for method, options in methods)
+        return any(get_method(each.method).uses_cost for each in own)
 
     def _smalls(self) -> list[str]:
         drafting = any(each.method in PEERS and PEERS[each.method].drafts for each in self.contenders)
@@ -214,7 +213,7 @@ class Bench:
         """Open the system of every contender.  Tree drafts use a separate cache, since a cache for trees is slower."""
         with ExitStack() as stack:
             own = [each for each in self.contenders if each.method not in PEERS]
-            trees = [each for each in own if "trees" in get_method(each.method).needs]
+            trees = [each for each in own if Capability.TREES in get_method(each.method).needs]
             plain = stack.enter_context(closing(self._open(len(self.contenders))))
             branching = plain
             if trees and not on_transformers(self.engine.model):
