@@ -24,7 +24,7 @@ from tests.serve.test_sockets import expected
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 FORM_OF_ERROR = {"/v2/translate": "message", "/translate": "error", "/v1/chat/completions": "error"}
-PROMPT = {"role": "system", "content": "Translate what the user says into German."}
+PROMPT = {"role": "system", "content": "Translate the sentence in 🔤 into German, or all that the user says."}
 
 
 def chat(server: Running, text: str, **fields: Any) -> Answer:
@@ -134,6 +134,17 @@ def test_openai_streams_a_chat(imitating: Running) -> None:
     assert "".join(delta.get("content", "") for delta in deltas) == expected("her duck")
     assert [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]] == [None, None, "stop"]
     assert (chunks[-1]["choices"], chunks[-1]["usage"]["prompt_tokens"] > 0) == ([], True)
+
+
+@pytest.mark.parametrize("text", ["we saw 🎉 her duck 🎉", "Translate into French: we saw", "Text: we saw"])
+def test_openai_translates_every_word(imitating: Running, text: str) -> None:
+    (choice,) = chat(imitating, text).json["choices"]
+    assert choice["message"]["content"] == expected(text)
+
+
+def test_openai_target_is_not_in_the_text(imitating: Running) -> None:
+    (choice,) = chat(imitating, "We went into French waters. 🔤 we saw 🔤").json["choices"]
+    assert choice["message"]["content"] == expected("we saw")
 
 
 def test_openai_target(imitating: Running) -> None:

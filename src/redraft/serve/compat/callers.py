@@ -38,7 +38,7 @@ def likeness(older: str, newer: str) -> float:
     revision.  Units are words, and characters in scripts without letter case.  Case, punctuation and spaces are
     ignored.
     """
-    before, after = list(_units(older)), list(_units(newer))
+    before, after = list(units(older)), list(units(newer))
     shorter = min(len(before), len(after))
     if not shorter or len(after) < _SHRUNK * len(before):
         return float(older.strip() == newer.strip())
@@ -51,7 +51,8 @@ def likeness(older: str, newer: str) -> float:
     return share if share >= _SHARE else 0.0
 
 
-def _units(text: str) -> Iterator[str]:
+def units(text: str) -> Iterator[str]:
+    """Yield the words of a text, and the characters of scripts without letter case."""
     word = ""
     for character in text.casefold():
         category = unicodedata.category(character)

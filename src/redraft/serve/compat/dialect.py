@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -15,20 +12,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from redraft.serve.compat.callers import Caller, Callers
+from redraft.serve.compat.instructions import marked
 from redraft.serve.http import Endpoint, address_of, answering, read_bytes
 from redraft.serve.refusals import Refused
 
 _OBJECT = TypeAdapter(dict[str, Any])
 #: Source language of requests that name none.
 SOURCE = "en"
-#: An instruction before the text, such as "Translate into German:".
-_INSTRUCTION = re.compile(
-    r"(?:(?:(?:please|now|kindly|can|could|you)\W+){0,3}translate\b[^:]{0,500}"
-    r"|(?:the )?(?:text|sentence|source|input)(?: to (?:be )?translated?)?):\s*(?=\S)",
-    re.IGNORECASE,
-)
-_TAGS = re.compile(r"\s*<(\w+)>\s*(?P<text>.*?)\s*</\1>\s*", re.DOTALL)
-_FENCES = re.compile(r"\s*(```|\"\"\")\s*(?P<text>.*?)\s*\1\s*", re.DOTALL)
 
 
 async def translate_plain(callers: Callers, request: Request, caller: Caller, texts: Sequence[str]) -> list[str]:
@@ -87,52 +77,3 @@ def caller(request: Request, dialect: str, key: str, owner: str, target: str, so
     address = address_of(request)
     marks = (dialect, owner, key, address, request.headers.get("user-agent", ""), *more)
     return Caller(marks, address, target, source)
-
-
-@dataclass(frozen=True, slots=True)
-class Wrapped:
-    """A text and what was sent before and after it; concatenated, they are the original request."""
-
-    before: str
-    text: str
-    after: str
-
-    @classmethod
-    def cut(cls, whole: str, begin: int, end: int) -> Wrapped:
-        """Take ``whole[begin:end]``, stripped, as the text."""
-        text = whole[begin:end]
-        begin += len(text) - len(text.lstrip())
-        end = begin + len(text.strip())
-        return cls(whole[:begin], whole[begin:end], whole[end:])
-
-    def within(self, before: str, after: str) -> Wrapped:
-        """Return the same text with more around it."""
-        return Wrapped(before + self.before, self.text, self.after + after)
-
-
-def marked(sent: str) -> Wrapped | None:
-    """Find the text in a pair of symbols (such as emoji) at the end of ``sent``; None if there is no pair."""
-    end = len(sent.rstrip())
-    begin = end
-    while (
-        begin and sent[begin - 1] >= "\u2190" and unicodedata.category(sent[begin - 1]) == "So"
-    ):  # not the degree sign
-        begin -= 1
-    mark = sent[begin:end]
-    opening = sent.rfind(mark, 0, begin) if mark else -1
-    if opening < 0 or not sent[opening + len(mark) : begin].strip():
-        return None
-    return Wrapped.cut(sent, opening + len(mark), begin)
-
-
-def instructed(sent: str) -> Wrapped:
-    """Find the text in a request to a language model; only the known forms of wrappers are removed."""
-    found = Wrapped.cut(sent, 0, len(sent))
-    if instruction := _INSTRUCTION.match(found.text):
-        found = Wrapped.cut(found.text, instruction.end(), len(found.text)).within(found.before, found.after)
-    if pair := marked(found.text):
-        return pair.within(found.before, found.after)
-    for form in (_TAGS, _FENCES):
-        if (match := form.fullmatch(found.text)) and match["text"]:
-            return Wrapped.cut(found.text, *match.span("text")).within(found.before, found.after)
-    return found

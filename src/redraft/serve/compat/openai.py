@@ -20,8 +20,9 @@ from starlette.routing import BaseRoute
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.serve.compat.callers import Callers, Reply
-from redraft.serve.compat.dialect import SOURCE, caller, fields, instructed, routes
-from redraft.serve.http import Lenient, bearer, language_of
+from redraft.serve.compat.dialect import SOURCE, caller, fields, routes
+from redraft.serve.compat.instructions import Instructions
+from redraft.serve.http import Lenient, address_of, bearer, language_of
 from redraft.serve.refusals import Refused
 
 #: Up to three capitalised words, or a tag.
@@ -35,6 +36,8 @@ _TARGETS = (
     re.compile(rf"{_NAME} translat"),
     re.compile(r"\b(?:into|to) ([a-z]{4,20})\b"),
 )
+#: Patterns from this one on may also name another language: "Answer in English.", "a German translator".
+_VAGUE = 3
 _SOURCES = (
     re.compile(rf"\b[Ff]rom (?:the )?{_NAME}"),
     re.compile(rf"\b[Ss]ource(?: language)?(?: is)?\W{{1,4}}{_NAME}"),
@@ -48,19 +51,27 @@ _CODES = {"key": "invalid_api_key", "limit": "rate_limit_exceeded", "missing": "
 
 def target_of(prompt: str) -> str | None:
     """Return the canonical tag of the target language named in a prompt; None if there is none."""
-    return next(_named(prompt, _TARGETS), None)
+    return next((tag for tag, _ in _named(prompt, _TARGETS)), None)
 
 
 def source_of(prompt: str) -> str | None:
     """Return the canonical tag of the source language named in a prompt; None if there is none."""
-    return next(_named(prompt, _SOURCES), None)
+    return next((tag for tag, _ in _named(prompt, _SOURCES)), None)
 
 
-def _named(prompt: str, forms: tuple[re.Pattern[str], ...]) -> Iterator[str]:
-    for form in forms:
+def names_target(instruction: str, prompt: str) -> bool:
+    """Whether an instruction names the target language more plainly than the prompt beside it."""
+    ranks = [next((rank for _, rank in _named(each, _TARGETS)), None) for each in (instruction, prompt)]
+    told, beside = (None if rank is None else rank >= _VAGUE for rank in ranks)
+    return told is not None and (beside is None or told < beside)
+
+
+def _named(prompt: str, forms: tuple[re.Pattern[str], ...]) -> Iterator[tuple[str, int]]:
+    """Yield languages and the index of the form that named each."""
+    for rank, form in enumerate(forms):
         for match in form.finditer(prompt):
             if found := _language(match[1]):
-                yield found
+                yield found, rank
 
 
 def _language(name: str) -> str | None:
@@ -119,6 +130,8 @@ class ChatRequest(Lenient):
 
 def openai(callers: Callers) -> list[BaseRoute]:
     """Return the routes of the OpenAI API."""
+    instructions = Instructions()
+    callers.hub.swept.append(lambda: instructions.forget(callers.hub.settings.keep_seconds))
 
     async def complete(request: Request) -> Response:
         key = bearer(request) or ""
@@ -128,9 +141,15 @@ def openai(callers: Callers) -> list[BaseRoute]:
         if not asking:
             raise Refused("protocol", "messages must have one of the role user, with the text that is to be translated")
         system = "\n".join(each.text for each in wanted.messages if each.role in ("system", "developer"))
-        sent = instructed(asking[-1])
-        prompt = f"{system}\n{sent.before}\n{sent.after}"
-        target = _target(wanted.model, prompt)
+        marks = (owner, key, address_of(request), request.headers.get("user-agent", ""), system)
+        in_model = _target_in(wanted.model)
+        sent, prompt = instructions.text_of(
+            (*marks, wanted.model, wanted.user or ""),
+            system,
+            asking,
+            lambda instruction: in_model is None and names_target(instruction, system),
+        )
+        target = in_model or _target_in_prompt(prompt)
         source = source_of(prompt) or SOURCE
         who = caller(request, "openai", key, owner, target, source, system, wanted.model, wanted.user or "")
         (found,) = await callers.replies(who, [sent.text], request.is_disconnected)
@@ -141,13 +160,16 @@ def openai(callers: Callers) -> list[BaseRoute]:
         answer = {**_head("chat.completion", wanted.model), "choices": [_choice(found, message=message)]}
         return JSONResponse({**answer, "usage": _usage(found)})
 
-    def _target(model: str, prompt: str) -> str:
-        offer = callers.hub.offer()
+    def _target_in(model: str) -> str | None:
         name, _, language = model.rpartition("/")
-        if name == offer.model:
-            return language_of(language, "the language in the name of the model").canonical
+        if name != callers.hub.offer().model:
+            return None
+        return language_of(language, "the language in the name of the model").canonical
+
+    def _target_in_prompt(prompt: str) -> str:
         if found := target_of(prompt):
             return found
+        offer = callers.hub.offer()
         example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
         raise Refused(
             "option",
