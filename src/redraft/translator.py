@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import drafting_backend, open_models
+from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, parse_language
 from redraft.captions.prompt import Prompter, clean
@@ -100,7 +101,8 @@ class Translator:
         if chosen.uses_cost:
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source, final)
-        encoders = {tag: prompt_encoder(backend, style, parse_language(tag)) for tag in as_tags(to)}
+        languages = {tag: parse_language(tag) for tag in as_tags(to)}
+        encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
         if not encoders:
             raise OptionError("at least one target language is needed")
         self.backend, self.method, self.seconds = backend, chosen, 0.0
@@ -111,7 +113,10 @@ class Translator:
         if chosen.draft_model:
             self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
         vocabulary = vocabulary_of(self._backends)
-        self._translations = {tag: Translation(tag, encode, vocabulary, settings) for tag, encode in encoders.items()}
+        self._translations = {
+            tag: Translation(tag, encode, vocabulary, settings, writing_of(languages[tag]))
+            for tag, encode in encoders.items()
+        }
         self._slots: list[dict[str, int]] = []
         self._owned: list[Backend] = []
         try:

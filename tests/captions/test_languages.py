@@ -17,7 +17,14 @@ from redraft.errors import OptionError
     ("same", "canonical"),
     [
         (["zh", "zh-CN", "zh-Hans", "zh_cn", "ZH-hans-cn", "cmn", "Chinese", "simplified chinese", "Mandarin"], "zh"),
-        (["zh-TW", "zh-Hant", "zh_tw", "Traditional Chinese"], "zh-Hant"),
+        (["zh-TW", "zh-Hant", "zh_tw", "Traditional Chinese", "zh-CHT"], "zh-Hant"),
+        (["Chinese (Traditional)", "Chinese, Traditional", "chinese (traditional)", "Chinese (Taiwan)"], "zh-Hant"),
+        (["Traditional Mandarin", "Chinese (Traditional, Taiwan)", "Chinese (zh-TW)", "Chinese [繁體]"], "zh-Hant"),
+        (["Chinese (Simplified)", "Chinese - Simplified", "Chinese (China)", "zh-CHS"], "zh"),
+        (["zh-HK", "Chinese (Hong Kong)", "Traditional Chinese (Hong Kong)"], "zh-HK"),
+        (["sr-Latn", "Serbian (Latin)", "Latin Serbian", "Serbian Latin script"], "sr-Latn"),
+        (["es-419", "Spanish (Latin America)", "Latin American Spanish"], "es-419"),
+        (["fr-CA", "French (Canada)", "Canadian French", "French (fr-CA)"], "fr-CA"),
         (["de", "de-DE", "German", "GERMAN", " de ", "deu"], "de"),
         (["pt", "pt-BR", "Brazilian Portuguese"], "pt"),
         (["pt-PT", "pt_pt"], "pt-PT"),
@@ -73,6 +80,7 @@ def test_tag_stays_as_user_wrote_it() -> None:
     [
         *("", "  ", "xx-zz", "xx", "und", "mul", "zxx", "qaa", "gem", "art", "Germanic languages", "de-ZZ", "de-Zzzz"),
         *("a", "demo", "d", "de-", "de_DE.UTF-8", "deutsch", "Undetermined", "\x00", "-"),
+        *("Chinese (US, UK)", "Traditional", "(Latin)", "Chinese (Klingon)", "German (fr)", "US"),
     ],
 )
 def test_unknown_languages_are_refused_in_one_sentence(text: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import Mask
 from redraft.captions.translation import EMPTY, Encode, Translation
 from redraft.decoding.drive import Decoding, run, run_together
@@ -36,6 +36,7 @@ class Stream:
         options: dict[str, float] | None = None,
         room: int = 200,
         as_sentence: Callable[[str], str] = str,
+        writing: Writing = PLAIN,
         **settings: Any,
     ) -> None:
         chosen = get_method(method)
@@ -45,7 +46,7 @@ class Stream:
         vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, room, as_sentence=as_sentence)
         checked = chosen.check({"beta": 0.0} if method == "ssbd" and options is None else options or {})
         shared = vocabulary, Settings(chosen, checked, **settings)
-        self.translations = [Translation(language, self._encoder(language), *shared) for language in languages]
+        self.translations = [Translation(language, self._encoder(language), *shared, writing) for language in languages]
         self.seq = 0
 
     def _encoder(self, language: str) -> Encode:
@@ -519,6 +520,25 @@ def test_rest_that_is_given_up_comes_later() -> None:
     next(asking)
     asking.close()
     assert [each.source for each in stream.rest() if isinstance(each, Caption)] == ["we saw her duck"]
+
+
+def test_captions_are_converted() -> None:
+    plain, upper = (Stream(RandomModel(), writing=each, context=1) for each in (PLAIN, Writing(str.upper)))
+    for final in (False, True):
+        expected, found = (stream.caption("we saw", final=final) for stream in (plain, upper))
+        assert (found.text, found.unstable) == (expected.text.upper(), expected.unstable.upper())
+        assert found.text and upper.output() == plain.output()
+    upper.send("her duck", "v")
+    assert upper.encoded[-1][2] == [("we saw", found.text)]
+
+
+def test_wrong_writing_is_reported_once() -> None:
+    stream = Stream(RandomModel(), writing=Writing(problem=lambda text: f"wrong: {text}"))
+    assert [type(event) for event in stream.send("we saw")] == [Caption]
+    failure, caption = stream.send("we saw", final=True)
+    assert isinstance(failure, Failure) and isinstance(caption, Caption)
+    assert (failure.message, failure.language) == (f"wrong: {caption.text}", "de")
+    assert [type(event) for event in stream.send("her duck", "v", final=True)] == [Caption]
 
 
 def text_of(stream: Stream, source: str) -> str:

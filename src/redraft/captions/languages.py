@@ -39,8 +39,44 @@ _NAMES = {
     "zh-MO": "Traditional Chinese (Macao)",
 }
 
-#: Names that are accepted but not used.
-_ALIASES = {"mandarin": "zh", "simplified chinese": "zh-Hans"}
+#: Names that are accepted but not used, and tags that came before BCP 47.
+_ALIASES = {"mandarin": "zh", "zh-chs": "zh-Hans", "zh-cht": "zh-Hant"}
+
+#: Words beside the name of a language, as in "Chinese (Traditional)" -> script or territory.
+_QUALIFIERS = {
+    **dict.fromkeys(("traditional", "繁體", "繁体", "繁體中文", "繁体中文", "正體"), "Hant"),
+    **dict.fromkeys(("simplified", "简体", "簡體", "简体中文", "簡體中文"), "Hans"),
+    **dict.fromkeys(("latin", "roman"), "Latn"),
+    **dict.fromkeys(("arabic", "perso-arabic", "shahmukhi"), "Arab"),
+    "cyrillic": "Cyrl",
+    "devanagari": "Deva",
+    "gurmukhi": "Guru",
+    "latin america": "419",
+    "latin american": "419",
+    **dict.fromkeys(("united states", "usa", "us", "american"), "US"),
+    **dict.fromkeys(("united kingdom", "great britain", "uk", "british"), "GB"),
+    **dict.fromkeys(("mainland china", "china", "prc"), "CN"),
+    **dict.fromkeys(("macao", "macau"), "MO"),
+    **dict.fromkeys(("argentina", "argentinian"), "AR"),
+    **dict.fromkeys(("australia", "australian"), "AU"),
+    **dict.fromkeys(("austria", "austrian"), "AT"),
+    **dict.fromkeys(("belgium", "belgian"), "BE"),
+    **dict.fromkeys(("brazil", "brazilian"), "BR"),
+    **dict.fromkeys(("canada", "canadian"), "CA"),
+    **dict.fromkeys(("colombia", "colombian"), "CO"),
+    **dict.fromkeys(("india", "indian"), "IN"),
+    **dict.fromkeys(("ireland", "irish"), "IE"),
+    **dict.fromkeys(("mexico", "mexican"), "MX"),
+    **dict.fromkeys(("switzerland", "swiss"), "CH"),
+    **dict.fromkeys(("taiwan", "taiwanese"), "TW"),
+    **{"france": "FR", "germany": "DE", "hong kong": "HK", "japan": "JP", "new zealand": "NZ", "pakistan": "PK"},
+    **{"portugal": "PT", "serbia": "RS", "singapore": "SG", "south africa": "ZA", "spain": "ES"},
+}
+_QUALIFIER = re.compile(
+    rf"(?<!\w)(?:{'|'.join(sorted(map(re.escape, _QUALIFIERS), key=len, reverse=True))})(?!\w)", re.IGNORECASE
+)
+#: What stands beside qualifiers without a meaning of its own.
+_FILLING = re.compile(r"[()\[\]（）,;/_]|(?<!\w)-|-(?!\w)|(?<!\w)(?:script|characters|alphabet)(?!\w)", re.IGNORECASE)
 
 #: Remarks in ISO 639 names: "Modern Greek (1453-)", "Swahili (macrolanguage)".
 _REMARK = re.compile(r" \((?:macrolanguage|individual language|[^)]*[0-9][^)]*)\)")
@@ -92,7 +128,7 @@ class Language:
 
 
 def parse_language(text: str, field: str = "target language") -> Language:
-    """Parse a BCP 47 tag (`de`, `zh-CN`, `zh_cn`) or an English name ("German").
+    """Parse a BCP 47 tag (`de`, `zh-CN`, `zh_cn`) or an English name ("German", "Chinese (Traditional)").
 
     Args:
         text: tag or name, in any case.
@@ -214,17 +250,44 @@ def _find(tag: str) -> langcodes.Language | None:
     """Return language, script and territory of a tag or name; None if unknown."""
     if len(tag) > _LONGEST:
         return None
-    try:
-        found = langcodes.Language.get(tag)
-    except LanguageTagError:
-        found = langcodes.Language.make()
+    found = _tagged(_ALIASES.get(tag.casefold(), tag))
     # Three letters are never a name, since there are languages called "The" and "A".
     if not _is_known(found) and len(tag) > 3:
-        found = langcodes.Language.get(_by_name().get(tag.casefold(), "und"))
+        found = _tagged(_by_name().get(tag.casefold(), "und"))
+    if not _is_known(found):
+        found = _qualified(tag)
     if not _is_known(found):
         return None
     found = found.prefer_macrolanguage()
     return langcodes.Language.make(found.language, script=found.script, territory=found.territory)
+
+
+def _tagged(tag: str) -> langcodes.Language:
+    """Parse a tag; without one, return the empty tag."""
+    try:
+        return langcodes.Language.get(tag)
+    except LanguageTagError:
+        return langcodes.Language.make()
+
+
+def _qualified(text: str) -> langcodes.Language:
+    """Parse a name with a script, territory or tag beside it: "Chinese (Traditional)", "French (fr-CA)"."""
+    subtags = {_QUALIFIERS[each.casefold()] for each in _QUALIFIER.findall(text)}
+    name = " ".join(_FILLING.sub(" ", _QUALIFIER.sub(" ", text)).split())
+    first, _, tag = name.rpartition(" ")
+    beside = _tagged(tag) if first else langcodes.Language.make()
+    named = _tagged(_by_name().get(name.casefold(), "und"))
+    if beside.language and beside.language == _tagged(_by_name().get(first.casefold(), "und")).language:
+        named = beside
+    elif not subtags or len(name) < 4:
+        return langcodes.Language.make()
+    scripts = [each for each in subtags if len(each) == 4]
+    territories = [each for each in subtags if len(each) < 4]
+    if len(scripts) > 1 or len(territories) > 1:
+        return langcodes.Language.make()
+    return langcodes.Language.make(
+        named.language, script=next(iter(scripts), named.script), territory=next(iter(territories), named.territory)
+    )
 
 
 def _is_known(language: langcodes.Language) -> bool:

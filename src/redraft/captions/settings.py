@@ -39,6 +39,27 @@ class Vocabulary:
     breaks: LineBreaks = NO_BREAKS
 
 
+def _no_problem(text: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How the captions of a language are written.
+
+    Attributes:
+        convert: returns the text of a caption in the script of the language.
+        problem: returns what is wrong with the text of a final caption, as a sentence; empty if nothing.
+    """
+
+    convert: Callable[[str], str] = str
+    problem: Callable[[str], str] = _no_problem
+
+
+#: As the model writes it.
+PLAIN = Writing()
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of a session.

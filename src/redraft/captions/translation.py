@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.source import Source
 from redraft.captions.stabilise import stabilise
 from redraft.captions.words import behind
@@ -110,14 +110,16 @@ EMPTY = (
 class Translation:
     """One target language of a stream: its previous output, earlier sentences and counts."""
 
-    def __init__(self, language: str, encode: Encode, vocabulary: Vocabulary, settings: Settings) -> None:
+    def __init__(
+        self, language: str, encode: Encode, vocabulary: Vocabulary, settings: Settings, writing: Writing = PLAIN
+    ) -> None:
         self.language, self.tally = language, Tally()
-        self._encode, self._vocabulary, self._settings = encode, vocabulary, settings
+        self._encode, self._vocabulary, self._settings, self._writing = encode, vocabulary, settings, writing
         self._earlier: list[tuple[str, str]] = []
         self._memory: dict[type, object] = {}
         self._source = Source(settings.source)
         self._update: Update | None = None
-        self._reported = False
+        self._reported = self._misspelt = False
         #: Ids of what the last output had behind the final one, for the next utterance: a draft, and what was shown.
         self._behind: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
         self._forget()
@@ -217,6 +219,9 @@ class Translation:
         caption = self._caption(update, remember=fits)
         if caption.final and not caption.text and _has_words(text):
             return failures or [self._failure(update, EMPTY)]
+        if caption.final and not self._misspelt and (problem := self._writing.problem(caption.text)):
+            self._misspelt = True  # once in a stream
+            failures.append(self._failure(update, problem))
         return [*failures, caption]
 
     def _prompt_for(self, text: str) -> Prompt:
@@ -286,6 +291,7 @@ class Translation:
             sure=self._sure,
             standing=common_prefix(self._shown, self._last.tokens),
         )
+        shown, hidden = map(self._writing.convert, (view.shown, view.hidden))
         self._shown = self._last.tokens[: view.shown_length]
         # An output that reached its limit is no draft, since biased acceptance would keep its endless tail.
         self._draft = () if self._is_endless else self._last.tokens[: view.draft_length]
@@ -294,14 +300,14 @@ class Translation:
             self._draft = self._draft[:-1]
         if update.final:
             if remember and self._last.finished:
-                self.remember(update.text, view.shown)
+                self.remember(update.text, shown)
             self._update = None
         return Caption(
             update.utterance,
             update.seq,
             self.language,
-            view.shown,
-            view.hidden,
+            shown,
+            hidden,
             update.final,
             update.time,
             update.text,

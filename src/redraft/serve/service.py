@@ -11,6 +11,7 @@ from pydantic import Field
 
 from redraft.backends.costs import known_curve
 from redraft.backends.load import check_same_vocabulary
+from redraft.captions.chinese import writing_of
 from redraft.captions.languages import parse_language
 from redraft.captions.own_prompt import prompt_file
 from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
@@ -94,8 +95,8 @@ class Service:
         source = self.settings.source if source is None else check_policy(source, "source_policy")
         settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve, source, self.settings.final)
         return [
-            Lane(Translation(language, encode, self.vocabulary, settings), answered)
-            for language, encode in encoders.items()
+            Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
+            for each in languages
         ]
 
     def _check(self, wanted: Wanted) -> None:

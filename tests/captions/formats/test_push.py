@@ -142,8 +142,15 @@ def test_service_that_is_not_there() -> None:
     assert "refused" in failure.message
 
 
-@pytest.mark.parametrize(("language", "name"), [("de", "de-DE"), ("ja", "jp-JP"), ("zh", "zh-CN"), ("pt-PT", "pt-PT")])
-def test_zoom_has_names_of_its_own_for_some_languages(language: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("language", "name"),
+    [
+        *[("de", "de-DE"), ("German", "de-DE"), ("de-AT", "de-AT"), ("ja", "jp-JP"), ("en", "en-US"), ("fr", "fr-FR")],
+        *[("zh", "zh-CN"), ("zh-Hant", "zh-TW"), ("zh-HK", "zh-HK"), ("pt", "pt-BR"), ("pt-PT", "pt-PT")],
+        *[("sv", "sv-SE"), ("ko", "ko-KR"), ("uk", "uk-UA"), ("cs", "cs-CZ"), ("da", "da-DK"), ("sr-Latn", "sr-RS")],
+    ],
+)
+def test_zoom_tags_have_a_territory(language: str, name: str) -> None:
     assert zoom_language(language) == name
 
 

@@ -91,6 +91,16 @@ def test_libretranslate_text(imitating: Running, agent: str) -> None:
     assert imitating.ask("/translate", body, headers=headers).json == {"translatedText": expected("we saw")}
 
 
+@pytest.mark.parametrize(
+    ("code", "target"),
+    [("zt", "zh-Hant"), ("zh-Hant", "zh-Hant"), ("zh", "zh"), ("pb", "pt"), ("PB", "pt"), ("nb", "nb")],
+)
+def test_libretranslate_codes(imitating: Running, code: str, target: str) -> None:
+    sent = {"q": "we saw", "source": "en", "target": code}
+    answer = imitating.ask("/translate", sent, headers={"user-agent": f"libre {code}"})
+    assert answer.json == {"translatedText": expected("we saw", target)}
+
+
 def test_libretranslate_auto(imitating: Running) -> None:
     sent = {"q": ["we saw", "her duck"], "source": "auto", "target": "de"}
     answer = imitating.ask("/translate", sent, headers={"user-agent": "libre several"})

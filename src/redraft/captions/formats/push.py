@@ -21,6 +21,8 @@ from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
+import langcodes
+
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
@@ -33,8 +35,6 @@ _USEFUL = 10.0
 #: Minimum seconds between two captions, to stay below rate limits.
 _PACE = 0.25
 _TIMEOUT = 5.0
-#: Zoom's language tags where they are not those of BCP 47.
-_ZOOM = {"ja": "jp-JP", "en": "en-US", "zh": "zh-CN", "pt": "pt-BR"}
 
 
 class CaptionService:
@@ -86,14 +86,13 @@ class CaptionService:
 
 
 def zoom_language(language: str) -> str:
-    """Return Zoom's tag of a language, such as ``de-DE``.
+    """Return Zoom's tag of a language, with its own or its likeliest territory: ``de-DE``, ``zh-TW``, ``jp-JP``.
 
     Raises:
         OptionError: the language is unknown.
     """
-    canonical = parse_language(language).canonical
-    code, _, region = canonical.partition("-")
-    return _ZOOM.get(canonical) or (canonical if region else _ZOOM.get(code, f"{code}-{code.upper()}"))
+    full = langcodes.Language.get(parse_language(language).canonical).maximize()
+    return "jp-JP" if full.language == "ja" else f"{full.language}-{full.territory}"
 
 
 class PushWriter:

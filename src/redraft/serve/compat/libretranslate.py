@@ -15,6 +15,9 @@ from redraft.serve.compat.callers import Callers
 from redraft.serve.compat.dialect import SOURCE, caller, fields, refusing, routes, translate_plain
 from redraft.serve.http import Lenient, language_of
 
+#: LibreTranslate's own codes: Traditional Chinese, and the Portuguese of Brazil.
+_CODES = {"zt": "zh-Hant", "pb": "pt-BR"}
+
 
 class LibreTranslateRequest(Lenient):
     """A translation request; plain text only."""
@@ -43,8 +46,8 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
         owner = callers.hub.admission.owner(key)
         wanted = LibreTranslateRequest.checked(found)
         auto = wanted.source.lower() == "auto"
-        source = SOURCE if auto else language_of(wanted.source, "source").canonical
-        target = language_of(wanted.target, "target").canonical
+        source = SOURCE if auto else _canonical(wanted.source, "source")
+        target = _canonical(wanted.target, "target")
         who = caller(request, "libretranslate", key, owner, target, source)
         several = isinstance(wanted.q, list)
         texts = await translate_plain(callers, request, who, wanted.q if isinstance(wanted.q, list) else [wanted.q])
@@ -71,3 +74,7 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
 
     paths = {"/translate": ("POST", answer), "/languages": ("GET", languages), "/detect": ("POST", detect)}
     return routes(paths, refusing("error"))
+
+
+def _canonical(code: str, field: str) -> str:
+    return language_of(_CODES.get(code.casefold(), code), field).canonical

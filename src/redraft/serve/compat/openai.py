@@ -25,8 +25,11 @@ from redraft.serve.compat.instructions import Instructions
 from redraft.serve.http import Lenient, address_of, bearer, language_of
 from redraft.serve.refusals import Refused
 
+#: What follows a name in brackets, or the script of Chinese behind it.
+_MORE = r"""[\"'”*_]*(?:\s*[(\[（]([^()\[\]（）]{1,60})|\W{1,3}([Tt]raditional|[Ss]implified)\b)?"""
 #: Up to three capitalised words, or a tag.
-_NAME = r"[\"'“*_\[({<]*((?:[A-Z][^\W\d_]+(?:[ -](?=[A-Z]))?){1,3}|[a-z]{2,3}(?:[-_][A-Za-z]{2,4})+)"
+_NAME = r"[\"'“*_\[({<]*((?:[A-Z][^\W\d_]+(?:[ -](?=[A-Z]))?){1,3}|[a-z]{2,3}(?:[-_][A-Za-z]{2,4})+)" + _MORE
+_KIND = "traditional|simplified|brazilian|european|american|british|canadian|mexican"
 #: Patterns from most to least reliable.
 _TARGETS = (
     re.compile(rf"\b[Ii]nto (?:the )?{_NAME}"),
@@ -34,7 +37,7 @@ _TARGETS = (
     re.compile(rf"\b(?:[Tt]o|TO) {_NAME}"),
     re.compile(rf"\b(?:[Ii]n|[Aa]s) {_NAME}"),
     re.compile(rf"{_NAME} translat"),
-    re.compile(r"\b(?:into|to) ([a-z]{4,20})\b"),
+    re.compile(rf"\b(?:into|to) ((?:(?:{_KIND}) )?[a-z]{{4,20}})\b{_MORE}"),
 )
 #: Patterns from this one on may also name another language: "Answer in English.", "a German translator".
 _VAGUE = 3
@@ -43,6 +46,9 @@ _SOURCES = (
     re.compile(rf"\b[Ss]ource(?: language)?(?: is)?\W{{1,4}}{_NAME}"),
     re.compile(rf"\b(?:the|this|following) {_NAME} (?:text|sentence|speech|transcript|caption)"),
 )
+#: Words about the script of Chinese elsewhere in a prompt.
+_TRADITIONAL = re.compile(r"traditional (?:chinese|characters|script|hanzi|mandarin)|繁體|繁体|正體", re.IGNORECASE)
+_SIMPLIFIED = re.compile(r"simplified (?:chinese|characters|script|hanzi|mandarin)|简体|簡體", re.IGNORECASE)
 
 #: Error code -> OpenAI's error type.
 _TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
@@ -70,23 +76,31 @@ def _named(prompt: str, forms: tuple[re.Pattern[str], ...]) -> Iterator[tuple[st
     """Yield languages and the index of the form that named each."""
     for rank, form in enumerate(forms):
         for match in form.finditer(prompt):
-            if found := _language(match[1]):
-                yield found, rank
+            if found := _language(match[1], match[2] or match[3] or ""):
+                other_script = found == "zh" and _TRADITIONAL.search(prompt) and not _SIMPLIFIED.search(prompt)
+                yield "zh-Hant" if other_script else found, rank
 
 
-def _language(name: str) -> str | None:
-    """Look up a language name or tag; leading words may be dropped, so "American English" is English."""
+def _language(name: str, more: str) -> str | None:
+    """Look up a language name or tag; leading words may be dropped, so "Modern German" is German.
+
+    Args:
+        more: what the prompt adds in brackets, such as "Traditional" or "fr-FR"; unknown words are ignored.
+    """
     words = name.split(" ")
+    beside = re.findall(r"\w+(?:-\w+)*", more)
+    added = [more, *(" ".join(beside[a:b]) for a in range(len(beside)) for b in range(len(beside), a, -1)), ""]
     for first in range(len(words)):
         rest = " ".join(words[first:])
         if len(rest) < 4 and "-" not in rest and rest != "Thai":
             continue
-        try:
-            found = parse_language(rest)
-        except OptionError:
-            continue
-        if len(found.code) == 2 or not rest.islower():  # "to even" does not mean Even, but "to german" means German
-            return found.canonical
+        for each in added:
+            try:
+                found = parse_language(f"{rest} ({each})" if each else rest)
+            except OptionError:
+                continue
+            if len(found.code) == 2 or not rest.islower():  # "to even" does not mean Even, but "to german" means German
+                return found.canonical
     return None
 
 
