@@ -122,7 +122,7 @@ def test_links_of_room(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     type_in(page, "we saw", room="hall-1")
     wait_for_finals(page, "de", 1)
-    links = page.locator("#links a").evaluate_all("(links) => links.map((link) => link.getAttribute('href'))")
+    links = page.locator("#links a").evaluate_all("(links) => links.map((link) => link.href)")
     assert [link.removeprefix(server.url) for link in links] == ["/watch/hall-1", "/overlay-form?room=hall-1"]
     viewer = visit("/watch/hall-1?language=de")
     wait_for_finals(viewer, "de", 1)

@@ -143,13 +143,13 @@ def test_health_and_metrics(server: Running) -> None:
         messages = asyncapi["channels"][name]["messages"]
         assert {"Partial", "Hidden", "Done"} <= messages.keys() and "Started" not in messages
     page = server.ask("/docs").text
-    assert "<code>start</code>" in page and page.count("<script") == page.count('<script src="/js/theme.js">') == 1
+    assert "<code>start</code>" in page and page.count("<script") == page.count('<script src="./js/theme.js">') == 1
 
 
 def test_missing_page(server: Running) -> None:
     answer = server.ask("/no<b>where", headers={"accept": "text/html,*/*;q=0.8"})
     assert answer.status == 404 and answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "<code>/no&lt;b&gt;where</code>" in answer.text and "/css/base.css" in answer.text
+    assert "<code>/no&lt;b&gt;where</code>" in answer.text and 'href="./css/base.css"' in answer.text
     assert all(answer.headers[name] == value for name, value in HEADERS.items())
     assert server.ask("/nowhere", headers={"accept": "*/*"}).json["error"]["code"] == "missing"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +17,7 @@ import pytest
 from redraft.serve.api import OPERATIONS
 from redraft.serve.settings import ServeSettings
 from tests.conftest import ROOT
+from tests.serve.proxies import nginx
 from tests.serve.servers import SECONDS, running
 
 PACKAGING = ROOT / "packaging"
@@ -85,36 +84,11 @@ def backend(name: str) -> Iterator[int]:
 @contextmanager
 def proxied(folder: Path, ports: dict[str, int]) -> Iterator[str]:
     """The packaged nginx in front of servers, on a free port of this machine; its address."""
-    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
-    if program is None:
-        pytest.skip("there is no nginx")
-    with backend("free") as port:  # free as soon as it has ended
-        pass
     text = re.sub(r"127\.0\.0\.1:876\d", f"127.0.0.1:{ports['sessions']}", NGINX)
     text = re.sub(r"127\.0\.0\.1:877\d", f"127.0.0.1:{ports['viewers']}", text)
-    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};").replace(
-        "worker_processes auto", "worker_processes 1"
-    )
-    kept = "".join(f"{name}_temp_path {folder};" for name in ("client_body", "proxy", "fastcgi", "scgi", "uwsgi"))
-    text = text.replace("http {", f"http {{ access_log off; {kept}")
-    file = folder / "nginx.conf"
-    file.write_text(f"daemon off; pid {folder}/pid; error_log stderr;\n{text}", encoding="utf-8")
-    command = [program, "-c", str(file), "-p", str(folder)]
-    tested = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=SECONDS)
-    assert tested.returncode == 0, tested.stderr
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(100):
-            try:
-                urlopen(f"http://127.0.0.1:{port}/metrics", timeout=SECONDS).close()
-            except OSError as error:
-                if getattr(error, "code", None) == 404:
-                    break
-                threading.Event().wait(0.05)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.wait(SECONDS)
+    text = text.replace("worker_processes auto", "worker_processes 1")
+    with nginx(folder, lambda port: text.replace("listen 80;", f"listen 127.0.0.1:{port};")) as address:
+        yield address
 
 
 def test_nginx_tiers(tmp_path: Path) -> None:

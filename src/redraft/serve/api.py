@@ -162,6 +162,7 @@ def openapi() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": _INFO,
+        "servers": [{"url": "."}],  # relative to this description
         "security": [{}, {"key": []}],
         "paths": dict(paths),
         "components": {
@@ -247,7 +248,7 @@ def page() -> str:
     """Return both as a page."""
     parts = [
         "<h2>API</h2>",
-        '<p>Machine-readable: <a href="/openapi.json">OpenAPI</a> and <a href="/asyncapi.json">AsyncAPI</a>.</p>',
+        '<p>Machine-readable: <a href="openapi.json">OpenAPI</a> and <a href="asyncapi.json">AsyncAPI</a>.</p>',
         "<h3>HTTP</h3><dl>",
     ]
     for path, operations in openapi()["paths"].items():

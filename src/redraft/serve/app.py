@@ -208,7 +208,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
     """Return Starlette's own errors in the same form as all others; to browsers, a page for a wrong address."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
     if status == 404 and "text/html" in request.headers.get("accept", ""):
-        return HTMLResponse(pages.missing(request.url.path), status)
+        sent = request.scope.get("raw_path", request.scope["path"].encode()).decode("latin-1")
+        return HTMLResponse(pages.missing(sent.removeprefix(request.scope.get("root_path", ""))), status)
     methods = " or ".join(sorted((headers or {}).get("Allow", "").split(", ")))
     sentences = {404: "there is nothing at this address", 405: f"this method is not allowed here: use {methods}"}
     sentence = sentences.get(status, "refused")

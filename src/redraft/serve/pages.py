@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
@@ -25,21 +25,22 @@ PAGES = {
 }
 
 
-#: A page to read, with the look of the others.
+#: A page to read, with the look of the others.  Like all addresses in pages, its addresses are relative, since a proxy
+#: may show the server under a path that the server does not know.
 _DOCUMENT = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <title>Redraft: {title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="/icon.svg">
-<link rel="stylesheet" href="/css/base.css">
-<link rel="stylesheet" href="/css/document.css">
-<script src="/js/theme.js"></script>
+<link rel="icon" href="{root}icon.svg">
+<link rel="stylesheet" href="{root}css/base.css">
+<link rel="stylesheet" href="{root}css/document.css">
+<script src="{root}js/theme.js"></script>
 </head>
 <body>
 <header>
-<h1><a href="/"><img src="/icon.svg" alt="" width="26" height="26">Redraft</a></h1>
+<h1><a href="{root}"><img src="{root}icon.svg" alt="" width="26" height="26">Redraft</a></h1>
 <button type="button" id="theme" role="switch" aria-checked="false">Dark</button>
 </header>
 <main>
@@ -51,27 +52,33 @@ _DOCUMENT = """<!doctype html>
 _MISSING = """<h2>There is nothing at this address</h2>
 <p><code>{path}</code> is not a page of this server. Its pages are:</p>
 <ul>
-<li><a href="/">Speak</a>: start a session</li>
-<li><a href="/watch">Watch</a>: captions of a session</li>
-<li><a href="/overlay-form">Overlay for OBS</a></li>
-<li><a href="/docs">API</a></li>
+<li><a href="{root}">Speak</a>: start a session</li>
+<li><a href="{root}watch">Watch</a>: captions of a session</li>
+<li><a href="{root}overlay-form">Overlay for OBS</a></li>
+<li><a href="{root}docs">API</a></li>
 </ul>"""
 
 
-def document(title: str, body: str) -> str:
-    """Return a page to read; ``body`` is HTML."""
-    return _DOCUMENT.format(title=html.escape(title), body=body)
+def document(title: str, body: str, root: str = "./") -> str:
+    """Return a page to read.
+
+    Args:
+        body: HTML.
+        root: relative address of the server's root.
+    """
+    return _DOCUMENT.format(title=html.escape(title), body=body, root=root)
 
 
 def missing(path: str) -> str:
-    """Return the page for an address where there is nothing."""
-    return document("not found", _MISSING.format(path=html.escape(path[:200])))
+    """Return the page for an address where there is nothing; ``path`` is the path in the request, as sent."""
+    root = "../" * (path.count("/") - 1) or "./"
+    return document("not found", _MISSING.format(path=html.escape(unquote(path)[:200]), root=root), root)
 
 
 async def watch_room(request: Request) -> Response:
     """Redirect a short link to a room to its viewers' page, keeping the query."""
     query = [("room", request.path_params["room"]), *request.query_params.multi_items()]
-    return RedirectResponse(f"/watch?{urlencode(query)}")
+    return RedirectResponse(f"../watch?{urlencode(query)}")
 
 
 def routes() -> list[BaseRoute]:

@@ -25,7 +25,7 @@ const at = (id) => document.getElementById(id);
 const GONE = "The server does not answer";
 const SENTENCES = { waiting: "Reconnecting… Nothing is lost." };
 
-const offer = await insist("/v1/offer", () => notice("Connecting to the server…"));
+const offer = await insist("v1/offer", () => notice("Connecting to the server…"));
 notice("");
 showModel(at("model"), offer);
 at("kept").textContent = keptSentence(offer.transcript_seconds);
@@ -198,7 +198,7 @@ at("talk-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const begun = ready();
   if (!begun) return;
-  const { body } = await ask("/v1/talk");
+  const { body } = await ask("v1/talk");
   if (session !== begun) return; // refused or ended while the talk was loading
   if (body) play(body, Number(at("speed").value), true);
   else problem(`${GONE}. Try again in a moment.`);
@@ -208,7 +208,7 @@ at("paste-form").addEventListener("submit", async (event) => {
   const text = at("pasted").value.trim();
   const start = session ? memory.session.start : wanted.read();
   if (!text || !start) return;
-  const { body, error } = await ask("/v1/sentences", { text, language: start.source }, start.key);
+  const { body, error } = await ask("v1/sentences", { text, language: start.source }, start.key);
   if (body) play(planOf(body.sentences, at("spoken").checked), 1);
   else if (!error || !wanted.complain(error)) problem(error?.message ?? `${GONE}. Try again in a moment.`);
 });

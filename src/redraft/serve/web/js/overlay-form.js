@@ -50,7 +50,7 @@ const colour = (name, label, value) => ({ name, label, help: "", attributes: { t
 
 /** The session's languages; null if there is no session. */
 async function targetsOf(kind, name) {
-  const { body } = await ask(`/v1/${kind}s/${encodeURIComponent(name)}`);
+  const { body } = await ask(`v1/${kind}s/${encodeURIComponent(name)}`);
   const found = body?.targets.length ? body.targets : null;
   notice(found ? "" : ABSENT);
   return found;
@@ -59,7 +59,7 @@ async function targetsOf(kind, name) {
 async function build() {
   const kind = given.has("room") ? "room" : "session";
   const name = given.get(kind) ?? "";
-  const { target_languages: known } = await insist("/v1/offer", () => notice("Connecting to the server…"));
+  const { target_languages: known } = await insist("v1/offer", () => notice("Connecting to the server…"));
   notice("");
   const targets = name ? await targetsOf(kind, name) : null;
   const languages = {
@@ -106,7 +106,7 @@ function query() {
 
 function show() {
   for (const name of ["background", "opacity"]) form.elements[name].closest(".field").hidden = form.elements.box.value === "no";
-  const url = new URL(`/overlay?${query()}`, location.href);
+  const url = new URL(`overlay?${query()}`, location.href);
   try {
     const options = optionsOf(url.search);
     preview(options);

@@ -18,7 +18,7 @@ function show(address) {
   const dialog = element("dialog", { className: "qr", ariaLabel: "QR code of the link" });
   const close = element("button", { type: "button", textContent: "Close", autofocus: true });
   dialog.append(
-    element("img", { src: `/v1/qr?link=${encodeURIComponent(address)}`, alt: `QR code of ${address}`, width: 300, height: 300 }),
+    element("img", { src: `v1/qr?link=${encodeURIComponent(address)}`, alt: `QR code of ${address}`, width: 300, height: 300 }),
     element("p", { className: "address", textContent: address }),
     element("p", { className: "here", textContent: HERE_ONLY, hidden: !LOOPBACK.test(new URL(address).hostname) }),
     close,

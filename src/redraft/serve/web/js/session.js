@@ -119,7 +119,7 @@ export class Session extends EventTarget {
 
   #connect() {
     if (!this.#waiting) this.#emit("state", "connecting");
-    const socket = new WebSocket(address("/v1/live"));
+    const socket = new WebSocket(address("v1/live"));
     const { start, token, server } = this.#memory.session;
     this.#socket = socket;
     this.#refusal = null;

@@ -19,15 +19,15 @@ const MORE = { jsonl: "JSONL" };
  */
 export function showLinks(place, { session: name, room, targets }) {
   const session = name && encodeURIComponent(name);
-  const transcript = (form, language = "") => session && `/v1/sessions/${session}/transcript?format=${form}${language}${form === "txt" ? "&original=true" : ""}`;
+  const transcript = (form, language = "") => session && `v1/sessions/${session}/transcript?format=${form}${language}${form === "txt" ? "&original=true" : ""}`;
   const of = (text, forms, language) =>
     item(
       Object.assign(document.createElement("span"), { textContent: text }),
       ...Object.entries(forms).map(([form, label]) => link(transcript(form, language), label, { download: "", ariaLabel: `${text}: ${label}` })),
     );
   place.querySelector("#links").replaceChildren(
-    shared(session && (room ? `/watch/${room}` : `/watch?session=${session}`), "Viewers' page"),
-    item(link(session && `/overlay-form?${room ? `room=${room}` : `session=${session}`}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
+    shared(session && (room ? `watch/${room}` : `watch?session=${session}`), "Viewers' page"),
+    item(link(session && `overlay-form?${room ? `room=${room}` : `session=${session}`}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
   );
   place.querySelector("#transcripts").replaceChildren(
     ...targets.map((tag) => of(nameOf(tag), FORMS, `&language=${encodeURIComponent(tag)}`)),

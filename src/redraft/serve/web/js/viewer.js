@@ -41,16 +41,16 @@ export class Viewer extends EventTarget {
   async connect() {
     this.#socket = null;
     if (this.#room) {
-      this.#listen(`/v1/rooms/${this.#room}/watch`);
+      this.#listen(`v1/rooms/${this.#room}/watch`);
       return;
     }
-    const { status, body } = await ask(`/v1/sessions/${this.#session}`);
+    const { status, body } = await ask(`v1/sessions/${this.#session}`);
     if (body === null) {
       this.#wait(status === ABSENT ? "absent" : "waiting");
       return;
     }
     this.#emit("about", body);
-    this.#listen(`/v1/watch/${this.#session}`);
+    this.#listen(`v1/watch/${this.#session}`);
   }
 
   /**

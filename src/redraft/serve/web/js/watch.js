@@ -117,5 +117,5 @@ at("which").addEventListener("submit", (event) => {
 at("which").hidden = named;
 if (named) {
   watch(of);
-  showModel(at("model"), await insist("/v1/offer", () => {}));
+  showModel(at("model"), await insist("v1/offer", () => {}));
 }
