@@ -38,6 +38,23 @@ def test_word_is_character_in_scripts_without_spaces() -> None:
     assert (view.shown, view.hidden, view.draft_length) == ("今日はい", "い天気", 1)
 
 
+@pytest.mark.parametrize("space", ["", " ", "\u3000", "\u00a0", "\u2003 "])
+def test_white_space_of_any_script_in_front(space: str) -> None:
+    pieces = [f"{space}今日は".encode(), "いい天気".encode(), "です".encode()]
+    view = stabilise(pieces, Mask(2, "words", display_only=False), final=False)
+    assert (view.shown, view.shown_length, view.draft_length) == ("今日はいい天気", 2, 2)
+
+
+@given(st.text("a \u3000今é", max_size=12), st.binary(max_size=2), st.integers(1, 8), st.integers(1, 4))
+def test_tokens_shown_hold_what_is_shown(text: str, broken: bytes, k: int, size: int) -> None:
+    data = broken + text.encode()
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    view = stabilise(pieces, Mask(k, "words"), final=False)
+    begun = [whole_characters(b"".join(pieces[:count])).lstrip() for count in range(len(pieces) + 1)]
+    assert len(begun[view.shown_length]) <= len(view.shown)
+    assert all(len(each) >= len(view.shown) for each in begun[view.shown_length + 1 :])
+
+
 def test_more_hidden_than_there_is_shows_nothing() -> None:
     for unit in ("tokens", "words"):
         view = stabilise(PIECES, Mask(50, unit, display_only=False), final=False)

@@ -129,7 +129,7 @@ def _without_last(pieces: Sequence[bytes], text: str, mask: Mask) -> tuple[str, 
         return _text(pieces[:kept]), kept
     words = list(WORD.finditer(text))
     shown = text[: words[-mask.k].start()].rstrip() if len(words) > mask.k else ""
-    return shown, _tokens_within(pieces, text, shown)
+    return shown, _tokens_within(pieces, shown)
 
 
 def _beginning(pieces: Sequence[bytes], text: str, kept: int, unit: str) -> tuple[str, int]:
@@ -139,17 +139,18 @@ def _beginning(pieces: Sequence[bytes], text: str, kept: int, unit: str) -> tupl
         return shown, kept
     ends = [word.end() for word in WORD.finditer(text) if word.end() <= len(shown)]
     shown = text[: ends[-1]] if ends else ""
-    return shown, _tokens_within(pieces, text, shown)
+    return shown, _tokens_within(pieces, shown)
 
 
-def _tokens_within(pieces: Sequence[bytes], text: str, shown: str) -> int:
+def _tokens_within(pieces: Sequence[bytes], shown: str) -> int:
     """Return how many tokens are completely within the shown text."""
-    leading = len(b"".join(pieces)) - len(b"".join(pieces).lstrip())
-    budget = leading + len(shown.encode())
-    kept = used = 0
+    whole, decoder = whole_characters(b"".join(pieces)), _Decoder("replace")
+    end = len(whole) - len(whole.lstrip()) + len(shown)
+    kept = read = 0
     for piece in pieces:
-        used += len(piece)
-        if used > budget:
+        read += len(decoder.decode(piece))
+        incomplete, _ = decoder.getstate()
+        if read + bool(incomplete) > end:
             break
         kept += 1
     return kept
