@@ -33,5 +33,11 @@ def test_end(output: tuple[int, ...], length: int | None) -> None:
     assert BREAKS.end(output) == length
 
 
+@pytest.mark.parametrize("space", ["\u3000", "\u00a0", "\u2003"])
+def test_white_space_of_any_script(space: str) -> None:
+    breaks = LineBreaks.of([space.encode(), f"{space}\n".encode(), b"a", b"\n"])
+    assert [breaks.end(output) for output in ((0, 3), (1, 2), (0, 1, 2, 3))] == [None, None, 3]
+
+
 def test_first_line() -> None:
     assert [first_line(token) for token in TOKENS] == [b"", b" a", b"", b".", b" ", b" ", b""]

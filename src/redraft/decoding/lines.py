@@ -31,10 +31,10 @@ class LineBreaks:
         within: set[int] = set()
         blank: set[int] = set()
         for token, data in enumerate(tokens):
-            if not data.strip():
+            if _is_blank(data):
                 blank.add(token)
             if b"\n" in data:
-                (within if first_line(data).strip() else before).add(token)
+                (before if _is_blank(first_line(data)) else within).add(token)
         return cls(frozenset(before), frozenset(within), frozenset(blank))
 
     @property
@@ -58,6 +58,11 @@ class LineBreaks:
 
 #: No token ends a line.
 NO_BREAKS = LineBreaks()
+
+
+def _is_blank(data: bytes) -> bool:
+    """Whether bytes are only white space, of any script."""
+    return not data.decode(errors="replace").strip()
 
 
 def first_line(data: bytes) -> bytes:
