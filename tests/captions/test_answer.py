@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -119,3 +120,30 @@ def test_announcement_in_source(source: str) -> None:
 def test_quotes_of_source() -> None:
     answer = Answer('He said "hello".', BREAKS, DATA.__getitem__)
     assert b"".join(answer.pieces([IDS[piece] for piece in ('"', "Hallo", '."')])) == b'"Hallo."'
+
+
+MARKS = [('"', '"'), ("„", "“"), ("„", '"'), ("”", "”"), ("「", "」"), ("« ", " »")]
+
+
+def of_bytes(text: str, source: str = "Hello.", size: int = 1) -> str:
+    """What is left of an output whose tokens have ``size`` bytes each."""
+    data = text.encode()
+    tokens = [data[start : start + size] for start in range(0, len(data), size)]
+    answer = Answer(source, BREAKS, tokens.__getitem__)
+    return b"".join(answer.pieces(range(len(tokens)))).decode(errors="ignore")
+
+
+@pytest.mark.parametrize(("opening", "closing"), MARKS)
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_quotes_from_first_token_on(opening: str, closing: str, size: int) -> None:
+    whole = f" {opening}Hallo Welt.{closing}"
+    shown = [of_bytes(whole[:end], size=size).strip() for end in range(len(whole) + 1)]
+    assert shown[-1] == "Hallo Welt."
+    assert all(later.startswith(earlier) for earlier, later in pairwise(shown))
+
+
+def test_quotes_not_round_whole() -> None:
+    for text in ('"Hallo" Welt', '"Hallo", "Welt"', "Hallo „Welt“", "„Hallo „Welt““"):
+        assert of_bytes(text) == text
+    assert of_bytes('"Hallo', source='He said "hello') == '"Hallo'
+    assert of_bytes('"') == ""

@@ -30,9 +30,9 @@ _ANNOUNCES = re.compile(
     re.IGNORECASE,
 )
 _COLONS = (":", "：")
-#: Quotation marks by what closes them; only those with one sign for each.
-_CLOSING = {'"': '"', "„": "“", "“": "”", "«": "»", "»": "«", "「": "」", "『": "』"}
-_QUOTES = frozenset((*_CLOSING, *_CLOSING.values()))
+#: Quotation marks, by what may close them.
+_CLOSING = {'"': '"', "„": '“”"', "“": '”"', "”": "”", "«": "»", "»": "«", "「": "」", "『": "』"}
+_QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +70,22 @@ class Answer:
         return self._unquoted([b"" if place < announced else self._piece(token) for place, token in enumerate(output)])
 
     def _unquoted(self, pieces: list[bytes]) -> list[bytes]:
-        """Return the pieces without quotation marks round the whole, if the source has none at all."""
-        text = b"".join(pieces).decode(errors="replace").strip()
-        inner = text[1:-1]
-        if len(text) < 3 or _CLOSING.get(text[0]) != text[-1] or not _QUOTES.isdisjoint((*inner, *self.source)):
+        """Return the pieces without quotation marks round the whole, if the source has none at all.
+
+        The closing mark may still be missing: if the opening one were shown until then, all of the caption would move.
+        """
+        whole = b"".join(pieces).decode(errors="surrogateescape")
+        text = whole.strip()
+        closing = _CLOSING.get(text[:1], "")
+        closed = len(text) > 1 and text[-1] in closing
+        inner = text[1:-1] if closed else text[1:]
+        if not closing or not _QUOTES.isdisjoint((*inner, *self.source)):
             return pieces
-        first, last = text[0].encode(), text[-1].encode()
-        begin = next((place for place, piece in enumerate(pieces) if first in piece), None)
-        end = next((place for place in reversed(range(len(pieces))) if last in pieces[place]), None)
-        if begin is None or end is None:  # a mark of several tokens
-            return pieces
-        pieces[begin] = pieces[begin].replace(first, b"", 1)
-        pieces[end] = b"".join(pieces[end].rpartition(last)[::2])
+        opened = whole.index(text)
+        marks = [opened, opened + len(text) - 1] if closed else [opened]
+        for place in reversed(marks):
+            start = len(whole[:place].encode(errors="surrogateescape"))
+            pieces = _without(pieces, start, start + len(whole[place].encode()))
         return pieces
 
     def _piece(self, token: int) -> bytes:
@@ -94,6 +98,15 @@ class Answer:
         if not line.endswith(_COLONS) or not _ANNOUNCES.search(line):
             return False
         return not (self.source.rstrip().endswith(_COLONS) or _ANNOUNCES.search(self.source))
+
+
+def _without(pieces: Sequence[bytes], start: int, end: int) -> list[bytes]:
+    """Return the pieces without the bytes of their whole from ``start`` up to, but not including, ``end``."""
+    found, place = [], 0
+    for piece in pieces:
+        found.append(piece[: max(0, start - place)] + piece[max(0, end - place) :])
+        place += len(piece)
+    return found
 
 
 #: ``encode(source, context)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
