@@ -70,6 +70,24 @@ def test_case_and_punctuation() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ("sales rose by 5", "sales rose by 5%"),
+        ("sales rose by 5.", "sales rose by 5 %."),
+        ("it was 15", "it was 1.5"),
+        ("it was 5", "it was -5"),
+        ("we write C", "we write C#"),
+        ("R", "R &"),
+        ("then were late", "then we're late"),
+        ("我们有5", "我们有5％"),
+    ],
+)
+def test_sign_that_makes_another_word(before: str, now: str) -> None:
+    assert parts(ALL, before, now)[1] == now.rstrip(".")
+    assert parts(STABLE, before, *[now] * 9)[-1] == now.rstrip(".")
+
+
 def test_sent_twice() -> None:
     source = Source(ALL)
     assert [source.part("We saw", 1.0), source.part("We saw", 1.0)] == ["We saw", "We saw"]

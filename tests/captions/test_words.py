@@ -6,7 +6,7 @@ import pytest
 
 from redraft.captions.formats.read import prefixes
 from redraft.captions.stabilise import Mask, stabilise
-from redraft.captions.words import UNBREAKABLE, WORD, behind
+from redraft.captions.words import UNBREAKABLE, WORD, bare, behind
 
 THAI = "ฉันมีหมา"
 
@@ -50,3 +50,24 @@ def test_line_does_not_begin_with_what_closes() -> None:
 def test_rest_behind_revised_beginning(part: str, rest: str) -> None:
     whole = "we met it rained".split()
     assert whole[behind(part.split(), whole) :] == rest.split()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("5", "5%", "-5", "5°", "$5", "#5", "1.5", "15", ".5", "5′", "5％", "٥", "٥٪"),
+        ("C", "C#", "C++", "&", "@", "＆", "*"),
+        ("were", "we're"),
+        ("recover", "re-cover"),
+        ("ג", "ג׳"),
+    ],
+)
+def test_other_words(words: tuple[str, ...]) -> None:
+    assert len({bare(word) for word in words}) == len(words)
+    assert all(bare(f"“({word.upper()}),”…") == bare(word) for word in words)
+
+
+@pytest.mark.parametrize("mark", [".", "...", "–", "-", "“", "»", "、", "。", "¿", "؟", "'", ""])
+def test_punctuation_alone_is_no_word(mark: str) -> None:
+    assert bare(mark) == ""
+    assert bare(f"{mark}word{mark}") == "word"

@@ -35,10 +35,34 @@ def joined(before: str, after: str) -> str:
     return f"{before} {after}"
 
 
+#: Signs of Unicode's punctuation that are read aloud or change a letter or number, also at the end of a word.
+_READ_ALOUD = frozenset("%‰‱٪؉؊#&@*/\\_§¶†‡′″‴׳״")
+#: Signs before a number that belong to it.
+_SIGNS = "-–.,"
+
+
 @lru_cache(maxsize=4096)  # every update has the words of the one before
 def bare(word: str) -> str:
-    """Return a word without case and punctuation; empty if it is only punctuation."""
-    return "".join(each for each in word.casefold() if unicodedata.category(each)[0] != "P")
+    """Return a word without case and the punctuation around it; empty if it is only punctuation.
+
+    What makes another word stays: signs within it, as in ``we're`` and ``1.5``, and those that are read aloud, as in
+    ``5%``, ``C#``, ``-5`` and ``&``.
+    """
+    word = word.casefold()
+    kept = [place for place, each in enumerate(word) if not _is_mark(each)]
+    if not kept:
+        return ""
+    start = kept[0]
+    if start and word[start].isdigit() and word[start - 1] in _SIGNS:
+        start -= 1
+    return word[start : kept[-1] + 1]
+
+
+def _is_mark(character: str) -> bool:
+    """Whether a character is punctuation that is not read aloud."""
+    if unicodedata.category(character)[0] != "P":
+        return False
+    return _READ_ALOUD.isdisjoint(unicodedata.normalize("NFKC", character))  # also in full width
 
 
 def behind(part: Sequence[Hashable], whole: Sequence[Hashable]) -> int:
