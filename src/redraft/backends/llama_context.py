@@ -113,6 +113,8 @@ def _array(pointer: Any, size: int) -> Any:
 
 #: Maximum ids of an exact pass over floats; from 64 llama.cpp computes attention in tiles, which sum in another order.
 _EXACT_PASS = 32
+#: Minimum of the limit for exact passes: a longer request over floats is split into passes of at least two ids.
+LEAST_EXACT_BATCH = 3
 #: The size of a head must be a multiple of this for a quantised cache.
 _BLOCK = 32
 
@@ -145,7 +147,8 @@ class LlamaContext:
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_seq_max, params.kv_unified = cells, sequences, shared
         limit = min(batch, _EXACT_PASS) if self._in_pairs else batch
-        params.n_batch, params.n_ubatch = limit, min(512, limit)
+        # llama.cpp aborts if it cannot return a row of every sequence at once, even if nobody asks for that.
+        params.n_batch, params.n_ubatch = max(limit, sequences), min(512, limit)
         params.n_outputs_max_per_seq = 0
         params.n_threads = params.n_threads_batch = self._running
         # A sliding-window cache drops what rolling back needs, so models with one get the full size.
@@ -264,7 +267,7 @@ def _pairs(feed: Feed, size: int) -> Iterator[tuple[Feed, int]]:
 
     Args:
         feed: at least two ids, of which the last ones, at least two, have wanted rows.
-        size: at least 3.
+        size: at least `LEAST_EXACT_BATCH`.
     """
     start = 0
     while start < len(feed):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
+from redraft.backends.llama_context import LEAST_EXACT_BATCH, Feed, LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
@@ -47,7 +47,7 @@ class LlamaOptions:
             which is slower with many slots.
         threads: CPU threads; 0 tunes the number while running (`redraft.backends.threads`).
         gpu_layers: layers on the GPU; -1 for all that fit.
-        batch: maximum ids per call of the engine; longer requests are split.
+        batch: maximum ids per call of the engine, at least 3 if ``exact``; longer requests are split.
         exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights and
             with trees in several slots, which take turns.
     """
@@ -68,7 +68,7 @@ class LlamaOptions:
             branches=(0, MOST_SEQUENCES - 1),
             threads=(0, 1024),
             gpu_layers=(-1, 10_000),
-            batch=(1, 1 << 16),
+            batch=(LEAST_EXACT_BATCH if self.exact else 1, 1 << 16),
         )
         if self.slots + self.branches > MOST_SEQUENCES:
             raise OptionError(f"slots and branches together must be at most {MOST_SEQUENCES}")
