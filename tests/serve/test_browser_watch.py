@@ -222,6 +222,30 @@ def test_overlay_cleared(server: Running, visit: Callable[..., Any]) -> None:
         assert cleared.evaluate(f"window.shown.find((texts) => texts.at(-1)?.trim() === {last}).length") == 1
 
 
+def test_overlay_loaded_again(server: Running, visit: Callable[..., Any]) -> None:
+    token = new_token()
+    with server.socket() as socket:
+        socket.start("de", token=token)
+        address = f"/overlay?session={public_name(token)}&clear="
+        pages = {clear: visit(f"{address}{clear}", script=KEEP) for clear in (1, 30, 0)}
+        for number in "12":
+            socket.say("update", utterance=number, seq=0, text="we saw", final=True)
+        for page in pages.values():
+            until(page, "window.shown?.some((texts) => texts.length === 2)")
+        pages[1].wait_for_timeout(1000)
+        for page in pages.values():
+            page.reload()
+        for clear in (30, 0):
+            expect(pages[clear].locator(".cell.final")).to_have_count(2)
+        until(pages[1], "document.title.includes('live')")
+        socket.say("update", utterance="3", seq=0, text="her duck", final=True)
+        until(pages[1], "window.shown.some((texts) => texts.length)")
+        assert pages[1].evaluate("Math.max(...window.shown.map((texts) => texts.length))") == 1
+        socket.say("correct", utterance="1", language="de", text="anders")
+        expect(pages[30].locator(".cell.final").first).to_have_text("anders")
+        expect(pages[1].locator("text=anders")).to_have_count(0)
+
+
 def test_type_size_and_newest(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     size = "parseFloat(getComputedStyle(document.querySelector('.cell')).fontSize)"

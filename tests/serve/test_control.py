@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +71,34 @@ def test_pause(server: Running) -> None:
             assert [each["type"] for each in heard if each["type"] != "stats"] == ["paused", "final", "partial"]
             assert finals(heard) == [("2", "de", held)]
             assert transcript(server, name) == [expected("we saw"), held]
+
+
+def test_late_viewers_learn_ages(server: Running) -> None:
+    with watched(server) as (socket, viewer, name):
+        speak(socket, "1", "we saw")
+        (fresh,) = [each for each in viewer.until("final") if each["type"] == "final"]
+        say(socket, "it was", utterance="2", final=False)
+        socket.until("partial")
+        time.sleep(0.2)
+        with server.socket(f"/v1/watch/{name}") as late:
+            found = late.until("partial")
+    assert "age_ms" not in fresh
+    old, partial = (each for each in found if each["type"] in ("final", "partial"))
+    assert old["age_ms"] > partial["age_ms"] >= 150
+    assert old["made"] == fresh["made"] and abs(time.time() - fresh["made"]) < 60
+
+
+def test_age_survives_a_restart() -> None:
+    made = time.time() - 1000
+    with running() as server, server.socket() as socket:
+        name = socket.start()["session"]
+        kept = {"type": "final", "language": "de", "text": "Wir.", "source": "We.", "seq": 0}
+        socket.say("restore", finals=[{**kept, "utterance": "1", "made": made}, {**kept, "utterance": "2"}])
+        say(socket, "we saw", utterance="3")
+        socket.until("final")
+        with server.socket(f"/v1/watch/{name}") as late:
+            ages = [late.hear()["age_ms"] / 1000 for _ in range(3)]
+    assert 999 < ages[0] < 1100 and ages[1] > 1e9 and ages[2] < 100
 
 
 def test_paused_at_end(server: Running) -> None:

@@ -10,6 +10,7 @@ Every connection has an `Outbox`: a bounded queue, in which a newer message repl
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
 
@@ -126,28 +127,31 @@ class Delivery:
         self.paused = False
         #: Messages that the owner has not acknowledged yet.
         self._unacknowledged: dict[Key, str] = {}
-        self._partials: dict[Key, str] = {}
+        #: The newest partial captions: caption, ``lag_ms``, and when it was made, in seconds since 1970.
+        self._partials: dict[Key, tuple[Caption, float, float]] = {}
 
     # Captions
 
     def partial(self, caption: Caption, lag_ms: float) -> None:
         """Send a partial caption; the next one of the same utterance replaces it."""
         key, message = key_of(caption), protocol.wire_of(caption, lag_ms=lag_ms)
-        self._partials[key] = message
+        self._partials[key] = caption, lag_ms, time.time()
         if len(self._partials) > MOST_PARTIALS:
             self._partials.pop(next(iter(self._partials)))
         for outbox in self._outboxes(key[1], viewers=self._open(key)):
             outbox.put(message, self._place(key))
 
-    def final(self, caption: Caption, lag_ms: float) -> None:
-        """Add a final caption to the transcript and send it."""
+    def final(self, caption: Caption, lag_ms: float, made: float | None = None) -> None:
+        """Add a final caption to the transcript and send it; ``made`` is when it was made, by default now."""
         key = key_of(caption)
+        self.transcript.made[key] = time.time() if made is None else made
         self.transcript.add(key, caption, held=self.paused)
         self._conclude(key, self._final(caption, lag_ms))
 
-    def restored(self, caption: Caption) -> None:
-        """Restore a final caption that the owner already has."""
+    def restored(self, caption: Caption, made: float | None = None) -> None:
+        """Restore a final caption that the owner already has; without a time it counts as old."""
         key = key_of(caption)
+        self.transcript.made[key] = made or 0.0
         self.transcript.add(key, caption, held=self.paused)
         if self.transcript.shows(key):
             self._fill(caption)
@@ -170,9 +174,17 @@ class Delivery:
         """Record that the owner has received an utterance's end in a language."""
         self._unacknowledged.pop(key, None)
 
-    def _final(self, caption: Caption, lag_ms: float = 0.0, *, corrected: bool = False) -> str:
-        begun = self.transcript.begun(caption.utterance)
-        return protocol.wire_of(caption, begun=begun, lag_ms=lag_ms, corrected=corrected or None)
+    def _final(
+        self, caption: Caption, lag_ms: float = 0.0, *, corrected: bool = False, age_ms: float | None = None
+    ) -> str:
+        begun, made = self.transcript.begun(caption.utterance), self.transcript.made.get(key_of(caption))
+        return protocol.wire_of(
+            caption, begun=begun, lag_ms=lag_ms, made=made, age_ms=age_ms, corrected=corrected or None
+        )
+
+    def _partial(self, key: Key, *, aged: bool = False) -> str:
+        caption, lag_ms, made = self._partials[key]
+        return protocol.wire_of(caption, lag_ms=lag_ms, age_ms=_age(made) if aged else None)
 
     # What the owner decides
 
@@ -221,7 +233,7 @@ class Delivery:
             self._fill(caption)
         elif key in self._partials and self._open(key):
             for viewer in self._viewers(key[1]):
-                viewer.put(self._partials[key], self._place(key))
+                viewer.put(self._partial(key), self._place(key))
 
     def _fill(self, caption: Caption) -> None:
         """Send viewers a final caption that was made before."""
@@ -242,8 +254,8 @@ class Delivery:
         if self.paused:
             outbox.put(protocol.Paused(paused=True).wire())
         outbox.fill(self._unacknowledged.values())
-        for key, message in self._partials.items():
-            outbox.put(message, self._place(key))
+        for key in self._partials:
+            outbox.put(self._partial(key), self._place(key))
         outbox.fill(self._hidden())
         self._close_late(outbox)
 
@@ -291,12 +303,17 @@ class Delivery:
         self._say_done(feed)
 
     def _catch_up(self, viewer: Outbox) -> None:
-        viewer.fill(self._final(caption) for caption in self.transcript.finals if viewer.wants(caption.language))
+        made = self.transcript.made
+        viewer.fill(
+            self._final(caption, age_ms=_age(made.get(key_of(caption), 0.0)))
+            for caption in self.transcript.finals
+            if viewer.wants(caption.language)
+        )
         if self.paused:
             viewer.put(protocol.Paused(paused=True).wire())
-        for key, message in self._partials.items():
+        for key in self._partials:
             if self._open(key) and viewer.wants(key[1]):
-                viewer.put(message, self._place(key))
+                viewer.put(self._partial(key, aged=True), self._place(key))
 
     def detach(self, outbox: Outbox) -> None:
         """Remove a connection that has ended."""
@@ -352,3 +369,8 @@ class Delivery:
     def _place(self, key: object) -> tuple[int, object]:
         """Return the key for replacing messages, which distinguishes the sessions of a room."""
         return id(self), key
+
+
+def _age(made: float) -> float:
+    """Return the milliseconds since a time in seconds since 1970."""
+    return round(1000 * max(0.0, time.time() - made), 1)

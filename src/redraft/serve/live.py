@@ -244,7 +244,7 @@ class LiveSession:
                 self.transcript.begin(final.utterance, final.begun)
                 if final.hidden:
                     self.transcript.hide(key, hidden=True)
-                self.delivery.restored(caption)
+                self.delivery.restored(caption, final.made)
                 self._keep(caption)
                 self.file.outdated |= bool(final.hidden)
                 self._remember(caption)

@@ -290,6 +290,10 @@ class Partial(events.Caption):
         default=0,
         metadata={"description": "milliseconds since its oldest new word was spoken or, as text, reached the server"},
     )
+    age_ms: float | None = field(
+        default=None,
+        metadata={"description": "to viewers: milliseconds since it was made, in a caption from before they came"},
+    )
 
 
 @_validated
@@ -304,6 +308,11 @@ class Final(events.Caption):
         default=None, metadata={"description": "time of the utterance's first update, for subtitles"}
     )
     lag_ms: float = 0
+    made: Seconds | None = field(default=None, metadata={"description": "when it was made, in seconds since 1970"})
+    age_ms: float | None = field(
+        default=None,
+        metadata={"description": "to viewers: milliseconds since it was made, in a caption from before they came"},
+    )
     corrected: bool | None = field(default=None, metadata={"description": "whether it replaces an earlier one"})
     hidden: bool | None = field(
         default=None, metadata={"description": "in `restore`: whether it is hidden from viewers"}

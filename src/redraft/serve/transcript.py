@@ -57,6 +57,8 @@ class Transcript:
         self._held: dict[Key, None] = {}
         #: Utterances that have ended in a language.
         self._rows: dict[str, Row] = {}
+        #: When captions were made, in seconds since 1970.
+        self.made: dict[Key, float] = {}
         #: Utterance -> its start time in seconds, where that is known.
         self._begun: dict[str, float] = {}
         self._changed = asyncio.Event()

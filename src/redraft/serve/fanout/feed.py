@@ -282,7 +282,7 @@ class Mirror:
         self._show(key)
         if key not in self.transcript:
             self.transcript.begin(message.utterance, message.begun)
-            self.delivery.final(caption, message.lag_ms)
+            self.delivery.final(caption, message.lag_ms, message.made or 0.0)
         elif self.transcript.get(key) != caption:
             self.delivery.correct(caption)
         self.delivery.acknowledged(key)

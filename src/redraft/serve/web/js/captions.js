@@ -86,6 +86,12 @@ export class Captions extends EventTarget {
     return true;
   }
 
+  /** Count a final caption as shown and cleared. */
+  pass(key, { utterance }) {
+    const entry = this.#entry(utterance);
+    if (!entry.row) entry.ended.add(key);
+  }
+
   /** Remove a caption and return its text; it may be replaced later. */
   remove(utterance, key) {
     const entry = this.#utterances.get(utterance);

@@ -34,17 +34,20 @@ function show(options) {
   const source = new Viewer(options, options.language ? [options.language] : []);
   const viewer = options.reading ? new ReadingLines(source, options.reading) : source;
   /** The captions, if a message is in the language that is shown: the first to come, where the address names none. */
-  const shown = ({ language: tag }) => {
+  const shown = ({ language: tag, age_ms: age = 0 }) => {
     language ??= tag;
     if (tag !== language) return null;
     if (!captions) {
       captions = new Captions(place, new Map([[language, { tag: language, name: "" }]]), { most: MOST });
       place.append(captions.rows);
     }
+    if (faded(age)) return captions;
     clearTimeout(silence);
-    if (options.clear) silence = setTimeout(() => captions.clear(), options.clear * 1000);
+    if (options.clear) silence = setTimeout(() => captions.clear(), options.clear * 1000 - age);
     return captions;
   };
+  /** Whether a caption from before the page was loaded would have been cleared by now. */
+  const faded = (age = 0) => options.clear > 0 && age >= options.clear * 1000;
   viewer.addEventListener("about", ({ detail: { session: name, targets } }) => {
     if (session !== null && session !== name) {
       captions?.rows.remove();
@@ -56,9 +59,14 @@ function show(options) {
     problem(known ? "" : `This session has no captions in ${options.language}: language must be one of ${targets.join(", ")}.`);
   });
   viewer.addEventListener("partial", ({ detail }) => {
+    if (faded(detail.age_ms)) return;
     if (detail.text || options.unstable !== "hide") shown(detail)?.partial(detail.language, detail);
   });
-  viewer.addEventListener("final", ({ detail }) => shown(detail)?.final(detail.language, detail));
+  viewer.addEventListener("final", ({ detail }) => {
+    const captions = shown(detail);
+    if (faded(detail.age_ms)) captions?.pass(detail.language, detail);
+    else captions?.final(detail.language, detail);
+  });
   viewer.addEventListener("hidden", ({ detail: { utterance, language } }) => captions?.remove(utterance, language));
   // Problems are shown in the title, for the operator; the audience does not see it.
   viewer.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.message}`));
