@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from redraft.serve.security import new_key
 from tests.serve.browsers import SENTENCES, expect, finals, play, session_of, shortened, wait_for_finals, watch_sent
-from tests.serve.servers import running
+from tests.serve.servers import Running, running
 
 REFUSED = [
     ("beta", "3", "beta must be a number from 0 to 1, not 3.0"),
@@ -100,6 +101,95 @@ def test_refused_while_loading(visit: Callable[..., Any]) -> None:
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
     assert [message["options"] for message in sent if message["type"] == "start"] == [{"beta": 3}, {}]
+
+
+def test_typed_into_used_room(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    typed, refused = page.locator("#typed"), page.locator("#refused")
+    page.get_by_text("Type", exact=True).click()
+    page.fill("[name=room]", "Säle 1")
+    with server.socket() as socket:
+        socket.start(room="sale-1")
+        typed.press_sequentially("we saw\nher")
+        expect(refused).to_contain_text("room 'sale-1' is in use")
+        typed.press_sequentially(" duck")
+        expect(typed).to_be_focused()
+        expect(typed).to_have_value("we saw\nher duck")
+        expect(page.locator("#room-wrong")).to_contain_text("is in use")
+        expect(page.locator("#problem")).not_to_be_visible()
+    page.fill("[name=room]", "sale-2")
+    typed.press_sequentially(" ")
+    expect(page.locator(".cell.source.final")).to_have_text("we saw")
+    expect(page.locator(".cell.source:not(.final)")).to_have_text("her duck")
+    expect(refused).not_to_be_visible()
+    expect(typed).to_have_value("her duck ")
+
+
+@pytest.mark.parametrize("glossary", [False, True])
+def test_typed_text_stays_until_form_is_valid(visit: Callable[..., Any], glossary: bool) -> None:
+    page = visit()
+    page.get_by_text("Type", exact=True).click()
+    if glossary:
+        open_options(page)
+        page.fill("[name=glossary]", "no pair")
+    else:
+        for _ in range(3):
+            page.locator("[name=target]:checked").first.uncheck()
+    page.locator("#typed").press_sequentially("we saw\n")
+    said = "glossary" if glossary else "Choose at least one language."
+    expect(page.locator("#refused")).to_contain_text(said)
+    expect(page.locator("#typed")).to_be_focused()
+    expect(page.locator("#typed")).to_have_value("we saw\n")
+    if glossary:
+        page.fill("[name=glossary]", "")
+    else:
+        page.check("[name=target][value=de]")
+    page.locator("#typed").press_sequentially("her duck\n")
+    expect(page.locator(".cell.source.final")).to_have_count(2)
+
+
+def test_typed_text_of_lost_session_stays(visit: Callable[..., Any]) -> None:
+    with running(sessions=1) as full, full.socket() as socket:
+        socket.start()
+        page = visit(full.url)
+        page.get_by_text("Type", exact=True).click()
+        page.locator("#typed").press_sequentially("we saw\n")
+        expect(page.locator("#refused")).to_contain_text("all 1 sessions are in use")
+        expect(page.locator("#typed")).to_have_value("we saw\n")
+        socket.say("end")
+        socket.until("done")
+        page.locator("#typed").press_sequentially("her duck\n")
+        expect(page.locator(".cell.source.final")).to_have_text(["we saw", "her duck"])
+
+
+def test_room_by_its_title(visit: Callable[..., Any]) -> None:
+    page = visit()
+    sent = watch_sent(page)
+    page.fill("[name=room]", "Hall 1")
+    play(page)
+    expect(page.locator("#links a").first).to_have_attribute("href", re.compile("/watch/hall-1$"))
+    expect(page.locator("[name=room]")).to_have_value("hall-1")
+    assert next(each for each in sent if each["type"] == "start")["room"] == "hall-1"
+
+
+def test_languages(visit: Callable[..., Any]) -> None:
+    page = visit()
+    chips = page.locator(".chip:visible")
+    names = chips.all_inner_texts()
+    assert names[:3] == ["Chinese", "German", "Japanese"] and names[3:] == sorted(names[3:])
+    assert "English" not in names
+    page.fill("#find", "PORTU")
+    expect(chips).to_have_text([*names[:3], "Portuguese"])
+    page.fill("#find", "espanol")
+    page.press("#find", "Enter")
+    expect(page.locator("#find")).to_have_value("")
+    assert page.locator("[name=target]:checked").evaluate_all("(all) => all.map((each) => each.value)") == [
+        *("zh", "de", "ja", "es")
+    ]
+    page.select_option("[name=source]", "de")
+    expect(page.locator(".chip:visible", has_text="German")).to_have_count(0)
+    expect(page.locator(".chip:visible", has_text="English")).to_have_count(1)
+    expect(page.locator("[name=target]:checked")).to_have_count(3)
 
 
 def test_a_full_server_says_so(visit: Callable[..., Any]) -> None:

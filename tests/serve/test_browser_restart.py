@@ -136,3 +136,27 @@ def test_shorter_caption_moves_nothing(visit: Callable[..., Any]) -> None:
         before, after = page.evaluate(shorten)
         assert after == before
         page.reload()
+
+
+def test_finished_row_leaves_no_hole(visit: Callable[..., Any]) -> None:
+    page = visit("/watch?session=" + "a" * 32, tolerated="404")
+    shrink = """async () => {
+          const { Columns } = await import("/js/columns.js");
+          document.querySelector("main").hidden = false;
+          const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
+          const columns = new Columns(place, region, ["de"]);
+          const say = (kind, utterance, text) => columns[kind]({ utterance, language: "de", text, unstable: "" });
+          const height = (n) => document.querySelectorAll(".utterance")[n].getBoundingClientRect().height;
+          say("final", "1", "Wir");
+          columns.showSource({ utterance: "1", text: "we", final: true });
+          say("partial", "2", "Wir sahen ihre Ente unter dem alten Tisch. ".repeat(9));
+          columns.showSource({ utterance: "2", text: "we", final: true });
+          await new Promise(requestAnimationFrame);
+          say("final", "2", "Wir");
+          return [height(0), height(1)];
+        }"""
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        usual, shrunk = page.evaluate(shrink)
+        assert abs(usual - shrunk) <= 1
+        page.reload()

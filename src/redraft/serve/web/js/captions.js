@@ -83,6 +83,7 @@ export class Captions extends EventTarget {
     if (entry.live) this.#grow(cell); // not after a reload, when hundreds come at once
     entry.open.delete(key);
     entry.ended.add(key);
+    this.#settle(entry);
     return true;
   }
 
@@ -238,6 +239,13 @@ export class Captions extends EventTarget {
   #follow() {
     cancelAnimationFrame(this.#frame);
     this.#frame = requestAnimationFrame(() => this.#toEnd());
+  }
+
+  /** Give up the height that a finished row no longer needs, where only what is above moves. */
+  #settle(entry) {
+    if (!this.#following || !this.#complete(entry)) return;
+    for (const cell of entry.cells.values()) cell.style.minHeight = "";
+    this.#toEnd();
   }
 
   #toEnd() {

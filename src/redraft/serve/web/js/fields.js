@@ -34,8 +34,12 @@ export function valueOf(control) {
   return control.tagName === "SELECT" || Number.isNaN(Number(text)) ? text : Number(text);
 }
 
-/** Show an error at a field, or at the field named by its first word; false if there is none. */
-export function complain(form, sentence, name) {
+/**
+ * Show an error at a field, or at the field named by its first word; false if there is none.
+ *
+ * @param {boolean} [quiet] leave the focus where it is
+ */
+export function complain(form, sentence, name, quiet = false) {
   const words = name ? [name] : sentence.split(/\W+/).slice(0, 4);
   const control = words.map((word) => form.elements.namedItem(word)).find((found) => found instanceof Element && wrongOf(found));
   if (!control) return false;
@@ -43,7 +47,7 @@ export function complain(form, sentence, name) {
   wrongOf(control).hidden = false;
   control.setAttribute("aria-invalid", "true");
   for (let part = control.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
-  control.focus();
+  if (!quiet) control.focus();
   return true;
 }
 

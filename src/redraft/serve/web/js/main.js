@@ -48,14 +48,19 @@ addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const sound = new Sound(at("recording"), at("sound"));
 const player = new Player(memory, (...update) => session?.send(...update), showControls, sound);
 const speaking = new Speaking(offer, { ready, language: () => at("wanted").source.value, changed: showControls, problem });
-const typing = listenToTyping(at("typed"), ready);
+/** Whether the session was started by typing, which then keeps the focus. */
+let byTyping = false;
+const typing = listenToTyping(at("typed"), () => ready(true));
+at("wanted").addEventListener("input", () => typing.release());
 
 // A session's life
 
-/** The session, started if necessary; null if the form is invalid. */
-function ready() {
+/** The session, started if necessary, by typing or by a button; null if the form is invalid. */
+function ready(typed = false) {
   if (session) return session;
-  const start = wanted.read();
+  const start = wanted.read(typed);
+  byTyping = typed;
+  refuse(!start && typed ? wanted.reason : "");
   if (!start) return null;
   memory.clear();
   panel.clear(start.method);
@@ -63,6 +68,12 @@ function ready() {
   session.begin(start);
   comparePlain();
   return session;
+}
+
+/** Show below the typed text why it was not sent; it stays there. */
+function refuse(reason) {
+  at("refused").hidden = !reason;
+  at("refused").textContent = reason && `${reason.replace(/\.?$/, ".")} Press Enter to try again.`;
 }
 
 /** Show the events of a new or restored session. */
@@ -91,8 +102,10 @@ function listenTo(made, start) {
   watchLag(session, (line) => notice(line, "lag"));
   let begun = Boolean(memory.session?.token);
   session.addEventListener("problem", ({ detail }) => {
+    const quiet = byTyping && detail.fatal && !begun;
     if (detail.fatal && !begun) notBegun();
-    if (!wanted.complain(detail)) problem(detail.message);
+    if (quiet) refuse(detail.message);
+    if (!wanted.complain(detail, quiet) && !quiet) problem(detail.message);
   });
   const showShare = (name) => showLinks(at("share"), { session: name, room: start.room, targets: start.targets });
   showShare(memory.session?.name);
@@ -103,7 +116,7 @@ function listenTo(made, start) {
   });
   session.addEventListener("state", ({ detail }) => {
     showState(detail, SENTENCES);
-    if (detail === "over") left();
+    if (detail === "over") left(begun);
   });
   showControls();
 }
@@ -114,11 +127,11 @@ function showText(update) {
   else columns.showSource(update);
 }
 
-/** The session is over; its captions stay until the next one starts. */
-function left() {
+/** The session is over, if it had begun; its captions stay until the next one starts. */
+function left(begun) {
   player.stop();
   speaking.leave();
-  typing.reset();
+  typing.reset(memory.open.values(), begun);
   plain?.leave();
   session = plain = null;
   notice("", "lag");

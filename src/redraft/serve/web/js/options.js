@@ -17,15 +17,7 @@ const MASK = [
   { name: "mask_unit", label: "Counted in", help: "Tokens are parts of words, as the model sees them.", words: ["tokens", "words"], initial: "tokens" },
 ];
 
-const ROOM = [
-  {
-    name: "room",
-    label: "Room",
-    help: "A name such as hall-1, so that viewers' links stay the same from talk to talk.",
-    attributes: { maxLength: 63, autocapitalize: "none", spellcheck: false },
-  },
-  { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], initial: "no" },
-];
+const TAKE_OVER = { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], initial: "no" };
 
 const source = (initial) => ({
   name: "source_policy",
@@ -62,6 +54,8 @@ export class Options {
   #form;
   #offer;
   #method;
+  /** Why `read` returned null. */
+  reason = "";
 
   /**
    * @param {HTMLFormElement} form of the fields
@@ -72,7 +66,7 @@ export class Options {
     this.#form = form;
     this.#offer = offer;
     this.#method = Object.assign(document.createElement("div"), { className: "method" });
-    const fields = [...ROOM, ...MASK, source(offer.source_policy), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
+    const fields = [TAKE_OVER, ...MASK, source(offer.source_policy), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
     if (offer.most_context) fields.unshift(context(offer.most_context));
     if (offer.most_glossary) fields.unshift(glossary(offer.most_glossary));
     place.append(...fields.map(makeField), this.#method);
@@ -80,17 +74,20 @@ export class Options {
     this.#showMethod();
   }
 
-  /** Their fields of the message `start`, without empty ones; null, with an error at the field, if invalid. */
-  read() {
-    const glossary = this.#glossary();
+  /**
+   * Their fields of the message `start`, without empty ones; null, with an error at the field, if invalid.
+   *
+   * @param {boolean} quiet leave the focus where it is
+   */
+  read(quiet) {
+    const glossary = this.#glossary(quiet);
     if (!glossary) return null;
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
     const common = ["method", "mask_margin", "mask_k", "mask_unit", "source_policy", "context"].map((name) => [name, value(name)]);
-    const { room, take_over } = this.#form.elements;
-    const place = { room: room.value.trim() || undefined, take_over: take_over.value === "yes" || undefined };
+    const take_over = this.#form.elements.take_over.value === "yes" || undefined;
     const sentences = this.#form.elements.sentences && { sentences: this.#form.elements.sentences.value === "yes" };
-    return { ...Object.fromEntries(common), ...place, ...sentences, options: Object.fromEntries(entries), glossary };
+    return { ...Object.fromEntries(common), take_over, ...sentences, options: Object.fromEntries(entries), glossary };
   }
 
   /** Show the options of a session. */
@@ -109,12 +106,13 @@ export class Options {
   }
 
   /** The pairs of terms; null if a line is invalid. */
-  #glossary() {
+  #glossary(quiet) {
     const lines = (this.#form.elements.glossary?.value ?? "").split("\n").filter((line) => line.trim());
     const pairs = lines.map((line) => line.split(/=(.*)/s, 2).map((part) => part.trim()));
     const wrong = pairs.findIndex(([term, wanted]) => !term || !wanted);
     if (wrong < 0) return pairs;
-    complain(this.#form, `glossary: "${lines[wrong].trim()}" must be a term, "=" and its translation`);
+    this.reason = `glossary: "${lines[wrong].trim()}" must be a term, "=" and its translation`;
+    complain(this.#form, this.reason, "", quiet);
     return null;
   }
 

@@ -3,6 +3,7 @@
 import { complain, makeField } from "./fields.js";
 import { COMMON, nameOf } from "./languages.js";
 import { Options } from "./options.js";
+import { Targets } from "./targets.js";
 
 const USUAL = ["de", "zh", "ja"];
 const KEY = {
@@ -13,9 +14,20 @@ const KEY = {
 };
 const NO_KEY = "Enter the API key that the operator of this server gave you.";
 
+const ROOM_HELP = "A name, so that viewers' links stay the same from talk to talk.";
+const ROOM = {
+  name: "room",
+  label: "Room",
+  help: ROOM_HELP,
+  attributes: { title: ROOM_HELP, maxLength: 63, autocapitalize: "none", spellcheck: false, placeholder: "such as hall-1" },
+};
+
 export class WantedForm {
   #form;
   #options;
+  #targets;
+  /** Why `read` returned null. */
+  reason = "";
 
   /**
    * @param {HTMLFormElement} form
@@ -25,35 +37,50 @@ export class WantedForm {
     this.#form = form;
     const targets = offer.target_languages.length ? offer.target_languages : COMMON;
     const sources = offer.source_languages.length ? offer.source_languages : COMMON;
-    form.source.append(...sources.map((tag) => new Option(nameOf(tag), tag)));
+    const byName = sources.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
+    form.source.append(...byName.map((tag) => new Option(nameOf(tag), tag)));
     form.source.value = sources.includes("en") ? "en" : sources[0];
     const chosen = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);
-    form.querySelector(".targets").append(...targets.map((tag) => choice(tag, chosen.includes(tag))));
+    this.#targets = new Targets(form.querySelector(".targets"), form.querySelector("#find"), targets, chosen);
+    const exclude = () => this.#targets.exclude(form.source.value);
+    form.source.addEventListener("change", exclude);
+    exclude();
     const place = form.querySelector(".key");
     place.hidden = !offer.key;
     if (offer.key) place.append(makeField(KEY));
+    form.querySelector(".room").append(makeField(ROOM));
+    form.elements.room.addEventListener("change", () => (form.elements.room.value = roomOf(form.elements.room.value)));
     this.#options = new Options(form, form.querySelector("#options"), offer);
   }
 
-  /** The fields of the message `start`; null, with an error at the field, if they are invalid. */
-  read() {
-    const { source, key } = this.#form.elements;
-    const targets = [...this.#form.querySelectorAll("[name=target]:checked")].map((box) => box.value);
-    const first = this.#form.querySelector("[name=target]");
-    first.setCustomValidity(targets.length ? "" : "Choose at least one language.");
+  /**
+   * The fields of the message `start`; null, with an error at the field, if they are invalid.
+   *
+   * @param {boolean} [quiet] leave the focus where it is; `reason` has the error
+   */
+  read(quiet = false) {
+    const { source, key, room } = this.#form.elements;
+    this.#targets.validate();
     key?.setCustomValidity(key.value.trim() ? "" : NO_KEY);
     this.#form.querySelector("#choices").open = true; // errors must be visible
-    if (!this.#form.reportValidity()) return null;
-    const options = this.#options.read();
-    return options && { source: source.value, targets, ...options, key: key?.value.trim() };
+    if (!(quiet ? this.#form.checkValidity() : this.#form.reportValidity())) {
+      this.reason = [...this.#form.elements].find((each) => each.validationMessage)?.validationMessage ?? "";
+      return null;
+    }
+    room.value = roomOf(room.value);
+    const options = this.#options.read(quiet);
+    if (!options) this.reason = this.#options.reason;
+    return options && { source: source.value, targets: this.#targets.chosen, room: room.value || undefined, ...options, key: key?.value.trim() };
   }
 
   /** Show the choices of a session. */
-  show({ source, targets, key, ...options }) {
+  show({ source, targets, key, room, ...options }) {
     this.#form.elements.source.value = source;
+    this.#targets.exclude(source);
     if (this.#form.elements.key) this.#form.elements.key.value = key ?? "";
+    this.#form.elements.room.value = room ?? "";
     this.#options.show(options);
-    for (const box of this.#form.querySelectorAll("[name=target]")) box.checked = targets.includes(box.value);
+    this.#targets.show(targets);
     this.#form.querySelector("#chosen").textContent = `${nameOf(source)} to ${targets.map(nameOf).join(", ")}`;
   }
 
@@ -64,17 +91,19 @@ export class WantedForm {
     if (!locked) this.#form.querySelector("#chosen").textContent = "";
   }
 
-  /** Show the server's error at its field; false if it names none. */
-  complain({ code, message }) {
-    if (code === "key") return complain(this.#form, message, "key");
-    return ["option", "protocol", "room"].includes(code) && complain(this.#form, message);
+  /**
+   * Show the server's error at its field; false if it names none.
+   *
+   * @param {boolean} [quiet] leave the focus where it is
+   */
+  complain({ code, message }, quiet = false) {
+    if (code === "key") return complain(this.#form, message, "key", quiet);
+    return ["option", "protocol", "room"].includes(code) && complain(this.#form, message, "", quiet);
   }
 }
 
-function choice(tag, checked) {
-  const label = document.createElement("label");
-  const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "target", value: tag, checked });
-  label.className = "chip";
-  label.append(box, nameOf(tag));
-  return label;
+/** The name of a room as the server allows it: "Hall 1" is hall-1.  A name without such letters stays, to be refused. */
+export function roomOf(text) {
+  const plain = text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  return plain.replace(/[^a-z0-9_]+/g, "-").replace(/^[-_]+|-+$/g, "") || text.trim();
 }
