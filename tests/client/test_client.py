@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -335,3 +336,72 @@ def test_waits_grow_and_end() -> None:
     waits = list(Backoff(1, 8, 60).waits())
     assert 0.5 <= waits[0] <= 1 and max(waits) <= 8 and sum(waits[:-1]) < 60 <= sum(waits)
     assert list(Backoff(1, 8, 0).waits()) == []
+
+
+@pytest.mark.parametrize(("most", "lost"), [(4096, []), (1024, ["long"])])
+def test_restore_at_smaller_server(most: int, lost: list[str]) -> None:
+    def texts(server: Running, client: Client) -> list[str]:
+        return server.ask(f"/v1/sessions/{client.session}/transcript").text.splitlines()
+
+    async def work(server: Running, other: Running) -> None:
+        async with (
+            line(server.port) as cable,
+            Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
+        ):
+            names = [*map(str, range(30)), "long"]
+            for name in names:
+                await client.send(Update(name, 0, "it was her duck", True))
+            seen = 0
+            async for event in client:
+                seen += len(ended([event]))
+                if seen == len(names):
+                    break
+            client.control.correct("long", "de", "lang " * 200)
+            hidden = names[1:]
+            for name in hidden:
+                client.control.hide(name)
+            await until(lambda: len(texts(server, client)) == 1)
+            cable.to = other.port
+            cable.cut()
+            await until(lambda: bool(other.hub._sessions) and len(texts(other, client)) == 1)
+            session = other.hub.find(client.session)
+            await until(lambda: len(session.transcript.hidden) == len(hidden))
+            assert [name for name in names if (name, "de") not in session.transcript] == lost
+            if lost:
+                with pytest.raises(InputError, match="at most 1024 bytes"):
+                    await client.send(Update("more", 0, "it was " * 200))
+            await client.send(Update("last", 0, "it was her duck", True))
+            await client.end()
+            rest = [event async for event in client]
+            assert [each.utterance for each in rest if isinstance(each, Failure)] == lost
+            assert [name for name, _, _ in ended(rest)] == ["last"]
+            assert client.reconnected == 1
+
+    async def until(check: Callable[[], bool]) -> None:
+        while not await asyncio.to_thread(check):
+            await asyncio.sleep(0.01)
+
+    with running(updates_per_second=10_000) as server, running(message_bytes=most) as other:
+        run(work(server, other))
+
+
+def test_backoff_without_progress() -> None:
+    """A server that takes connections and drops them is not asked again and again at once."""
+    started = {"type": "started", "session": "a" * 32, "token": "b" * 32, "targets": ["de"], "server": "x"}
+    times: list[float] = []
+
+    async def drop(socket: ServerConnection) -> None:
+        times.append(asyncio.get_running_loop().time())
+        await socket.recv()
+        await socket.send(json.dumps(started | {"message_bytes": 1024, "resumed": len(times) > 1}))
+        await socket.close(1009)
+
+    async def work() -> None:
+        async with serve(drop, "127.0.0.1", 0) as server:
+            port = next(iter(server.sockets)).getsockname()[1]
+            async with Client(f"127.0.0.1:{port}", ["de"], backoff=Backoff(0.02, 10.0, 1.0)) as client:
+                with pytest.raises(ServerError, match="could not be restored"):
+                    await anext(aiter(client))
+
+    run(work())
+    assert 4 <= len(times) <= 10

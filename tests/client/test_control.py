@@ -108,6 +108,46 @@ def test_control_after_restart() -> None:
         run(work(server, other))
 
 
+def test_hidden_after_refused_correction() -> None:
+    async def work(server: Running, other: Running) -> None:
+        async with (
+            line(server.port) as cable,
+            Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
+        ):
+            await client.send(Update("1", 0, "we saw"))
+            session = server.hub.find(client.session)
+            await comes(lambda: "1" in session.order)
+            client.control.hide("1", "de")
+            client.control.correct("1", "de", "wir sahen")  # before its final caption, so it is refused
+            async for event in client:
+                if isinstance(event, Failure):
+                    break
+            assert client.control.hidden == {("1", "de")}
+            await client.send(Update("1", 1, "we saw", True))
+            await client.send(Update("2", 0, "her duck", True))
+            await comes(lambda: transcript(server, client) == [expected("her duck")])
+            cable.to = other.port
+            cable.cut()
+            await comes(lambda: bool(other.hub._sessions) and transcript(other, client) == [expected("her duck")])
+            assert ("1", "de") in other.hub.find(client.session).transcript
+
+    with running() as server, running() as other:
+        run(work(server, other))
+
+
+@pytest.mark.parametrize("request_", ["hide", "correct"])
+def test_refusal_of_one_request(request_: str) -> None:
+    control = Control(("de",), lambda: None)
+    control.hide("1", "de")
+    control.correct("1", "de", "wir")
+    refused = protocol.Error(code="caption", message="", request=request_, utterance="1", language="de")
+    control.confirmed(refused)
+    control.again()
+    left, nothing = control.next(), control.next()
+    assert left is not None and left.type != request_ and nothing is None
+    assert control.hidden == ({("1", "de")} if request_ == "correct" else set())
+
+
 def test_control_by_others() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT) as client:

@@ -44,7 +44,8 @@ window.WebSocket = class {
   begin(targets) {
     this.targets = targets;
     setTimeout(() => {
-      this.say({ type: "started", session: "a".repeat(32), token: "b".repeat(32), targets, resumed: false });
+      const names = { session: "a".repeat(32), token: "b".repeat(32) };
+      this.say({ type: "started", ...names, targets, resumed: false, message_bytes: 65536 });
       const begun = performance.now();
       for (const message of window.fake(targets)) this.say(message);
       window.spent = performance.now() - begun;

@@ -150,7 +150,7 @@ def test_correct(server: Running) -> None:
             speak(socket, "2", "her duck")
             socket.say("correct", utterance="1", language="de", text=" wir\nsahen ")
             corrected = socket.until("final")[-1]
-            assert (corrected["text"], corrected["corrected"], corrected["source"]) == ("wir sahen", True, "we saw")
+            assert (corrected["text"], corrected["corrected"], corrected["source"]) == ("wir sahen", 1, "we saw")
             assert finals(viewer.until("final") + viewer.until("final") + viewer.until("final"))[-1] == (
                 "1",
                 "de",
@@ -161,6 +161,42 @@ def test_correct(server: Running) -> None:
         with server.socket() as again:  # a correction that was not acknowledged comes again
             again.start(token=started["token"])
             assert finals([again.hear()]) == [("1", "de", "wir sahen")]
+
+
+def test_late_acknowledgement(server: Running) -> None:
+    with server.socket() as socket:
+        token = socket.start(method="ar")["token"]
+        speak(socket, "1", "we saw")
+        for text in ("wir", "wir sahen"):
+            socket.say("correct", utterance="1", language="de", text=text)
+        corrected = [socket.until("final")[-1]["corrected"] for _ in range(2)]
+        assert corrected == [1, 2]
+        socket.say("ack", utterance="1", language="de")  # of the first final caption
+        socket.say("ack", utterance="1", language="de", corrected=1)
+    with server.socket() as again:
+        again.start(token=token)
+        assert finals([again.hear()]) == [("1", "de", "wir sahen")]
+        again.say("ack", utterance="1", language="de", corrected=2)
+        again.say("pause")
+        again.until("paused")
+    with server.socket() as again:
+        again.start(token=token)
+        assert again.hear()["type"] == "paused"
+
+
+def test_decisions_while_away(server: Running) -> None:
+    with server.socket() as socket:
+        token = socket.start(method="ar")["token"]
+        speak(socket, "1", "we saw")
+        socket.say("ack", utterance="1", language="de")
+        socket.say("hide", utterance="1")
+        socket.say("pause")
+        socket.until("paused")
+    for message in ({"type": "hide", "utterance": "1", "hidden": False}, {"type": "pause", "paused": False}):
+        assert server.ask(f"/v1/control/{token}", message).status == 204
+    with server.socket() as again:
+        again.start(token=token)
+        assert [each.get("hidden", each.get("paused")) for each in (again.hear(), again.hear())] == [False, False]
 
 
 def test_edits_while_paused(server: Running) -> None:
@@ -198,6 +234,7 @@ def test_refused(server: Running, fields: dict[str, Any], code: str) -> None:
         socket.say(**fields)
         error = socket.until("error")[-1]
         assert (error["code"], error["fatal"]) == (code, False)
+        assert error.get("request") == (fields["type"] if code == "caption" else None)
         answer = server.ask(f"/v1/control/{token}", fields)
         assert (answer.status, answer.json["error"]["code"]) == (409 if code == "caption" else 400, code)
 
@@ -227,13 +264,18 @@ def test_restore_hidden(server: Running) -> None:
         name = socket.start(token=token)["session"]
         socket.say("pause")
         final = {"type": "final", "seq": 0, "language": "de", "source": "we saw"}
-        hidden = {**final, "utterance": "1", "text": "wir", "hidden": True}
-        socket.say("restore", finals=[hidden, {**final, "utterance": "2", "text": "sahen"}])
+        known = [{**final, "utterance": name, "text": text} for name, text in (("1", "wir"), ("2", "sahen"))]
+        socket.say("restore", hidden=[["1", "de"], ["3", "de"], ["3", "fr"]])
+        socket.say("restore", finals=known)
         socket.until("paused")
         assert transcript(server, name) == []
         socket.say("pause", paused=False)
         socket.until("paused")
         assert transcript(server, name) == ["sahen"]
+        with server.socket(f"/v1/watch/{name}") as viewer:
+            say(socket, "it was", utterance="3")  # hidden before its first update
+            socket.until("final")
+            assert finals(nothing_more(viewer, socket)) == [("2", "de", "sahen")]
 
 
 def test_live_transcript_while_paused(server: Running) -> None:

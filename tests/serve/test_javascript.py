@@ -39,6 +39,12 @@ module.watchLag(session, (sentence) => shown.push(sentence));
 for (const [type, detail] of given) session.dispatchEvent(new CustomEvent(type, { detail }));
 return shown;
 """
+RESTORED = """
+const [most, hidden, finals] = given, lost = [];
+const memory = { session: { hidden: hidden.map((key) => JSON.stringify(key)) }, finals: new Map(finals.entries()) };
+const sent = [...module.restoring(memory, most, (final) => lost.push(final))];
+return { sent, longest: Math.max(...sent.map(module.bytesOf)), lost };
+"""
 OVERLAY = """
 try {
   return module.optionsOf(given);
@@ -141,6 +147,18 @@ def test_lag(tmp_path: Path) -> None:
     (shown,) = in_node(tmp_path, "behind", LAGS, [captions])
     slow = "Captions are 7 s behind the speech: choose fewer languages, a smaller model, or a machine with more cores."
     assert [*dict.fromkeys(shown)] == [slow, ""]
+
+
+@pytest.mark.parametrize("most", [1024, 4096, 65_536])
+def test_restoring(tmp_path: Path, most: int) -> None:
+    hidden = [[str(number), "de"] for number in range(400)]
+    finals = [{"text": "\U0001f986" * length} for length in (*range(0, 240, 2), 2000)]
+    (found,) = in_node(tmp_path, "restore", RESTORED, [[most, hidden, [*finals, None]]])
+    assert found["longest"] <= min(most, 16_000)
+    assert [each for piece in found["sent"] for each in piece.get("hidden", ())] == hidden
+    fitting, too_long = (finals, []) if most > 8100 else (finals[:-1], finals[-1:])
+    assert [each for piece in found["sent"] for each in piece.get("finals", ())] == fitting
+    assert found["lost"] == too_long
 
 
 def test_overlay_options(tmp_path: Path) -> None:

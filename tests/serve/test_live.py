@@ -98,10 +98,8 @@ def test_shared_file(tmp_path: Path) -> None:
     for utterance in ("1", "2", "3", "4"):
         ends(first, utterance, "zuerst")
     # The client has 2 and 3, of which it has hidden one; 1 it had before a reload that lost it, 4 it never got.
-    second.restore(
-        protocol.Final(utterance=name, seq=0, language="de", text="wieder da", hidden=hidden)
-        for name, hidden in (("2", None), ("3", True))
-    )
+    finals = [protocol.Final(utterance=name, seq=0, language="de", text="wieder da") for name in ("2", "3")]
+    second.restore(finals, [("3", "de")])
     ends(second, "4", "noch einmal")
     ends(second, "5", "neu")
     second.file.rewrite()

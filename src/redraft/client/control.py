@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
@@ -96,9 +96,9 @@ class Control:
         about = _about(message)
         mine = self._asked.get(about)
         if isinstance(message, protocol.Error):
-            for each in ("hide", "correct"):
-                self._asked.pop((each, *about[1:]), None)
-            self.hidden.discard((about[1], about[2]))
+            self._asked.pop(about, None)
+            if message.request == "hide":
+                self.hidden.discard((about[1], about[2]))
         elif isinstance(message, protocol.Paused) and mine in (None, protocol.Pause(paused=message.paused)):
             self.paused = message.paused
             self._asked.pop(about, None)
@@ -110,15 +110,8 @@ class Control:
         elif isinstance(mine, protocol.Correct) and isinstance(message, protocol.Final) and mine.text == message.text:
             del self._asked[about]
 
-    def again(self, forgotten: Container[str] = ()) -> None:
-        """After a reconnection, queue all unconfirmed requests again.
-
-        Args:
-            forgotten: unfinished utterances, if the server was restarted and has forgotten which of them are hidden.
-        """
-        for utterance, language in list(self.hidden):
-            if utterance in forgotten:
-                self._ask(protocol.Hide(utterance=utterance, language=language))
+    def again(self) -> None:
+        """After a reconnection, queue all unconfirmed requests again."""
         self._unsent = dict(self._asked)
 
     def _note(self, key: Key, hidden: bool) -> None:
@@ -138,7 +131,8 @@ def _key_of(message: protocol.Hide | protocol.Hidden) -> Key:
 
 def _about(message: Any) -> tuple[str, ...]:
     """Return the subject of a message; a newer message replaces one with the same subject."""
-    kind = {"paused": "pause", "hidden": "hide", "final": "correct"}.get(name := str(message.type), name)
+    name = str(message.request if isinstance(message, protocol.Error) else message.type)
+    kind = {"paused": "pause", "hidden": "hide", "final": "correct"}.get(name, name)
     if kind == "pause":
         return (kind,)
     return kind, str(message.utterance), str(message.language)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from redraft.serve import protocol
 
+T = TypeVar("T")
+
 #: Number of unanswered final updates at which `send` waits.
 MOST_OPEN = 64
-#: Maximum size of one `restore` message in bytes; servers accept at least this.
+#: Maximum size of one `restore` message in bytes, if the server accepts as much.
 _RESTORE_BYTES = 16_000
 
 
@@ -69,7 +73,7 @@ class Ledger:
         if news:
             begun = self._begun.get(utterance)
             self._ends[key] = final and replace(final, begun=begun)
-        elif final and final.corrected:
+        elif final and _corrected(final) > _corrected(self._ends[key]):
             self._ends[key] = final
         if all((utterance, each) in self._ends for each in self.targets):
             self.open.pop(utterance, None)
@@ -77,29 +81,41 @@ class Ledger:
             self._begun.pop(utterance, None)
         return news
 
-    def restoring(self, hidden: Container[tuple[str, str]]) -> Iterator[str]:
-        """Yield the messages that restore the captions on a server that was restarted.
+    def restoring(self, hidden: Iterable[tuple[str, str]], most: int) -> Iterator[str | protocol.Final]:
+        """Yield the messages that restore the session on a server that was restarted.
 
         Args:
             hidden: utterances and languages that viewers must not see.
+            most: maximum length of a message in bytes.
+
+        Yields:
+            A message; or a caption for which a message would be too long.
         """
-        held: list[str] = []
-        size = 0
-        for key, final in self._ends.items():
-            if final is None:
-                continue
-            final = replace(final, hidden=key in hidden or None)
-            wire = final.wire()
-            length = len(wire.encode())
-            if held and size + length > _RESTORE_BYTES:
-                yield _restore(held)
-                held, size = [], 0
-            held.append(wire)
-            size += length
-        if held:
-            yield _restore(held)
+        keys = (json.dumps(key, ensure_ascii=False) for key in hidden)
+        yield from _pieces("hidden", ((key, key) for key in keys), most)  # none of them is too long
+        yield from _pieces("finals", ((final.wire(), final) for final in self._ends.values() if final), most)
 
 
-def _restore(finals: Sequence[str]) -> str:
-    """Return the message `redraft.serve.protocol.Restore` with these final captions, as JSON."""
-    return f'{{"type":"restore","finals":[{",".join(finals)}]}}'
+def _corrected(final: protocol.Final | None) -> int:
+    """Return how often a caption has been corrected."""
+    return (final and final.corrected) or 0
+
+
+def _pieces(field: str, items: Iterable[tuple[str, T]], most: int) -> Iterator[str | T]:
+    """Yield messages `redraft.serve.protocol.Restore` with these items, in JSON, and what stands for too long ones."""
+    head, tail = f'{{"type":"restore","{field}":[', "]}"
+    room = min(most, _RESTORE_BYTES) - len(head + tail)
+    held: list[str] = []
+    size = 0
+    for wire, item in items:
+        length = len(wire.encode()) + 1  # with a comma
+        if length > most - len(head + tail):
+            yield item
+            continue
+        if held and size + length > room:
+            yield f"{head}{','.join(held)}{tail}"
+            held, size = [], 0
+        held.append(wire)
+        size += length
+    if held:
+        yield f"{head}{','.join(held)}{tail}"

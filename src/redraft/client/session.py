@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -29,6 +30,7 @@ from redraft.client.wire import (
     viewers_page,
 )
 from redraft.decoding.method import Value
+from redraft.errors import InputError
 from redraft.serve import protocol
 
 #: Maximum number of unread events; beyond that the client stops receiving.
@@ -83,6 +85,10 @@ class Client:
         backoff: Backoff = Backoff(),
     ) -> None:
         self.session = self._server = ""
+        #: Maximum length of a message to the server, in bytes.
+        self._most = 0
+        #: Whether captions that were not known before have come on this connection.
+        self._progress = False
         self.reconnected = 0
         self._address, self._key, self._backoff = address(server), key, backoff
         asked = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
@@ -138,10 +144,12 @@ class Client:
         Iterate over the client concurrently: captions that are not fetched hold back updates.
 
         Raises:
-            InputError: the update is longer than servers accept.
+            InputError: the update is longer than the server accepts.
             ServerError: the session is over.
         """
         message = message_of(update)
+        if len(message.wire().encode()) > self._most:
+            raise InputError(self._too_long("update"))
         await self._room.wait()
         self._wake()
         self._ledger.add(message)
@@ -163,6 +171,9 @@ class Client:
         self._events.put_nowait(event)  # so that iterating again ends too
         if event is not None:
             raise event
+
+    def _too_long(self, what: str) -> str:
+        return f"{what} must have at most {self._most} bytes as a message, which this server accepts"
 
     def _wake(self) -> None:
         """Let the sender look for something to send; raises `ServerError` if the session is over."""
@@ -192,10 +203,11 @@ class Client:
         waits = self._backoff.waits()
         while not self._done:
             problem: Exception
+            since, self._progress = None, False
             try:
                 async with connect(self._address, compression=None, max_size=1 << 24) as socket:
+                    since = time.monotonic()
                     await self._begin(socket)
-                    waits = self._backoff.waits()
                     await self._exchange(socket)
                 problem = ServerError("connection", "the server has closed the connection")
             except ServerError as error:
@@ -207,6 +219,10 @@ class Client:
                     raise ServerError("connection", reason(self._address, error)) from None
                 problem = error
             if not self._done:
+                # A connection may fail again at once, for what is sent on it.
+                lasted = 0.0 if since is None else time.monotonic() - since
+                if self._progress or lasted > self._backoff.longest:
+                    waits = self._backoff.waits()
                 wait = next(waits, None)
                 if wait is None:
                     raise ServerError("connection", f"the connection was lost and could not be restored: {problem}")
@@ -219,6 +235,7 @@ class Client:
             started = parse_started(await asyncio.wait_for(socket.recv(), _START_SECONDS))
         except TimeoutError:
             raise TimeoutError(f"it did not answer `start` within {_START_SECONDS:g} seconds") from None
+        self._most = started.message_bytes
         forgotten = bool(self.session) and not started.resumed
         if self.session:
             self.reconnected += 1
@@ -240,12 +257,16 @@ class Client:
 
     async def _restore(self, socket: ClientConnection, *, forgotten: bool) -> None:
         """After a reconnection, send what the server may not have received."""
-        self.control.again(self._ledger.open if forgotten else ())
+        self.control.again()
         if forgotten:
             if self.control.paused:  # before viewers can see anything
                 await socket.send(protocol.Pause().wire())
-            for message in self._ledger.restoring(self.control.hidden):
-                await socket.send(message)
+            for message in self._ledger.restoring(self.control.hidden, self._most):
+                if isinstance(message, protocol.Final):
+                    sentence = f"a caption could not be restored: {self._too_long('it')}"
+                    await self._events.put(Failure(sentence, None, message.utterance, message.seq, message.language))
+                else:
+                    await socket.send(message)
 
     async def _exchange(self, socket: ClientConnection) -> None:
         """Send and receive until the connection closes."""
@@ -266,13 +287,22 @@ class Client:
             self._news.clear()
             # A pause goes before the updates whose captions it holds back.
             while (message := self.control.next(pauses=True) or self._ledger.next()) is not None:
-                await socket.send(message.wire())
+                await self._say(message, socket)
             while (order := self.control.next()) is not None:
-                await socket.send(order.wire())
+                await self._say(order, socket)
             if self._ending and not ended:
                 ended = True
                 await socket.send(protocol.End().wire())
             await self._news.wait()
+
+    async def _say(self, message: protocol.UpdateMessage | protocol.Control, socket: ClientConnection) -> None:
+        """Send a message; one that is too long for a server reached after a drop is refused here."""
+        if len((wire := message.wire()).encode()) <= self._most:
+            await socket.send(wire)
+            return
+        subject = {name: getattr(message, name, None) for name in ("utterance", "seq", "language")}
+        sentence = self._too_long(message.type)
+        await self._refused(protocol.Error(code="limit", message=sentence, request=message.type, **subject))
 
     async def _receive(self, message: Any, socket: ClientConnection) -> None:
         if isinstance(message, protocol.Partial):
@@ -288,24 +318,30 @@ class Client:
         elif isinstance(message, protocol.Paused | protocol.Hidden):
             self.control.confirmed(message)
         elif isinstance(message, protocol.Error):
-            if message.code in ("caption", "limit") and message.language:
-                self.control.confirmed(message)
-            elif message.code in ("stale", "limit") and message.utterance:  # no other answer will come
-                self._ledger.drop(message.utterance)
-                self._count()
-            await self._events.put(failure_of(message))
+            await self._refused(message)
         elif isinstance(message, protocol.Done):
             self._done = True
+
+    async def _refused(self, error: protocol.Error) -> None:
+        """Handle an error about one message, or about an update in one language."""
+        if error.request in ("hide", "correct"):
+            self.control.confirmed(error)
+        elif error.request == "update" and error.utterance:  # no other answer will come
+            self._ledger.drop(error.utterance)
+            self._count()
+        await self._events.put(failure_of(error))
 
     async def _concluded(
         self, utterance: str, language: str, final: protocol.Final | None, event: Event, socket: ClientConnection
     ) -> None:
         """Handle the end of an utterance in a language; duplicates are ignored."""
         if self._ledger.conclude(utterance, language, final):
+            self._progress = True
             await self._events.put(event)
         if final and final.corrected:
             self.control.confirmed(final)
         self._count()
         # the connection is closed, but may have unread messages; the acknowledgement is sent again
         with suppress(WebSocketException):
-            await socket.send(protocol.Ack(utterance=utterance, language=language).wire())
+            corrected = (final and final.corrected) or 0
+            await socket.send(protocol.Ack(utterance=utterance, language=language, corrected=corrected).wire())

@@ -129,6 +129,9 @@ class Delivery:
         self._unacknowledged: dict[Key, str] = {}
         #: The newest partial captions: caption, ``lag_ms``, and when it was made, in seconds since 1970.
         self._partials: dict[Key, tuple[Caption, float, float]] = {}
+        #: The owner's latest decisions by subject.  They are confirmed on every connection, since another program may
+        #: have made them while the owner was away.
+        self._decisions: dict[Hashable, str] = {}
 
     # Captions
 
@@ -141,18 +144,23 @@ class Delivery:
         for outbox in self._outboxes(key[1], viewers=self._open(key)):
             outbox.put(message, self._place(key))
 
-    def final(self, caption: Caption, lag_ms: float, made: float | None = None) -> None:
-        """Add a final caption to the transcript and send it; ``made`` is when it was made, by default now."""
+    def final(self, caption: Caption, lag_ms: float, made: float | None = None, corrected: int = 0) -> None:
+        """Add a final caption to the transcript and send it.
+
+        Args:
+            made: when it was made, in seconds since 1970; None for now.
+            corrected: how often it was corrected.
+        """
         key = key_of(caption)
         self.transcript.made[key] = time.time() if made is None else made
-        self.transcript.add(key, caption, held=self.paused)
+        self.transcript.add(key, caption, held=self.paused, corrected=corrected)
         self._conclude(key, self._final(caption, lag_ms))
 
-    def restored(self, caption: Caption, made: float | None = None) -> None:
-        """Restore a final caption that the owner already has; without a time it counts as old."""
+    def restored(self, caption: Caption, made: float | None = None, corrected: int = 0) -> None:
+        """Restore a final caption that the owner already has; see `final`, but without a time it counts as old."""
         key = key_of(caption)
         self.transcript.made[key] = made or 0.0
-        self.transcript.add(key, caption, held=self.paused)
+        self.transcript.add(key, caption, held=self.paused, corrected=corrected)
         if self.transcript.shows(key):
             self._fill(caption)
 
@@ -170,17 +178,16 @@ class Delivery:
         for outbox in self._outboxes(key[1], viewers=self._open(key)):
             outbox.put(message)
 
-    def acknowledged(self, key: Key) -> None:
-        """Record that the owner has received an utterance's end in a language."""
-        self._unacknowledged.pop(key, None)
+    def acknowledged(self, key: Key, corrected: int) -> None:
+        """Record that the owner has received an utterance's end in a language, after so many corrections."""
+        if corrected >= self.transcript.corrected(key):
+            self._unacknowledged.pop(key, None)
 
-    def _final(
-        self, caption: Caption, lag_ms: float = 0.0, *, corrected: bool = False, age_ms: float | None = None
-    ) -> str:
-        begun, made = self.transcript.begun(caption.utterance), self.transcript.made.get(key_of(caption))
-        return protocol.wire_of(
-            caption, begun=begun, lag_ms=lag_ms, made=made, age_ms=age_ms, corrected=corrected or None
-        )
+    def _final(self, caption: Caption, lag_ms: float = 0.0, age_ms: float | None = None) -> str:
+        key = key_of(caption)
+        begun, made = self.transcript.begun(caption.utterance), self.transcript.made.get(key)
+        corrected = self.transcript.corrected(key) or None
+        return protocol.wire_of(caption, begun=begun, lag_ms=lag_ms, made=made, age_ms=age_ms, corrected=corrected)
 
     def _partial(self, key: Key, *, aged: bool = False) -> str:
         caption, lag_ms, made = self._partials[key]
@@ -193,7 +200,8 @@ class Delivery:
         if paused == self.paused:
             return
         self.paused = paused
-        self.send(protocol.Paused(paused=paused).wire(), "paused")
+        message = self._decisions["paused"] = protocol.Paused(paused=paused).wire()
+        self.send(message, "paused")
         if not paused:
             for key in self.transcript.release():
                 self._reveal(key)
@@ -204,6 +212,7 @@ class Delivery:
         """Hide a caption from viewers, or show it again; it need not be final."""
         message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden)
         self.send_to_owner(message)
+        self._decisions[key] = message.wire()
         if hidden == (key in self.transcript.hidden):
             return
         self.transcript.hide(key, hidden=hidden)
@@ -216,9 +225,9 @@ class Delivery:
 
     def correct(self, caption: Caption) -> None:
         """Replace the final caption of the same utterance and language."""
-        key, message = key_of(caption), self._final(caption, corrected=True)
+        key = key_of(caption)
         self.transcript.replace(caption)
-        self._unacknowledged[key] = message
+        message = self._unacknowledged[key] = self._final(caption)
         for outbox in self._outboxes(key[1], viewers=self.transcript.shows(key)):
             outbox.put(message)
 
@@ -251,12 +260,10 @@ class Delivery:
         if self.notice:
             outbox.put(protocol.Error(code="slow", message=self.notice).wire())
             self.notice = ""
-        if self.paused:
-            outbox.put(protocol.Paused(paused=True).wire())
         outbox.fill(self._unacknowledged.values())
         for key in self._partials:
             outbox.put(self._partial(key), self._place(key))
-        outbox.fill(self._hidden())
+        outbox.fill(self._decisions.values())
         self._close_late(outbox)
 
     def _hidden(self) -> Iterator[str]:

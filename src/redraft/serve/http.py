@@ -257,7 +257,7 @@ async def begin(request: Request) -> Response:
     hub, owner = allowed(request)
     wanted = await body_of(request, protocol.Begin.model_validate_json, protocol.Begin)
     session, _ = await hub.open(wanted, owner, address_of(request), by_post=True)
-    return answer_of(session.started(hub.name), 201)
+    return answer_of(session.started(hub.name, hub.settings.message_bytes), 201)
 
 
 class CaptionQuery(Query):

@@ -25,7 +25,7 @@ from redraft.serve.lanes import Answer, Lane
 from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.protocol import public_name
 from redraft.serve.refusals import FULL, Refused
-from redraft.serve.transcript import SessionFile, Transcript, key_of
+from redraft.serve.transcript import Key, SessionFile, Transcript, key_of
 
 #: Maximum number of characters that a session keeps.
 MOST_CHARACTERS = 10_000_000
@@ -146,8 +146,13 @@ class LiveSession:
         """The target languages."""
         return self.transcript.targets
 
-    def started(self, server: str, *, resumed: bool = False) -> protocol.Started:
-        """Return the message that announces its start to the owner; ``server`` is this server's name."""
+    def started(self, server: str, message_bytes: int, *, resumed: bool = False) -> protocol.Started:
+        """Return the message that announces its start to the owner.
+
+        Args:
+            server: this server's name.
+            message_bytes: maximum length of a message.
+        """
         return protocol.Started(
             session=self.name,
             token=self.token,
@@ -155,6 +160,7 @@ class LiveSession:
             room=self.begin.room,
             resumed=resumed,
             server=server,
+            message_bytes=message_bytes,
         )
 
     # From the client
@@ -233,20 +239,26 @@ class LiveSession:
         self.last_post = seq
         self._posted += final
 
-    def restore(self, finals: Iterable[protocol.Final]) -> None:
-        """Restore captions that the client has from elsewhere.  Raises `Refused` if the session is full."""
+    def restore(self, finals: Iterable[protocol.Final], hidden: Iterable[Key] = ()) -> None:
+        """Restore captions that the client has from elsewhere, and what is hidden, of captions to come too.
+
+        Raises:
+            Refused: the session is full.
+        """
         self.check_room()
+        for key in hidden:
+            if key[1] in self.targets and key not in self.transcript.hidden:
+                self.delivery.hide(key, True)
+                self.kept += _UTTERANCE + len(key[0])
+                self.file.outdated = True
         for final in finals:
             key = key_of(final)
             if final.language in self.targets and key not in self.transcript:
                 caption = protocol.caption_of(final)
                 caption = replace(caption, text=printable(caption.text), source=printable(caption.source))
                 self.transcript.begin(final.utterance, final.begun)
-                if final.hidden:
-                    self.transcript.hide(key, hidden=True)
-                self.delivery.restored(caption, final.made)
+                self.delivery.restored(caption, final.made, final.corrected or 0)
                 self._keep(caption)
-                self.file.outdated |= bool(final.hidden)
                 self._remember(caption)
 
     def _remember(self, caption: events.Caption) -> None:

@@ -230,6 +230,7 @@ class Ack(Message):
     type: Literal["ack"] = "ack"
     utterance: Utterance
     language: Language
+    corrected: int = Field(0, ge=0, le=2**53, description="`corrected` of the caption; a later one is sent again")
 
 
 class Pause(Message):
@@ -278,6 +279,7 @@ class Started(Message):
     room: str | None = None
     resumed: bool = False
     server: str = Field(description="identifies this process among all that clients may reach at this address")
+    message_bytes: int = Field(description="maximum length of a message from the client")
 
 
 @_validated
@@ -313,9 +315,8 @@ class Final(events.Caption):
         default=None,
         metadata={"description": "to viewers: milliseconds since it was made, in a caption from before they came"},
     )
-    corrected: bool | None = field(default=None, metadata={"description": "whether it replaces an earlier one"})
-    hidden: bool | None = field(
-        default=None, metadata={"description": "in `restore`: whether it is hidden from viewers"}
+    corrected: Annotated[int, Field(ge=1, le=2**53)] | None = field(
+        default=None, metadata={"description": "how often it has been corrected; the highest number counts"}
     )
 
     def wire(self) -> str:
@@ -337,7 +338,12 @@ class Restore(Message):
     """Final captions from another server, or from before a restart; they are not translated again."""
 
     type: Literal["restore"] = "restore"
-    finals: tuple[Final, ...] = Field(max_length=1000)
+    finals: tuple[Final, ...] = Field((), max_length=1000)
+    hidden: tuple[tuple[Utterance, Language], ...] = Field(
+        (),
+        max_length=4000,
+        description="utterances and languages that viewers must not see, final or not; before their captions",
+    )
 
 
 class TargetStats(Message):
@@ -401,6 +407,7 @@ class Error(Message):
     code: Literal[tuple(CODES)]  # type: ignore[valid-type]
     message: str = Field(description="one sentence that says what is wrong and what is allowed")
     fatal: bool = False
+    request: str | None = Field(None, description="`type` of the message that was refused, if it was one")
     utterance: str | None = None
     seq: int | None = None
     language: str | None = None

@@ -41,7 +41,7 @@ async def live(websocket: WebSocket) -> None:
     except WebSocketDisconnect:
         return
     outbox = Outbox()
-    outbox.put(session.started(hub.name, resumed=resumed).wire())
+    outbox.put(session.started(hub.name, hub.settings.message_bytes, resumed=resumed).wire())
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
@@ -196,7 +196,8 @@ def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox)
         # `utterance` of audio is a number, not a name.
         about = None if isinstance(message, protocol.Audio) else message
         subject = {name: getattr(about, name, None) for name in ("utterance", "seq", "language")}
-        return protocol.Error(code=refused.code, message=refused.sentence, **subject)
+        request = None if message is None else message.type
+        return protocol.Error(code=refused.code, message=refused.sentence, request=request, **subject)
     return None
 
 
@@ -206,14 +207,14 @@ def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Re
         session.check_room()
         session.accept(message, message.begun)
     elif isinstance(message, protocol.Ack):
-        session.delivery.acknowledged((message.utterance, message.language))
+        session.delivery.acknowledged((message.utterance, message.language), message.corrected)
     elif isinstance(message, protocol.Audio):
         session.listen(recognisers).begin(message)
     elif isinstance(message, protocol.AudioEnd):
         if session.audio:
             session.audio.finish()
     elif isinstance(message, protocol.Restore):
-        session.restore(message.finals)
+        session.restore(message.finals, message.hidden)
     elif isinstance(message, protocol.End):
         session.end()
     elif isinstance(message, protocol.Start):

@@ -55,6 +55,8 @@ class Transcript:
         self.hidden: set[Key] = set()
         #: Captions that arrived while captions were paused, in order.
         self._held: dict[Key, None] = {}
+        #: How often captions have been corrected, for those that have.
+        self._corrections: dict[Key, int] = {}
         #: Utterances that have ended in a language.
         self._rows: dict[str, Row] = {}
         #: When captions were made, in seconds since 1970.
@@ -72,6 +74,10 @@ class Transcript:
         """Return the final caption of an utterance in a language; None if it failed or has not arrived."""
         utterance, target = key
         return self._rows.get(utterance, {}).get(target)
+
+    def corrected(self, key: Key) -> int:
+        """Return how often a caption has been corrected."""
+        return self._corrections.get(key, 0)
 
     def shows(self, key: Key) -> bool:
         """Whether readers may see a caption."""
@@ -99,14 +105,17 @@ class Transcript:
         """Return the start time of an utterance in seconds; None if it is unknown."""
         return self._begun.get(utterance)
 
-    def add(self, key: Key, caption: Caption | None, *, held: bool = False) -> None:
+    def add(self, key: Key, caption: Caption | None, *, held: bool = False, corrected: int = 0) -> None:
         """Add a final caption; only the first one of an utterance and language counts.
 
         Args:
             caption: None if translation failed.
             held: whether to hold it back from readers until `release`.
+            corrected: how often it was corrected elsewhere.
         """
         utterance, target = key
+        if corrected:
+            self._corrections[key] = corrected
         self._rows.setdefault(utterance, {}).setdefault(target, caption)
         if held:
             self._held[key] = None
@@ -115,6 +124,7 @@ class Transcript:
     def replace(self, caption: Caption) -> None:
         """Replace the caption of the same utterance and language."""
         self._rows[caption.utterance][caption.language] = caption
+        self._corrections[key_of(caption)] = self.corrected(key_of(caption)) + 1
 
     def hide(self, key: Key, *, hidden: bool) -> None:
         """Hide a caption from readers or show it again; it need not have arrived yet."""

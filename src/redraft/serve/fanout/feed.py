@@ -273,7 +273,7 @@ class Mirror:
             return
         key = message.utterance or "", message.language or ""
         self.delivery.failed(key, message)
-        self.delivery.acknowledged(key)
+        self.delivery.acknowledged(key, 0)
 
     def _final(self, message: protocol.Final) -> None:
         """Show a final caption once; another text than before is a correction."""
@@ -282,10 +282,10 @@ class Mirror:
         self._show(key)
         if key not in self.transcript:
             self.transcript.begin(message.utterance, message.begun)
-            self.delivery.final(caption, message.lag_ms, message.made or 0.0)
+            self.delivery.final(caption, message.lag_ms, message.made or 0.0, message.corrected or 0)
         elif self.transcript.get(key) != caption:
             self.delivery.correct(caption)
-        self.delivery.acknowledged(key)
+        self.delivery.acknowledged(key, self.transcript.corrected(key))
 
     def _show(self, key: Key) -> None:
         """Unhide a caption, since published captions are visible."""

@@ -8,7 +8,7 @@
 import { address } from "./address.js";
 import { Backoff, PASSING } from "./backoff.js";
 import { keyOf } from "./memory.js";
-import { hiding, restoring } from "./restore.js";
+import { bytesOf, restoring } from "./restore.js";
 
 const PROTOCOL = 1;
 /** Messages that are dispatched unchanged. */
@@ -21,6 +21,8 @@ export class Session extends EventTarget {
   #unsent = new Map();
   #refusal = null;
   #server = "";
+  /** Maximum length of a message in bytes. */
+  #most = 0;
   #live = false;
   #waiting = false;
   /** Whether audio is being sent, so that the server's recogniser ends utterances. */
@@ -134,9 +136,23 @@ export class Session extends EventTarget {
 
   #flush() {
     if (!this.#live) return;
-    for (const update of this.#unsent.values()) this.#say({ ...update, spoken: undefined });
+    for (const update of this.#unsent.values()) this.#sayUpdate({ ...update, spoken: undefined });
     this.#unsent.clear();
     if (this.#memory.session.ending) this.#say({ type: "end" });
+  }
+
+  /** Send an update; one that is too long for the server will get no answer. */
+  #sayUpdate(update) {
+    if (bytesOf(update) <= this.#most) {
+      this.#say(update);
+      return;
+    }
+    this.#memory.dropOpen(update.utterance);
+    this.#emit("problem", { code: "limit", message: this.#tooLong("a text") });
+  }
+
+  #tooLong(what) {
+    return `${what} is longer than this server accepts: at most ${this.#most} bytes as a message`;
   }
 
   #handle(message) {
@@ -154,21 +170,26 @@ export class Session extends EventTarget {
     if (FORWARDED.has(message.type)) this.#emit(message.type, message);
   }
 
-  #started({ token, session, targets, resumed, server }) {
+  #started({ token, session, targets, resumed, server, message_bytes }) {
     const start = { ...this.#memory.session.start, take_over: undefined }; // only the first time
     this.#memory.note({ token, name: session, targets, start });
-    this.#backoff.reset();
+    this.#backoff.connected();
     this.#server = server;
+    this.#most = message_bytes;
     if (resumed || !this.#memory.finals.size) this.#restored();
-    if (!resumed) for (const each of restoring(this.#memory)) this.#say(each);
+    if (!resumed) this.#restore();
     this.#unsent = new Map([...this.#memory.open].filter(([, { spoken, final }]) => !spoken || (final && !resumed)));
     this.#live = true;
     this.#waiting = false;
     if (!this.speaking && resumed && this.#memory.session.spoken) this.#say({ type: "audio_end" }); // for audio from before a reload
     if (!this.speaking && !resumed) this.finishSpoken();
     this.#flush();
-    if (!resumed) for (const each of hiding(this.#memory)) this.#say(each);
     this.#emit("state", "live");
+  }
+
+  #restore() {
+    const tooLong = () => this.#emit("problem", { code: "limit", message: this.#tooLong("a caption that could not be restored") });
+    for (const each of restoring(this.#memory, this.#most, tooLong)) this.#say(each);
   }
 
   /** The server has recognised an update; after a restart it must be sent as text. */
@@ -200,14 +221,15 @@ export class Session extends EventTarget {
     const key = keyOf({ utterance, language });
     const { finals } = this.#memory;
     if (!finals.has(key)) {
+      this.#backoff.reset();
       this.#memory.keepFinal(key, final);
       if (final) this.#emit("final", final);
       if (this.#isConcluded(utterance)) this.#memory.dropOpen(utterance);
-    } else if (final?.corrected) {
+    } else if (final && (final.corrected ?? 0) > (finals.get(key)?.corrected ?? 0)) {
       this.#memory.keepFinal(key, final);
       this.#emit("final", final);
     }
-    this.#say({ type: "ack", utterance, language });
+    this.#say({ type: "ack", utterance, language, corrected: final?.corrected });
   }
 
   #failed(error) {

@@ -74,14 +74,16 @@ export class Viewer extends EventTarget {
     const socket = new WebSocket(address(this.#languages.length ? `${path}?${query}` : path));
     this.#socket = socket;
     this.#asked = this.#languages;
-    socket.onopen = () => this.#room || this.#emit("state", "live");
+    socket.onopen = () => {
+      this.#backoff.connected();
+      if (!this.#room) this.#emit("state", "live");
+    };
     socket.onmessage = ({ data }) => {
       const message = JSON.parse(data);
       if (message.type === "error") {
         this.#emit("problem", message);
         return;
       }
-      this.#backoff.reset();
       over ||= message.type === "done";
       if (CAPTIONS.includes(message.type)) this.#receive();
       if (message.type === "room") this.#showRoom(message);
