@@ -64,7 +64,7 @@ class Reading:
         """
         left_over: list[str] = []
         if caption.utterance != self._utterance:
-            left_over = self._all()  # the previous utterance had no final caption
+            left_over = self.end()  # the previous utterance had no final caption
             self._utterance, self._shown, self._waiting = caption.utterance, [], []
         units = UNBREAKABLE.findall(" ".join(caption.text.split()))
         rest = units[continued(self._shown, units) :]
@@ -73,7 +73,7 @@ class Reading:
         self._waiting = [self._noted(place, line, now) for place, line in enumerate(full)]
         if caption.final:
             self._utterance = None
-            return [*left_over, *self._all()]
+            return [*left_over, *self.end()]
         return [*left_over, *self.due(now)]
 
     def due(self, now: float) -> list[str]:
@@ -86,16 +86,24 @@ class Reading:
             found.append(self._show(self._waiting.pop(0)))
         return found
 
+    @property
+    def deadline(self) -> float | None:
+        """When the next line becomes complete if nothing changes; None if no line waits."""
+        if not self._waiting:
+            return None
+        return min(self._waiting[0].stood + self._patience, self._waiting[0].waited + self._longest)
+
+    def end(self) -> list[str]:
+        """Return the lines that still wait, because the utterance has no further captions."""
+        lines = [self._show(line) for line in self._waiting]
+        self._waiting = []
+        return lines
+
     def _noted(self, place: int, units: Sequence[str], now: float) -> _Waiting:
         if place >= len(self._waiting):
             return _Waiting(units, now, now)
         before = self._waiting[place]
         return _Waiting(units, before.stood if before.units == units else now, before.waited)
-
-    def _all(self) -> list[str]:
-        lines = [self._show(line) for line in self._waiting]
-        self._waiting = []
-        return lines
 
     def _show(self, line: _Waiting) -> str:
         self._shown += line.units

@@ -9,8 +9,8 @@ from __future__ import annotations
 import html
 import json
 import sys
+import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import IO, Protocol
@@ -20,15 +20,22 @@ import pysubs2
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
 from redraft.captions.reading import Reading, cells
+from redraft.captions.words import joined
 from redraft.errors import OptionError
 
 #: Reading speed of subtitles in character cells per second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
 CELLS_PER_SECOND = 15
-#: Minimum duration of a cue in milliseconds.
+#: Minimum duration in milliseconds of a cue that is not late.
 SHORTEST = 1000
+#: Delay of a cue in milliseconds that the ones before it must not cause, so that they are cut short.
+LATE = 4000
 #: Latest time in SRT in milliseconds: 99:59:59,999.
 LATEST = 359_999_999
+#: Delay in milliseconds from which on the times of a stream have started again.
+RESTART = 60_000
 SUBTITLES = ("srt", "vtt")
+#: Maximum number of utterances without a final caption of which reading mode knows the lines, over all languages.
+MOST_OPEN = 64
 
 
 class Writer(Protocol):
@@ -137,12 +144,15 @@ class SubtitleWriter:
     """Writes SRT or WebVTT: one cue per utterance, from its final captions, with a line per language.
 
     A cue starts at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
-    final one.  A cue with an unknown start follows the previous one; if either time is unknown, it lasts for its
-    reading time, at `CELLS_PER_SECOND`.  No cue is shorter than a second, starts before the previous one has ended, or
-    ends after `LATEST`.  Utterances without text have no cue.
+    final one.  A cue with an unknown start follows the previous one; if the end is unknown or not after the start, it
+    lasts for its reading time, at `CELLS_PER_SECOND`.
 
-    A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.  A cue that must be
-    moved because times run backwards is reported.
+    No cue starts before the previous one has ended, or ends after `LATEST`, whatever the times are.  A cue lasts a
+    second at least, so that one after another may come late.  Late ones catch up: they end when their words do, and the
+    later they are, the less they last beyond that.  Utterances without text have no cue.
+
+    A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.  A clock that starts
+    again is reported, too; its cues come late.
 
     Args:
         out: where to write cues.
@@ -164,7 +174,7 @@ class SubtitleWriter:
         self._begun: dict[str, int] = {}
         self._held: dict[str, Caption] = {}
         self._clock = self._cues = self._latest = 0
-        self.complained = self._warned = False
+        self.complained = self._warned = self._restarted = False
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
 
@@ -205,17 +215,13 @@ class SubtitleWriter:
         self.complained = True
         _put(self._errors, failure_line(failure) + "\n")
 
-    def _check_order(self, utterance: str, begun: int | None, ended: int) -> None:
-        """Report times (in milliseconds) that run backwards."""
-        if begun is not None and ended < begun:
-            found = f"that of its first one, {begun / 1000:g} s; its cue gets an estimate"
-        elif ended < self._latest:
-            found = f"the end of an earlier cue, {self._latest / 1000:g} s; its cue comes after that"
-        else:
-            self._latest = ended
-            return
-        message = f"the time of the final update, {ended / 1000:g} s, is before {found}"
-        self._complain(Failure(message, utterance=utterance))
+    def _check_clock(self, utterance: str, begun: int | None, start: int) -> None:
+        """Report the first cue that comes too late for speakers at the same time."""
+        if begun is not None and start - begun > RESTART and not self._restarted:
+            self._restarted = True
+            found = f"time {begun / 1000:g} comes after {start / 1000:g}, as if the stream had started again"
+            message = f"{found}; its cue and others like it come late"
+            _put(self._errors, failure_line(Failure(message, utterance=utterance)) + "\n")
 
     def _write_cue(self) -> None:
         held, self._held = self._held, {}
@@ -230,18 +236,20 @@ class SubtitleWriter:
             texts[0] = by(utterance.speaker, texts[0])
             self._cues += 1
             ended = self._milliseconds(utterance.time)
-            if ended is not None:
-                self._check_order(utterance.utterance, begun, ended)
             start, end = self._span(begun, ended, texts)
+            self._check_clock(utterance.utterance, begun, start)
             _put(self._out, _cue(self._form, self._cues, start, end, texts))
             self._clock = end
 
     def _span(self, begun: int | None, ended: int | None, texts: list[str]) -> tuple[int, int]:
         """Return start and end of a cue in milliseconds."""
         start = self._clock if begun is None else max(begun, self._clock)
-        estimate = start + max(map(_reading_time, texts))
-        end = estimate if begun is None or ended is None or ended <= begun else ended
-        end = min(max(end, start + SHORTEST), LATEST)
+        late = 0 if begun is None else start - begun
+        in_order, self._latest = ended is None or ended >= self._latest, max(ended or 0, self._latest)
+        if begun is None or ended is None or ended <= begun:
+            ended = start - late + max(map(_reading_time, texts))
+        left = max(1 - late / LATE, 0.25) if in_order else 1
+        end = min(max(ended, start + round(left * SHORTEST)), LATEST)
         return min(start, end), end
 
 
@@ -261,41 +269,180 @@ def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:
     return f"{number}\n{cue}"
 
 
+class _Growing:
+    """The lines of one utterance in one language.
+
+    Attributes:
+        caption: its newest caption.
+        reading: breaks it into lines.
+        count: number of its lines so far.
+    """
+
+    def __init__(self, caption: Caption, width: int, begun: float | None) -> None:
+        self.caption, self.reading, self.count = caption, Reading(width), 0
+        self._shown = ""
+        #: Lengths that the translation has reached, in cells, with the first and the last time at which it had each.
+        self._reached: list[tuple[int, float, float]] = [] if begun is None else [(0, begun, begun)]
+
+    def grown(self, caption: Caption) -> None:
+        """Record the length of the translation."""
+        self.caption, time = caption, caption.time
+        if time is None:
+            return
+        length = cells(caption.text + caption.unstable)
+        before, first, last = self._reached[-1] if self._reached else (-1, time, time)
+        if length > before:
+            self._reached.append((length, max(time, last), max(time, last)))
+        else:
+            self._reached[-1] = before, first, max(time, last)
+
+    def times(self, line: str) -> tuple[float | None, float | None]:
+        """Return when the words of the next line were spoken: their start and end in seconds, None if unknown."""
+        start, self._shown = cells(self._shown), joined(self._shown, line)
+        return self._time(start, after=True), self._time(cells(self._shown), after=False)
+
+    def _time(self, length: int, *, after: bool) -> float | None:
+        """Return when the translation had a length, interpolated; ``after`` for the last time rather than the first.
+
+        If only one time is known, the words follow it at reading speed.
+        """
+        if self._reached and self._reached[0][1] == self._reached[-1][2]:
+            return self._reached[0][1] + length / CELLS_PER_SECOND
+        before: tuple[int, float, float] | None = None
+        for reached, first, last in self._reached:
+            if reached > length or (reached == length and not after):
+                if before is None:
+                    return first
+                share = (length - before[0]) / (reached - before[0])
+                return before[2] + share * (first - before[2])
+            before = reached, first, last
+        return None if before is None else before[2]
+
+
 class RowsWriter:
     """Converts growing captions to lines that never change (`redraft.captions.reading`).
 
-    Lines are named after their utterance: ``7.1``, ``7.2``.
+    Lines are named after their utterance: ``7.1``, ``7.2``.  Their times are those of their words, as far as the
+    lengths of the captions so far show them; a subtitle of a line begins and ends with them.  How long a line has
+    waited is measured by the times of the captions, and by the clock where these have none.
 
     Args:
         writer: receives the lines; closed together with this one.
         width: width of the lines in character cells.
         clock: returns the time in seconds.
+        live: whether captions come while they are spoken, so that a line may be complete before the next one comes.
 
     Raises:
         OptionError: the width is out of range.
     """
 
-    def __init__(self, writer: Writer, width: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.writer, self._clock = writer, clock
+    def __init__(
+        self, writer: Writer, width: int, clock: Callable[[], float] = time.monotonic, *, live: bool = False
+    ) -> None:
+        self.writer, self._width, self._clock, self._live = writer, width, clock, live
         Reading(width)  # checks the width before the first caption
-        self._languages: defaultdict[str, Reading] = defaultdict(lambda: Reading(width))
-        self._counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self._subtitles = _subtitles(writer)
+        self._begun: dict[str, float] = {}
+        self._open: dict[tuple[str, str], _Growing] = {}
+        #: Time of the stream, and when it was that by the clock.
+        self._now, self._since = 0.0, clock()
+        self._lock = threading.RLock()
+        self._timer: threading.Timer | None = None
+        self._error: BaseException | None = None
+
+    def begin(self, utterance: str, time: float | None) -> None:
+        """Record the start of an utterance in seconds, in case its first updates get no caption."""
+        if time is not None:
+            self._begun.setdefault(utterance, time)
 
     def write(self, event: Event) -> None:
-        """Write the lines that an event completes; failures are passed on."""
-        if isinstance(event, Failure):
-            self.writer.write(event)
-            return
-        key = event.utterance, event.language
-        # Only the last line of an utterance can be cut off.
-        cut = event.cut and event.final
-        for line in self._languages[event.language].read(event, self._clock()):
-            self._counts[key] += 1
-            name = f"{event.utterance}.{self._counts[key]}"
-            self.writer.write(replace(event, utterance=name, text=line, unstable="", final=True, cut=cut))
-        if event.final:
-            self._counts.pop(key, None)
+        """Write the lines that an event completes, or time has completed before it; failures are passed on."""
+        with self._lock:
+            self._stop()
+            if isinstance(event, Failure):
+                self.writer.write(event)
+            else:
+                self._pass(event.time)
+                self._read(event)
+            self._wait()
 
     def close(self) -> None:
-        """Close the writer; incomplete lines of unfinished utterances are dropped."""
-        self.writer.close()
+        """Write the complete lines and close the writer; incomplete ones of unfinished utterances are dropped."""
+        with self._lock:
+            self._stop()
+            for growing in self._open.values():
+                self._put(growing, growing.reading.end())
+            self._open.clear()
+            self.writer.close()
+
+    def _read(self, caption: Caption) -> None:
+        key = caption.language, caption.utterance
+        if key not in self._open:
+            for growing in self._open.values():  # an utterance may never have a final caption
+                if growing.caption.language == caption.language:
+                    self._put(growing, growing.reading.end())
+            self._open[key] = _Growing(caption, self._width, self._begun.get(caption.utterance))
+            if len(self._open) > MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
+        growing = self._open[key]
+        growing.grown(caption)
+        self._put(growing, growing.reading.read(caption, self._now))
+        if caption.final:
+            del self._open[key]
+
+    def _pass(self, time: float | None) -> None:
+        """Write the lines that are complete at a time of the stream; None for the present by the clock."""
+        clock = self._clock()
+        self._now = self._now + clock - self._since if time is None else max(time, self._now)
+        self._since = clock
+        for growing in self._open.values():
+            self._put(growing, growing.reading.due(self._now))
+
+    def _put(self, growing: _Growing, lines: Sequence[str]) -> None:
+        caption = growing.caption
+        for place, line in enumerate(lines, 1):
+            growing.count += 1
+            begun, ended = growing.times(line)
+            last = caption.final and place == len(lines)
+            if last and caption.time is not None:
+                ended = max(caption.time, ended or 0.0)
+            name = f"{caption.utterance}.{growing.count}"
+            if self._subtitles is not None:
+                self._subtitles.begin(name, begun)
+            # Only the last line of an utterance can be cut off.
+            cut = caption.cut and last
+            line_ = replace(caption, utterance=name, text=line, unstable="", final=True, time=ended, cut=cut)
+            self.writer.write(line_)
+
+    def _wait(self) -> None:
+        """Look again when the next line becomes complete, unless a caption comes first."""
+        if self._timer is not None:
+            self._timer.cancel()
+        deadlines = [each for growing in self._open.values() if (each := growing.reading.deadline) is not None]
+        if self._live and deadlines:
+            self._timer = threading.Timer(max(0.0, min(deadlines) - self._now), self._tick)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _stop(self) -> None:
+        """Stop waiting; raises what went wrong meanwhile."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._error is not None:
+            raise self._error
+
+    def _tick(self) -> None:
+        with self._lock:
+            try:
+                self._pass(None)
+            except BaseException as error:
+                self._error = error
+            else:
+                self._wait()
+
+
+def _subtitles(writer: Writer) -> SubtitleWriter | None:
+    """Return the writer of subtitles that a writer passes captions on to."""
+    while (inner := getattr(writer, "writer", None)) is not None:
+        writer = inner
+    return writer if isinstance(writer, SubtitleWriter) else None

@@ -159,7 +159,7 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
     with ExitStack() as stack:
         items = stack.enter_context(opened())
         run = remote or _here(stack, languages, wanted, chosen)
-        writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed))
+        writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed, live=live))
         whole = run(items, writer, watch, live)
     if not (whole and stream.wrote_everything(writer)):
         raise click.exceptions.Exit(1)

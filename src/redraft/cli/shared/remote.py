@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import Item
-from redraft.captions.formats.write import SubtitleWriter, Writer
+from redraft.captions.formats.write import RowsWriter, SubtitleWriter, Writer
 from redraft.client import Client, ServerError
 from redraft.errors import InputError
 
@@ -94,8 +94,8 @@ async def _send(ahead: ReadAhead, client: Client, writer: Writer) -> bool:
                 whole = False
                 writer.write(item)
                 continue
-            if isinstance(writer, InOrder):
-                writer.begin(item)
+            if isinstance(writer, InOrder | RowsWriter):  # a server may skip the first updates of an utterance
+                writer.begin(item.utterance, item.time)
             try:
                 await client.send(item)
             except InputError as error:
@@ -150,9 +150,9 @@ class InOrder:
         self._writer, self._languages = writer, languages
         self._held: dict[str, list[Caption]] = {}
 
-    def begin(self, update: Update) -> None:
-        """Record the start of an utterance; a server may skip its first updates."""
-        self._writer.begin(update.utterance, update.time)
+    def begin(self, utterance: str, time: float | None) -> None:
+        """Record the start of an utterance in seconds."""
+        self._writer.begin(utterance, time)
 
     def write(self, event: Event) -> None:
         """Write an event; a final caption waits for its turn."""

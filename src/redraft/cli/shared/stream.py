@@ -81,7 +81,12 @@ def updates(source: io.BufferedReader, form: str, lag: int, rate: float | None) 
 
 @contextmanager
 def writer(
-    form: str, languages: Sequence[str], width: int | None = None, push: Sequence[tuple[str, CaptionService]] = ()
+    form: str,
+    languages: Sequence[str],
+    width: int | None = None,
+    push: Sequence[tuple[str, CaptionService]] = (),
+    *,
+    live: bool = False,
 ) -> Iterator[Writer]:
     """Open a writer to standard output; it is always closed at the end.
 
@@ -90,6 +95,7 @@ def writer(
         languages: target languages.
         width: width of the lines of reading mode in cells; None turns it off.
         push: languages whose captions are also sent to a service.
+        live: whether captions come while they are spoken.
     """
     made: Writer
     if form == "live":
@@ -103,7 +109,7 @@ def writer(
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:
-        made = RowsWriter(made, width)
+        made = RowsWriter(made, width, live=live)
     try:
         yield made
     finally:

@@ -1,0 +1,273 @@
+"""Reading mode: when lines come, which words they have, and when their subtitles are."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import pysubs2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.formats.write import LATE, RowsWriter, SubtitleWriter
+from redraft.captions.reading import broken, continued
+from redraft.captions.words import UNBREAKABLE
+from redraft.speech.sentences import in_sentences
+from tests.speech.test_sentences import recognised
+
+#: More for a long search: SUBTITLE_STREAMS=10000.
+STREAMS = int(os.environ.get("SUBTITLE_STREAMS", "25"))
+PATIENCE, LONGEST = 1.0, 4.0
+TEXT = "Meine Damen und Herren, ich freue mich sehr, heute hier zu sein."
+
+
+class Kept:
+    """A writer that keeps what it is given, and when."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.events: list[Event] = []
+        self.written: list[tuple[float, str]] = []
+
+    def write(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, Caption):
+            self.written.append((self.now, event.text))
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+def caption(utterance: str, time: float | None, text: str, *, final: bool = False, language: str = "de") -> Caption:
+    return Caption(utterance, 0, language, text, final=final, time=time)
+
+
+def cues(captions: Sequence[Caption], width: int | None = 37) -> tuple[list[tuple[int, int, str]], str]:
+    """The subtitles of captions, and the errors."""
+    out, errors = io.StringIO(), io.StringIO()
+    subtitles = SubtitleWriter(out, errors, "srt", ["de"])
+    writer = subtitles if width is None else RowsWriter(subtitles, width, lambda: 0.0)
+    for each in captions:
+        writer.write(each)
+    writer.close()
+    assert not subtitles.complained
+    return [
+        (cue.start, cue.end, cue.plaintext) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")
+    ], errors.getvalue()
+
+
+def starts(*captions: Caption) -> list[float]:
+    return [start / 1000 for start, _, _ in cues(captions)[0]]
+
+
+def test_lines_begin_where_their_words_were_spoken() -> None:
+    other = "Wir haben lange auf diesen Tag gewartet, und nun ist er da."
+    ends = (
+        caption("1", 4.0, TEXT, final=True),
+        caption("2", 8.0, other, final=True),
+        caption("3", 8.4, "Ja.", final=True),
+    )
+    begins = caption("1", 0.0, ""), caption("2", 4.5, ""), caption("3", 8.1, "")
+    found = starts(*(each for pair in zip(begins, ends, strict=True) for each in pair))
+    assert found == pytest.approx([0.0, 2.06, 4.5, 6.28, 8.1], abs=0.01)
+    assert starts(*ends) == pytest.approx([4.0, 6.2, 8.27, 10.0, 11.93], abs=0.01)  # each at reading speed
+    growing = caption("1", 1.0, TEXT[:20]), caption("1", 3.0, TEXT[:20]), caption("1", 4.0, TEXT, final=True)
+    assert starts(begins[0], *growing) == pytest.approx([0.0, 3.30], abs=0.01)  # behind the pause after "Herren,"
+
+
+def test_final_time_before_last_partial_one() -> None:
+    partials = caption("1", 0.0, ""), caption("1", 5.0, TEXT)
+    found, errors = cues([*partials, caption("1", 3.0, TEXT, final=True)])
+    assert [each[:2] for each in found] == [(0, 2578), (2578, 5000)] and not errors
+
+
+def test_begin_of_utterance_without_caption() -> None:
+    out = io.StringIO()
+    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de"]), 37, lambda: 0.0)
+    writer.begin("1", 0.0)
+    writer.begin("1", 2.0)
+    writer.write(caption("1", 4.0, TEXT, final=True))
+    assert [(cue.start, cue.end) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")] == [
+        (0, 2062),
+        (2062, 4000),
+    ]
+
+
+def test_patience_by_times_of_captions() -> None:
+    kept = Kept()
+    writer = RowsWriter(kept, 37, lambda: 0.0)
+    writer.write(caption("1", 0.0, TEXT))
+    writer.write(caption("1", 0.9, TEXT))
+    assert not kept.events
+    writer.write(caption("1", 1.1, "Ganz anders"))  # too late for a line that was complete at 1.0
+    assert [text for _, text in kept.written] == ["Meine Damen und Herren, ich freue"]
+    writer.write(Failure("bad"))
+    assert kept.events[-1] == Failure("bad")
+
+
+def test_speakers_at_same_time() -> None:
+    kept = Kept()
+    writer = RowsWriter(kept, 37, lambda: 0.0)
+    for time in range(4):
+        for name in "ab":
+            writer.write(caption(name, float(time), f"{TEXT} {name}", final=time == 3))
+    assert [(each.utterance, each.text) for each in kept.events if isinstance(each, Caption)] == [
+        ("a.1", "Meine Damen und Herren, ich freue"),
+        ("b.1", "Meine Damen und Herren, ich freue"),
+        ("a.2", "mich sehr, heute hier zu sein. a"),
+        ("b.2", "mich sehr, heute hier zu sein. b"),
+    ]
+
+
+def test_lines_that_wait_at_close() -> None:
+    kept = Kept()
+    writer = RowsWriter(kept, 37, lambda: 0.0)
+    writer.write(caption("1", 0.0, TEXT))
+    writer.close()
+    assert [text for _, text in kept.written] == ["Meine Damen und Herren, ich freue"]
+
+
+class Timer:
+    """A timer that runs when told to."""
+
+    started: list[Timer]
+
+    def __init__(self, seconds: float, run: Callable[[], None]) -> None:
+        self.seconds, self.run, self.cancelled = seconds, run, False
+
+    def start(self) -> None:
+        self.started.append(self)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+def test_live_line_waits_for_no_caption(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "Timer", Timer)
+    monkeypatch.setattr(Timer, "started", [], raising=False)
+    kept, clock = Kept(), [100.0]
+    writer = RowsWriter(kept, 37, lambda: clock[0], live=True)
+    writer.write(caption("1", 7.0, TEXT))
+    writer.write(caption("1", 7.5, TEXT))
+    assert [(each.seconds, each.cancelled) for each in Timer.started] == [(1.0, True), (0.5, False)]
+    clock[0] += 0.5
+    Timer.started[-1].run()
+    assert [text for _, text in kept.written] == ["Meine Damen und Herren, ich freue"]
+    assert len(Timer.started) == 2
+    kept.write = lambda event: (_ for _ in ()).throw(OSError("closed"))  # type: ignore[method-assign]
+    writer.write(caption("2", 9.0, TEXT))
+    clock[0] += 1
+    Timer.started[-1].run()
+    with pytest.raises(OSError, match="closed"):
+        writer.write(caption("2", 10.0, TEXT))
+
+
+# --- any stream
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> list[Update]:
+    """Recognised utterances, perhaps in sentences; some speak at the same time, and final times may be earlier."""
+    updates = draw(recognised(draw(st.integers(1, 4)), steady=draw(st.booleans())))
+    if draw(st.booleans()) and updates[0].time is not None:
+        early = draw(st.lists(st.sampled_from([0.0, 0.1, 2.0]), min_size=len(updates), max_size=len(updates)))
+        updates = [
+            Update(each.utterance, each.seq, each.text, each.final, max(0.0, (each.time or 0.0) - back * each.final))
+            for each, back in zip(updates, early, strict=True)
+        ]
+    if draw(st.booleans()):
+        # The order of utterances at the same time: the updates of each stay in order.
+        names = draw(st.permutations([each.utterance for each in updates]))
+        rest = {name: iter([each for each in updates if each.utterance == name]) for name in names}
+        updates = [next(rest[name]) for name in names]
+    return updates
+
+
+def translated(updates: Sequence[Update], *, sentences: bool) -> Iterator[Caption]:
+    for each in in_sentences(updates) if sentences else updates:
+        assert isinstance(each, Update)
+        yield caption(each.utterance, each.time, each.text, final=each.final)
+
+
+@settings(max_examples=STREAMS)
+@given(streams(), st.booleans(), st.none() | st.integers(16, 40))
+def test_subtitles_are_monotone(updates: list[Update], sentences: bool, width: int | None) -> None:
+    captions = list(translated(updates, sentences=sentences))
+    found, errors = cues(captions, width)
+    times = [time for start, end, _ in found for time in (start, end)]
+    assert times == sorted(times) and not errors
+    assert all(end - start >= 250 for start, end, _ in found)
+    if width is None:
+        finals = [each.text.strip() for each in captions if each.final]
+        assert [text for _, _, text in found] == [text for text in finals if text]
+
+
+@st.composite
+def spoken(draw: st.DrawFn) -> list[Caption]:
+    """Utterances that grow, no faster than anyone reads."""
+    captions, now = list[Caption](), 0.0
+    for name in range(draw(st.integers(1, 4))):
+        now += draw(st.sampled_from([0.1, 0.5, 3.0]))
+        words = draw(
+            st.lists(st.sampled_from([*TEXT.split(), "a", "Straßenbahnhaltestellen"]), min_size=1, max_size=40)
+        )
+        captions.append(caption(str(name), now, ""))
+        while words and len(captions) < 400:
+            count = draw(st.integers(1, 6))
+            text = " ".join([captions[-1].text, *words[:count]]).strip()
+            now += max(0.3, (len(text) - len(captions[-1].text)) / 15) + draw(st.sampled_from([0.0, 0.2, 2.0]))
+            captions.append(caption(str(name), now, text, final=not words[count:]))
+            words = words[count:]
+    return captions
+
+
+@settings(max_examples=STREAMS)
+@given(spoken(), st.integers(24, 42))
+def test_lines_of_growing_text(captions: list[Caption], width: int) -> None:
+    """Every word once and in order, its line no later than its patience, and its cue when it was spoken."""
+    kept = Kept()
+    writer = RowsWriter(kept, width, lambda: 0.0)
+    for each in captions:
+        kept.now = each.time or 0.0
+        writer.write(each)
+    spans = cues(captions, width)[0]
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+    texts: dict[str, str] = {}
+    for (at, line), (start, _, text), event in zip(kept.written, spans, kept.events, strict=True):
+        assert isinstance(event, Caption) and line == text
+        name = event.utterance.partition(".")[0]
+        own = [each for each in captions if each.utterance == name]
+        before, texts[name] = texts.get(name, ""), f"{texts.get(name, '')} {line}".strip()
+        ended = own[-1].time or 0.0
+        passed = next((each.time or 0.0 for each in own if len(each.text) > len(texts[name])), ended)
+        due = min(passed + PATIENCE, ended)
+        assert at <= next(each.time or 0.0 for each in captions if (each.time or 0.0) >= due)
+        begun = next(each.time or 0.0 for each in own if len(each.text) > len(before))
+        assert (own[0].time or 0.0) - 0.001 <= start / 1000 <= begun + LATE / 1000
+    assert texts == {each.utterance: each.text for each in captions if each.final}
+
+
+@settings(max_examples=STREAMS)
+@given(
+    st.lists(st.tuples(st.lists(st.sampled_from("abcdefgh"), max_size=60), st.sampled_from([0.0, 0.4, 1.0, 2.5]))),
+    st.integers(16, 30),
+)
+def test_no_line_waits_longer(revisions: list[tuple[list[str], float]], width: int) -> None:
+    """However a text is revised, a line is shown once there has been a complete one for so long."""
+    kept, now, since, shown = Kept(), 0.0, None, list[str]()
+    writer = RowsWriter(kept, width, lambda: 0.0)
+    for words, step in revisions:
+        now += step
+        before = len(kept.written)
+        writer.write(caption("1", now, " ".join(words)))
+        for _, line in kept.written[before:]:
+            shown += UNBREAKABLE.findall(f"{line} ")
+        units = UNBREAKABLE.findall(" ".join(words))
+        waits = len(broken(units[continued(shown, units) :], width)) > 1
+        since = None if not waits else now if since is None or len(kept.written) > before else since
+        assert since is None or now - since < LONGEST
