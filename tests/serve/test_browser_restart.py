@@ -18,6 +18,11 @@ new PerformanceObserver((list) => {
     if (!hadRecentInput) window.shifts.push([value, startTime, sources.map(({ node }) => node?.id || node?.className)]);
 }).observe({ type: "layout-shift", buffered: true });
 """
+#: Keeps the milliseconds of tasks that block the page.
+LONG_TASKS = """
+window.long = [];
+new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
+"""
 VIEW = "document.querySelector('.view')"
 AT_END = f"{VIEW} && {VIEW}.scrollHeight - {VIEW}.scrollTop - {VIEW}.clientHeight < 2"
 BEFORE, AFTER = 24, 27
@@ -112,6 +117,24 @@ def test_follow_end(visit: Callable[..., Any]) -> None:
     paste(page, 3)
     wait_for_finals(page, "de", 29)
     assert not page.evaluate(AT_END)
+
+
+def test_long_text_at_once(visit: Callable[..., Any]) -> None:
+    with running(updates_per_second=1000, busy=1000) as quick:
+        page = visit(quick.url, script=LONG_TASKS)
+        for tag in ("zh", "ja"):
+            page.uncheck(f".targets [value={tag}]")
+        paste(page, 700)
+        progress = page.locator("#progress")
+        expect(progress).to_be_visible()
+        expect(page.locator(".progress span")).to_contain_text("of 700 sentences")
+        expect(progress).not_to_be_visible(timeout=200_000)
+        until(page, "document.querySelectorAll('.cell:not(.final)').length === 0")
+        expect(page.locator(".utterance")).to_have_count(500)
+        expect(page.locator(".cell.source.final")).to_have_count(500)
+        lines = quick.ask(f"/v1/sessions/{session_of(page)['name']}/transcript").text.splitlines()
+        assert len(lines) == 700
+        assert page.evaluate("Math.max(0, ...window.long)") < 2000  # milliseconds; one of 200 on an idle machine
 
 
 def test_shorter_caption_moves_nothing(visit: Callable[..., Any]) -> None:

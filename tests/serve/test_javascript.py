@@ -27,7 +27,7 @@ import { readFileSync } from "node:fs";
 const { module, body, cases } = JSON.parse(readFileSync(0, "utf-8"));
 const run = new Function("module", "given", body);
 const found = await import(`./js/${module}.js`);
-console.log(JSON.stringify(cases.map((given) => run(found, given))));
+console.log(JSON.stringify(await Promise.all(cases.map((given) => run(found, given)))));
 """
 LINES = """
 const [width, steps] = given, reading = new module.Reading(width);
@@ -44,6 +44,17 @@ const [most, hidden, finals] = given, lost = [];
 const memory = { session: { hidden: hidden.map((key) => JSON.stringify(key)) }, finals: new Map(finals.entries()) };
 const sent = [...module.restoring(memory, most, (final) => lost.push(final))];
 return { sent, longest: Math.max(...sent.map(module.bytesOf)), lost };
+"""
+#: Splits a text like the server, which refuses long ones.
+SENTENCES = """
+const asked = [];
+globalThis.fetch = async (path, { body }) => {
+  const { text } = JSON.parse(body);
+  asked.push(text);
+  const sentences = text.match(/[^.]+\\.?/gu).map((each) => each.trim()).filter(Boolean);
+  return { ok: true, status: 200, json: async () => ({ sentences }) };
+};
+return module.sentencesOf(given, "en").then(({ sentences }) => [sentences, asked.map((text) => text.length)]);
 """
 OVERLAY = """
 try {
@@ -179,3 +190,16 @@ def test_resampling(tmp_path: Path) -> None:
         assert np.abs(samples - np.sin(2 * np.pi * pitch * time)[: len(samples)])[200:].max() < 0.01
     # What 16 kHz cannot hold is left out, and does not come back as something else.
     assert all(np.abs(samples[200:]).max() < 0.01 for samples in made[len(cases) :])
+
+
+@pytest.mark.parametrize("between", [" ", "\n", ""])
+def test_text_of_any_length_is_split(tmp_path: Path, between: str) -> None:
+    wanted = [f"We saw {number} ducks 🦆 under the old table." for number in range(6000)]
+    ((sentences, asked),) = in_node(tmp_path, "plan", SENTENCES, [between.join(wanted)])
+    assert sentences == wanted
+    assert len(asked) > 2 and max(asked) <= 100_000
+
+
+def test_endless_sentence_is_split(tmp_path: Path) -> None:
+    ((sentences, asked),) = in_node(tmp_path, "plan", SENTENCES, ["🦆" * 120_000])
+    assert "".join(sentences) == "🦆" * 120_000 and max(asked) <= 100_000

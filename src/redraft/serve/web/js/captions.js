@@ -159,6 +159,11 @@ export class Captions extends EventTarget {
     return [...this.#languages.keys()].every((key) => ended.has(key) || this.#hidden.has(key));
   }
 
+  /** Whether an utterance has ended in every visible target language; one with a source only has not. */
+  #translated({ open, ended }) {
+    return !open.size && [...this.#languages.keys()].every((key) => key === "" || ended.has(key) || this.#hidden.has(key));
+  }
+
   #entry(utterance, speaker) {
     if (!this.#utterances.has(utterance)) {
       this.#utterances.set(utterance, { utterance, row: null, cells: new Map(), open: new Set(), ended: new Set(), live: false });
@@ -199,7 +204,7 @@ export class Captions extends EventTarget {
   /** Remove the oldest row, preferably a finished one, without moving the view of a reader who has scrolled up. */
   #trim() {
     const rows = [...this.#rows.children];
-    const oldest = rows.find((row) => !this.#entries.get(row).open.size) ?? rows[0];
+    const oldest = rows.find((row) => this.#translated(this.#entries.get(row))) ?? rows[0];
     const before = this.#following ? 0 : this.#view.scrollHeight;
     oldest.remove();
     forget(this.#entries.get(oldest));

@@ -7,7 +7,7 @@ import { Memory, Volatile } from "./memory.js";
 import { showModel } from "./model.js";
 import { Operator } from "./operator.js";
 import { Panel } from "./panel.js";
-import { planOf } from "./plan.js";
+import { planOf, sentencesOf } from "./plan.js";
 import { Player } from "./player.js";
 import { notice, problem } from "./problem.js";
 import { ReadingLines, widthOf } from "./reading.js";
@@ -22,6 +22,7 @@ import { WantedForm } from "./wanted.js";
 
 const at = (id) => document.getElementById(id);
 
+const whole = new Intl.NumberFormat("en");
 const GONE = "The server does not answer";
 const SENTENCES = { waiting: "Reconnecting… Nothing is lost." };
 
@@ -158,7 +159,7 @@ function restore() {
     else columns.final(final);
   }
   for (const update of memory.open.values()) showText(update);
-  at("speed").value = memory.read("position")?.speed ?? 1;
+  at("speed").value = player.speed;
   panel.clear(start.method);
   session.resume();
   session.finishOpen((utterance) => !utterance.startsWith(`${player.run}.`));
@@ -188,6 +189,10 @@ function showControls() {
   const playing = player.run !== null;
   for (const button of document.querySelectorAll(".play")) button.hidden = playing;
   for (const button of document.querySelectorAll(".stop")) button.hidden = !playing;
+  const progress = player.progress ?? { sent: 0, all: 1 };
+  at("progress").parentElement.hidden = !playing;
+  Object.assign(at("progress"), { value: progress.sent, max: progress.all });
+  at("progress").nextElementSibling.textContent = `${whole.format(progress.sent)} of ${whole.format(progress.all)} sentences`;
   // Move the focus to the element that replaces the focused one.
   if (focused?.hidden) (focused.form?.querySelector(".play:not([hidden]), .stop:not([hidden])") ?? kind()).focus({ preventScroll: true });
 }
@@ -221,8 +226,8 @@ at("paste-form").addEventListener("submit", async (event) => {
   const text = at("pasted").value.trim();
   const start = session ? memory.session.start : wanted.read();
   if (!text || !start) return;
-  const { body, error } = await ask("v1/sentences", { text, language: start.source }, start.key);
-  if (body) play(planOf(body.sentences, at("spoken").checked), 1);
+  const { sentences, error } = await sentencesOf(text, start.source, start.key);
+  if (sentences) play(planOf(sentences, at("spoken").checked), 1);
   else if (!error || !wanted.complain(error)) problem(error?.message ?? `${GONE}. Try again in a moment.`);
 });
 at("end").addEventListener("click", () => {

@@ -23,6 +23,7 @@ export class Volatile {
 export class Memory {
   #storage;
   #onFull;
+  #full = false;
 
   /**
    * @param {Storage} storage where to keep it
@@ -56,7 +57,8 @@ export class Memory {
     try {
       this.#storage.setItem(PREFIX + name, JSON.stringify(value));
     } catch {
-      this.#onFull();
+      if (!this.#full) this.#onFull(); // once is enough
+      this.#full = true;
     }
   }
 
@@ -91,6 +93,7 @@ export class Memory {
     for (let n = 0; n < this.finals.size; n++) this.forget(`final.${n}`);
     this.forget("session");
     this.forget("open");
+    this.#full = false;
     this.load();
   }
 }
