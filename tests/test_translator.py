@@ -44,6 +44,15 @@ def test_calls_from_several_threads_wait_for_each_other() -> None:
     assert [{event.utterance for event in events} for events in answers] == [{str(number)} for number in range(12)]
 
 
+def test_languages_by_name() -> None:
+    with opened(RandomModel(), ["German", "zh_cn"]) as translator:
+        events = translator.translate(Update("1", 0, "A sentence.", final=True))
+        assert {event.language for event in events} == {"de", "zh-CN"}
+        assert translator.translation("German") is translator.translation("de")
+        with pytest.raises(OptionError, match="language must be one of de, zh-CN, not 'ja'"):
+            translator.translation("ja")
+
+
 EXACT = LlamaOptions(512, threads=1, gpu_layers=0, exact=True)
 
 

@@ -101,7 +101,7 @@ class Translator:
         if chosen.uses_cost:
             curve = curve or known_curve(backend)
         settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source, final)
-        languages = {tag: parse_language(tag) for tag in as_tags(to)}
+        languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
         if not encoders:
             raise OptionError("at least one target language is needed")
@@ -230,9 +230,10 @@ class Translator:
         Raises:
             OptionError: the language is not in ``to``.
         """
-        if language not in self._translations:
+        tag = language if language in self._translations else parse_language(language, "language").standard
+        if tag not in self._translations:
             raise OptionError(f"language must be one of {', '.join(self._translations)}, not {language!r}")
-        return self._translations[language]
+        return self._translations[tag]
 
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`; waits for a call in progress."""

@@ -74,6 +74,22 @@ def test_tag_stays_as_user_wrote_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "standard"),
+    [
+        ("German", "de"),
+        ("DE", "de"),
+        ("de-de", "de-DE"),
+        ("zh_cn", "zh-CN"),
+        ("Chinese (Taiwan)", "zh-TW"),
+        ("iw", "he"),
+    ],
+)
+def test_standard_tag(text: str, standard: str) -> None:
+    assert parse_language(text).standard == standard
+    assert parse_targets([text]) == [standard]
+
+
+@pytest.mark.parametrize(
     "text",
     # Among them: valid codes that are no one language, an unknown script and territory, and words that are names of
     # languages too (Auq is "A").

@@ -21,7 +21,8 @@ new PerformanceObserver((list) => {
 #: Keeps the milliseconds of tasks that block the page.
 LONG_TASKS = """
 window.long = [];
-new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
+const keep = (list) => window.long.push(...list.getEntries().map(({ duration }) => duration));
+new PerformanceObserver(keep).observe({ type: "longtask" });
 """
 VIEW = "document.querySelector('.view')"
 AT_END = f"{VIEW} && {VIEW}.scrollHeight - {VIEW}.scrollTop - {VIEW}.clientHeight < 2"

@@ -137,11 +137,31 @@ def test_unwritable_transcript(tmp_path: Path, errors: pytest.LogCaptureFixture)
         socket.start()
         shutil.rmtree(folder)
         say(socket, "we saw")
+        heard = socket.until("final")
+        say(socket, "her duck", utterance="2")
         socket.say("end")
-        assert finals(socket.until("done")) == [("1", "de", expected("we saw"))]
+        heard += socket.until("done")
+        assert finals(heard) == [("1", "de", expected("we saw")), ("2", "de", expected("her duck"))]
+        assert [each["code"] for each in heard if each["type"] == "error"] == ["transcript"]
     assert [record.getMessage() for record in errors.records] == [
-        "a caption could not be written to the folder of transcripts"
+        *["a caption could not be written to the folder of transcripts"] * 2,
+        "a corrected transcript could not be written",
     ]
+
+
+def test_transcript_is_completed_at_end(tmp_path: Path) -> None:
+    folder, away = tmp_path / "transcripts", tmp_path / "away"
+    folder.mkdir()
+    with running(transcripts=folder) as server, server.socket() as socket:
+        name = socket.start()["session"]
+        folder.rename(away)
+        say(socket, "we saw")
+        socket.until("final")
+        away.rename(folder)
+        say(socket, "her duck", utterance="2")
+        socket.say("end")
+        socket.until("done")
+        eventually(lambda: (folder / f"{name}.jsonl").read_text().count("\n") == 2)
 
 
 def test_live_readers_count_as_viewers() -> None:

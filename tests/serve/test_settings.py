@@ -109,3 +109,15 @@ def test_public_server_needs_keys(tmp_path: Path, host: str) -> None:
 
 def test_local_addresses() -> None:
     assert all(load(host=host).local for host in ("127.0.0.1", "::1", "localhost", "127.1.2.3"))
+
+
+def test_transcripts_must_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(transcripts=tmp_path).transcripts == tmp_path
+    assert list(tmp_path.iterdir()) == []
+
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("redraft.serve.settings.TemporaryFile", full)
+    with pytest.raises(OptionError, match="transcripts must be a folder to write to.*No space left on device"):
+        load(transcripts=tmp_path)

@@ -103,6 +103,7 @@ class Language:
 
     Attributes:
         tag: the user's text, stripped.
+        standard: the same language as a BCP 47 tag in its usual spelling: `de` for "German", `zh-CN` for `zh_cn`.
         canonical: the shortest BCP 47 tag with the same language, likely script and likely territory; languages are the
             same if these are equal.  Variants and extensions (`de-1996`, `de-u-co-phonebk`) are ignored.
         code: the primary subtag, such as `de`.
@@ -112,6 +113,7 @@ class Language:
     """
 
     tag: str
+    standard: str
     canonical: str
     code: str
     name: str
@@ -146,7 +148,7 @@ def parse_language(text: str, field: str = "target language") -> Language:
     if name is None:
         name = _NAMES.get(code) or _REMARK.sub("", Lang(code).name)
         name = name if canonical == code else f"{name} ({canonical})"
-    return Language(tag, canonical, code, name)
+    return Language(tag, found.to_tag(), canonical, code, name)
 
 
 def as_tags(to: object) -> list[str]:
@@ -162,18 +164,18 @@ def as_tags(to: object) -> list[str]:
 
 
 def parse_targets(tags: Iterable[str]) -> list[str]:
-    """Check target languages given as tags or names, and return them as written, without duplicates.
+    """Check target languages given as tags or names, and return their standard tags, without duplicates.
 
     Raises:
         OptionError: a language is unknown, or two different names stand for the same one.
     """
-    found: dict[str, str] = {}
+    found: dict[str, Language] = {}
     for text in tags:
         language = parse_language(text)
-        first = found.setdefault(language.canonical, language.tag)
-        if first != language.tag:
-            raise OptionError(f"target languages {first!r} and {language.tag!r} are the same, so leave one out")
-    return list(found.values())
+        first = found.setdefault(language.canonical, language)
+        if first.tag != language.tag:
+            raise OptionError(f"target languages {first.tag!r} and {language.tag!r} are the same, so leave one out")
+    return [language.standard for language in found.values()]
 
 
 def closest(wanted: Language, supported: Iterable[Language]) -> Language | None:

@@ -31,6 +31,9 @@ from redraft.serve.transcript import Key, SessionFile, Transcript, key_of
 MOST_CHARACTERS = 10_000_000
 #: Overhead of an utterance besides its texts, in characters.
 _UTTERANCE = 100
+_UNWRITTEN = (
+    "captions are not being written to the server's folder of transcripts: tell its operator, or save them here"
+)
 #: Maximum number of unanswered updates over all languages; beyond it, the connection is not read.
 MOST_PENDING = 64
 
@@ -297,7 +300,10 @@ class LiveSession:
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
         if key_of(caption) not in self.transcript.hidden:
+            before = self.file.failing
             self.file.add(caption)
+            if self.file.failing and not before:
+                self.delivery.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
 
     def end(self) -> None:
         """End the session: no more updates will come, except from audio that is still being recognised."""

@@ -54,6 +54,7 @@ CODES = {
     "limit": Code("one of the operator's limits has been reached", 429),
     "draining": Code("the server is stopping; reconnect in a moment", 503, 1012),
     "stale": Code("an update is older than one that came before", 409),
+    "transcript": Code("captions cannot be written to the operator's folder of transcripts"),
     "translation": Code("an update could not be translated, or not completely"),
     "audio": Code("audio was refused or lost, or cannot be recognised"),
     "replaced": Code("another connection has taken over this session"),

@@ -11,6 +11,7 @@ import os
 from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -186,7 +187,18 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         )
     if found.transcripts is not None and not found.transcripts.is_dir():
         raise OptionError(f"transcripts must be an existing folder, not {str(found.transcripts)!r}")
+    if found.transcripts is not None:
+        _check_writable(found.transcripts)
     return found
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise `OptionError` if no file can be written to the folder of transcripts."""
+    try:
+        with TemporaryFile(dir=folder) as file:
+            file.write(b" ")
+    except OSError as error:
+        raise OptionError(f"transcripts must be a folder to write to, and {str(folder)!r} is not: {error}") from None
 
 
 def allowed(name: str) -> str:

@@ -223,14 +223,15 @@ def _writer(form: str, out: io.StringIO, targets: Sequence[str]) -> Writer:
 class SessionFile:
     """The file of a session's final captions in ``folder``, perhaps from an earlier run; without a folder, no file.
 
-    Errors are only logged: clients get captions anyway.
+    Errors do not keep captions from clients.
 
     Attributes:
         outdated: whether captions in it have changed.
+        failing: whether captions could not be written, lately.
     """
 
     def __init__(self, folder: Path | None, name: str, transcript: Transcript) -> None:
-        self.outdated, self._transcript = False, transcript
+        self.outdated, self.failing, self._transcript = False, False, transcript
         self._path = folder and folder / f"{name}.jsonl"
         self._had: set[Key] | None = None
 
@@ -253,7 +254,9 @@ class SessionFile:
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(_line(caption))
+            self.failing = False
         except OSError:
+            self.failing = self.outdated = True  # the end of the session tries again
             log.exception("a caption could not be written to the folder of transcripts")
 
     def rewrite(self) -> None:

@@ -112,9 +112,15 @@ def test_libretranslate_auto(imitating: Running) -> None:
     assert one.json["detectedLanguage"] == {"confidence": 0.0, "language": "en"}
 
 
-def test_libretranslate_languages(imitating: Running) -> None:
-    for listed in imitating.ask("/languages").json:
-        assert set(listed) == {"code", "name", "targets"}
+def test_libretranslate_lists_pairs_that_work() -> None:
+    with running(compat=COMPAT) as server:
+        assert server.ask("/languages").json == [{"code": "en", "name": "English", "targets": []}]
+        known = {"redraft.target_languages": "de, zh, en", "redraft.source_languages": "en, de"}
+        server.model.metadata = {**server.model.metadata, **known}
+        assert server.ask("/languages").json == [
+            {"code": "de", "name": "German", "targets": ["en", "zh"]},
+            {"code": "en", "name": "English", "targets": ["de", "zh"]},
+        ]
 
 
 # OpenAI

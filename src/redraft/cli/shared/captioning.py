@@ -210,10 +210,13 @@ def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]
         OptionError: the service is unknown, or the language is missing or invalid.
     """
     from redraft.captions.formats.push import CaptionService
+    from redraft.captions.languages import parse_language
 
-    language, sign, rest = target.partition("=")
-    if not sign or ":" in language:
+    named, sign, rest = target.partition("=")
+    if not sign or ":" in named:
         language, rest = languages[0] if len(languages) == 1 else "", target
+    else:
+        language = parse_language(named, "language of --push").standard
     if language not in languages:
         raise OptionError(f"--push must name one of the languages {', '.join(languages)}, as in {languages[0]}={rest}")
     return language, CaptionService(rest, language)

@@ -60,10 +60,13 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
     async def languages(request: Request) -> Response:
         offer = callers.hub.offer()
         sources = offer.source_languages or (SOURCE,)
-        targets = sorted(offer.target_languages)
         listed = [
-            {"code": code, "name": parse_language(code).name, "targets": targets}
-            for code in sorted({*sources, *targets})
+            {
+                "code": code,
+                "name": parse_language(code).name,
+                "targets": sorted(set(offer.target_languages) - {code}),
+            }
+            for code in sorted(sources)
         ]
         return JSONResponse(listed)
 
