@@ -56,7 +56,7 @@ def test_refused_post_not_counted() -> None:
     live.end()
     with pytest.raises(Refused, match="the session has ended"):
         live.posted(6, "lost", final=True)
-    assert live.last_post == 5
+    assert live.posts.newest == 5
 
 
 def test_restored_language() -> None:

@@ -30,6 +30,7 @@ TIERS = {
     "/v1/translate": "sessions",
     "/v1/sessions": "sessions",
     "/v1/ingest/secret": "sessions",
+    "/v1/ingest/secret/seq": "sessions",
     "/v1/control/secret": "sessions",
     "/docs": "sessions",
     "/ready": "sessions",

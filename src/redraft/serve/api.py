@@ -132,6 +132,7 @@ OPERATIONS = (
         codes=("missing", *_BODY, "option", "stale", "limit", "draining", "engine"),
     ),
     Operation("GET", "/v1/ingest/{token}", http.ingested, answer=_TEXT, codes=("missing",)),
+    Operation("GET", "/v1/ingest/{token}/seq", http.ingested, answer=_TEXT, codes=("missing",)),
     Operation("DELETE", "/v1/ingest/{token}", http.finish, answer=(), status=204, codes=("missing",)),
     Operation("GET", "/v1/offer", http.offer, answer=Offer),
     Operation("GET", "/v1/talk", http.talk),

@@ -263,7 +263,7 @@ async def begin(request: Request) -> Response:
 class CaptionQuery(Query):
     """The query of a caption by POST."""
 
-    seq: int = Field(ge=0, le=2**53, description="counts the captions; must grow")
+    seq: int = Field(ge=0, le=2**53, description="counts the captions")
     final: bool = Field(True, description="false while the text still grows")
     speaker: Line = Field("", max_length=100, description="who is speaking")
 
@@ -271,7 +271,8 @@ class CaptionQuery(Query):
 async def ingest(request: Request) -> Response:
     """Send a caption; the response is the seq of the newest one.
 
-    The body is its text.  A repeated ``seq`` is ignored, so that a client without a response can send it again.
+    The body is its text, perhaps with YouTube's lines with times.  A repeated caption is ignored, so that a client
+    without a response can send it again.
     """
     hub: Hub = request.app.state.hub
     session = owned(request)
@@ -286,13 +287,13 @@ async def ingest(request: Request) -> Response:
         await asyncio.sleep(wait)
     await session.pending.room()
     hub.admission.check_working()
-    session.posted(query.seq, printable(text).strip(), final=query.final, speaker=query.speaker or None)
-    return PlainTextResponse(f"{session.last_post}\n")
+    session.posted(query.seq, text, final=query.final, speaker=query.speaker or None)
+    return PlainTextResponse(f"{session.posts.newest}\n")
 
 
 async def ingested(request: Request) -> Response:
     """Get the seq of the newest caption; -1 before the first."""
-    return PlainTextResponse(f"{owned(request).last_post}\n")
+    return PlainTextResponse(f"{owned(request).posts.newest}\n")
 
 
 async def finish(request: Request) -> Response:

@@ -23,6 +23,7 @@ from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.metrics import Metrics, SessionCounts
+from redraft.serve.posts import Posts
 from redraft.serve.protocol import public_name
 from redraft.serve.refusals import FULL, Refused
 from redraft.serve.transcript import Key, SessionFile, Transcript, key_of
@@ -104,7 +105,7 @@ class LiveSession:
         over: called when it has ended.
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
-        last_post: ``seq`` of the newest caption that came by POST.
+        posts: its captions that came by POST.
     """
 
     token: str
@@ -122,7 +123,7 @@ class LiveSession:
     kept: int = 0
     touched: float = field(default_factory=time.monotonic)
     ended: bool = False
-    last_post: int = -1
+    posts: Posts = field(default_factory=Posts)
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
     pending: Pending = field(default_factory=Pending)
@@ -130,8 +131,6 @@ class LiveSession:
     delivery: Delivery = field(init=False)
     file: SessionFile = field(init=False)
     _counts: SessionCounts = field(init=False)
-    #: Number of final captions that came by POST.
-    _posted: int = 0
     #: The newest update, if it is not final, with the languages that it is translated into; and the timer of `_rest`.
     _unfinished: tuple[events.Update, Sequence[str]] | None = None
     _timer: asyncio.TimerHandle | None = None
@@ -183,8 +182,7 @@ class LiveSession:
         self.touched = time.monotonic()
         if self.order.repeats(update):
             return
-        if self.ended:
-            raise Refused("stale", "the session has ended: no more updates are taken")
+        self._check_open()
         # The client already has restored captions.
         missing = [each for each in self.targets if (update.utterance, each) not in self.transcript]
         new = update.utterance not in self.order
@@ -228,19 +226,21 @@ class LiveSession:
         if self._timer is not None:
             self._timer.cancel()
 
+    def _check_open(self) -> None:
+        if self.ended:
+            raise Refused("stale", "the session has ended: no more updates are taken")
+
     def check_room(self) -> None:
         """Check that the session may grow.  Raises `Refused` if it is full."""
         if self.kept >= MOST_CHARACTERS:
             raise Refused("limit", FULL)
 
-    def posted(self, seq: int, text: str, *, final: bool, speaker: str | None = None) -> None:
+    def posted(self, number: int, body: str, *, final: bool, speaker: str | None = None) -> None:
         """Accept a caption by POST, where a final one ends the utterance.  Raises `Refused` as for `accept`."""
         self.check_room()
-        if seq <= self.last_post:
-            return
-        self.accept(events.Update(f"post-{self._posted}", seq, text, final, speaker=speaker))
-        self.last_post = seq
-        self._posted += final
+        self._check_open()
+        for update in self.posts.updates(number, body, final=final, speaker=speaker):
+            self.accept(update)
 
     def restore(self, finals: Iterable[protocol.Final], hidden: Iterable[Key] = ()) -> None:
         """Restore captions that the client has from elsewhere, and what is hidden, of captions to come too.
