@@ -276,6 +276,54 @@ def test_second_stream(server: Running) -> None:
         assert errors(heard) == []
 
 
+def test_audio_of_later_streams(server: Running) -> None:
+    """A client that waits for no answer loses nothing."""
+    with speaking(server) as socket:
+        send(socket, 2)
+        for stream in ("2", "3"):
+            socket.say("audio_end")
+            socket.say("audio", stream=stream)
+            send(socket, 2)
+        socket.say("end")
+        heard = socket.until("done")
+        assert errors(heard) == []
+        assert finals(heard) == [(f"{stream}.1", "de", expected(SENTENCE)) for stream in "123"]
+        ended = [(each["stream"], each["received"]) for each in heard if each["type"] == "listening"][-1]
+        assert ended == ("3", 2 * RATE)
+
+
+def test_too_much_for_a_later_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "BACKLOG_SECONDS", 4)
+    (slow := tmp_path / "slow").touch()
+    with hearing("--slow", str(slow)) as server, speaking(server) as socket:
+        send(socket, 2)
+        socket.say("audio_end")
+        socket.say("audio", stream="2")
+        send(socket, 6)
+        assert errors(until_error(socket)) == [module.WAITING_FULL]  # once
+        socket.say("audio_end")
+        send(socket, 2)
+        assert errors(until_error(socket)) == [module.NO_STREAM]  # once
+        slow.unlink()
+        socket.say("end")
+        heard = socket.until("done")
+        assert errors(heard) == ["2.0 seconds of audio were dropped"]
+        assert [name for name, _, _ in finals(heard)][:3] == ["1.1", "2.1", "2.2"]
+        assert [each["received"] for each in heard if each["type"] == "listening"][-1] == 6 * RATE
+
+
+def test_too_many_later_streams(server: Running) -> None:
+    with speaking(server) as socket:
+        for stream in range(2, 15):
+            socket.say("audio_end")
+            socket.say("audio", stream=str(stream))
+        assert "may wait" in until_error(socket)[-1]["message"]
+        socket.say("audio", stream="x")
+        assert until_error(socket)[-1]["code"] == "audio"
+        socket.say("end")
+        socket.until("done")
+
+
 def test_refused_second_stream() -> None:
     with hearing() as server, speaking(server) as socket:
         until_listening(socket, True)
@@ -542,7 +590,7 @@ def test_arrival_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "monotonic", lambda: now[0])
     stream = AudioStream.wanted(protocol.Audio(stream="1"))
     for now[0] in (1.0, 2.0, 3.0):
-        stream.feed(RATE)
+        stream.feed(RATE, now[0])
     now[0] = 9.0
     assert stream.arrival(Update("1", 0, "we", time=0.2), recognised=2 * RATE) == 2.0  # its time is where it starts
     assert stream.arrival(Update("1", 1, "we saw", time=0.9), recognised=3 * RATE) == 1.0
@@ -552,5 +600,5 @@ def test_arrival_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stream.arrival(Update("1", 2, "We saw.", True, time=0.9), recognised=3 * RATE) == 9.0  # no new words
     for now[0] in range(10, 400):
         for _ in range(100):
-            stream.feed(1)
+            stream.feed(1, now[0])
     assert len(stream.arrivals) <= 125  # frames that come together count once, and old ones are forgotten

@@ -42,6 +42,8 @@ FINISH_SECONDS = 30.0
 _BEFORE = 1.0
 #: Maximum bytes of a frame: two seconds.
 _LONGEST_FRAME = 1 << 16
+#: Maximum number of streams that wait for the one before to end.
+_MOST_WAITING = 8
 
 NO_RECOGNISER = (
     "this server does not recognise speech: send text in `update` messages, in text frames, or ask the operator to "
@@ -53,6 +55,9 @@ TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
 IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
 NOT_ENDED = f"the recogniser has not ended within {FINISH_SECONDS:g} seconds and was stopped"
 FAILED = "speech recognition has failed, see the server's log"
+WAITING_FULL = (
+    f"at most {BACKLOG_SECONDS:g} seconds of audio may wait for the stream before to end: more is dropped until it has"
+)
 TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
 
 
@@ -143,10 +148,10 @@ class AudioStream:
             why = f"audio comes too fast, {most:g} seconds ahead of speech: it is dropped until that is {most / 2:g}"
         raise Refused("audio", why)
 
-    def feed(self, samples: int) -> None:
-        """Record that the recogniser is given samples that have just arrived."""
+    def feed(self, samples: int, now: float) -> None:
+        """Record that the recogniser is given samples that arrived ``now``, in seconds of the monotonic clock."""
         self.gaps.fed += samples
-        now, known = monotonic(), self.arrivals
+        known = self.arrivals
         if known and now - known[-1][1] < _ARRIVALS_EVERY:
             known[-1] = self.gaps.fed, known[-1][1]
             return
@@ -200,6 +205,37 @@ class AudioStream:
         return Update(last.utterance, last.seq, last.text, time=last.time)
 
 
+@dataclass(slots=True)
+class WaitingStream:
+    """A stream that begins when the one before has ended.
+
+    Attributes:
+        frames: its audio, each frame with its arrival.
+        samples: number of samples in them.
+        lost: number of samples after them that were dropped.
+        ended: whether no more follow.
+        begun: when it was asked for, in seconds of the monotonic clock, like all arrivals.
+    """
+
+    wanted: protocol.Audio
+    frames: list[tuple[bytes, float]] = field(default_factory=list)
+    samples: int = 0
+    lost: int = 0
+    ended: bool = False
+    begun: float = field(default_factory=monotonic)
+
+    def take(self, frame: bytes, *, room: bool) -> None:
+        """Keep a frame if there is room.  Raises `Refused` for the first that is dropped."""
+        samples = len(frame) // WIDTH
+        if room and not self.lost:
+            self.frames.append((frame, monotonic()))
+            self.samples += samples
+            return
+        self.lost += samples
+        if self.lost == samples:
+            raise Refused("audio", WAITING_FULL)
+
+
 def _begins(item: Update) -> bool:
     """Whether the time of a recogniser's update is the start of its utterance, rather than the end of its words."""
     return item.seq == 0 and not item.final
@@ -245,9 +281,9 @@ class SessionAudio:
         self._first = True  # whether the next frame is the first after an `audio` message
         self._touched = monotonic()
         self._reported: set[str] = set()
-        #: When the stream has ended: the function to call, and the stream to start.
+        #: Streams that begin when the one before has ended, and the function to call after the last.
+        self._waiting: deque[WaitingStream] = deque()
         self._then: Callable[[], object] | None = None
-        self._next: protocol.Audio | None = None
 
     @property
     def running(self) -> bool:
@@ -260,9 +296,24 @@ class SessionAudio:
         """Start or resume a stream.  Raises `Refused` if no recogniser is free, or another stream has not ended."""
         if not self._recognisers.offered:
             raise Refused("audio", NO_RECOGNISER)
+        self._touched, self._first = monotonic(), True
         if self._finishing:
-            self._next = wanted
-            return
+            self._wait(wanted)
+        else:
+            self._begin_stream(wanted)
+
+    def _wait(self, wanted: protocol.Audio) -> None:
+        """Let a stream wait for its turn.  Raises `Refused` if another one has not ended, or too many wait."""
+        last = self._waiting[-1] if self._waiting else None
+        if last is not None and not last.ended:
+            if last.wanted.stream != wanted.stream:
+                raise _unfinished(last.wanted.stream)
+            self._waiting.pop()  # its client, which has reconnected, sends the audio again
+        elif len(self._waiting) >= _MOST_WAITING:
+            raise Refused("audio", f"at most {_MOST_WAITING} streams may wait for the one before to end")
+        self._waiting.append(WaitingStream(wanted))
+
+    def _begin_stream(self, wanted: protocol.Audio) -> None:
         stream = self._stream
         if not self.running or stream is None:
             try:
@@ -271,8 +322,7 @@ class SessionAudio:
                 self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
                 raise
         elif stream.name != wanted.stream:
-            raise Refused("audio", f"stream {stream.name!r} must be ended with `audio_end` before another begins")
-        self._touched, self._first = monotonic(), True
+            raise _unfinished(stream.name)
         self._reported.clear()
         if (lost := wanted.samples - stream.received) > 0:
             stream.received = wanted.samples
@@ -287,7 +337,9 @@ class SessionAudio:
         """Accept samples.  Raises `Refused` if they cannot be used; without a stream for them, only the first time."""
         if not self._recognisers.offered:
             self._refuse_once(NO_RECOGNISER)
-        elif self._stream is None or not self.running or self._finishing:
+        elif (not self._waiting and (self._stream is None or not self.running or self._finishing)) or (
+            self._waiting and self._waiting[-1].ended
+        ):
             self._refuse_once(NO_STREAM)
         elif len(frame) % WIDTH or len(frame) > _LONGEST_FRAME:
             raise Refused("audio", ODD if len(frame) % WIDTH else TOO_LARGE)
@@ -295,12 +347,16 @@ class SessionAudio:
             raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
         else:
             self._touched, self._first = monotonic(), False
-            self._receive(self._stream, frame)
+            if self._waiting:
+                held = sum(each.samples for each in self._waiting) + len(frame) // WIDTH
+                self._waiting[-1].take(frame, room=held <= BACKLOG_SECONDS * RATE)
+            elif self._stream is not None:
+                self._receive(self._stream, frame, monotonic())
 
-    def _receive(self, stream: AudioStream, frame: bytes) -> None:
+    def _receive(self, stream: AudioStream, frame: bytes, now: float) -> None:
         samples, settings = len(frame) // WIDTH, self._recognisers.settings
         if self._seconds + samples / RATE > settings.audio_seconds:
-            self.finish()
+            self._finish_stream()
             raise Refused("limit", f"a session may send at most {settings.audio_seconds:g} seconds of audio")
         self._seconds += samples / RATE
         self._recognisers.metrics.audio.inc(samples / RATE)
@@ -312,7 +368,7 @@ class SessionAudio:
                 return
             raise
         self._caught_up(stream)
-        stream.feed(samples)
+        stream.feed(samples, now)
         if self._process is not None:
             self._process.feed(frame)
 
@@ -336,13 +392,20 @@ class SessionAudio:
             raise Refused("audio", sentence)
 
     def finish(self, then: Callable[[], object] | None = None) -> None:
-        """End the audio: finish the current utterance, then call ``then``."""
+        """End the latest stream: finish its last utterance, then call ``then``."""
         self._then = then or self._then
+        if self._waiting:
+            self._waiting[-1].ended = True
+        else:
+            self._finish_stream(asked=True)
+
+    def _finish_stream(self, *, asked: bool = False) -> None:
         if self._finishing or self._process is None or self._stream is None:
             return
         self._caught_up(self._stream)
         self._finishing = True
-        self._reported.add(NO_STREAM)  # frames still in flight are no error
+        if not asked:
+            self._reported.add(NO_STREAM)  # frames still in flight are no error
         self._process.finish()
         self._timer = asyncio.get_running_loop().call_later(FINISH_SECONDS, self._stop, _error("audio", NOT_ENDED))
 
@@ -352,7 +415,7 @@ class SessionAudio:
             self._send_position()
         if self.running and not self._finishing and monotonic() - self._touched > IDLE_SECONDS:
             self._send(_error("audio", IDLE))
-            self.finish()
+            self._finish_stream()
 
     def close(self) -> None:
         """End everything immediately, because the session is over."""
@@ -436,6 +499,8 @@ class SessionAudio:
         if self._timer is not None:
             self._timer.cancel()
         self._task = self._process = self._timer = None
+        if not self._finishing:
+            self._reported.add(NO_STREAM)  # frames still in flight are no error
         self._finishing = False
         stream.dropped = 0
         if self._closed:
@@ -445,17 +510,28 @@ class SessionAudio:
             with suppress(Refused):
                 self._accept(left, None)
                 self._send(stream.remember(left, self._last.samples))
-        self._reported.add(NO_STREAM)
         self._send_position()
-        (then, self._then), (wanted, self._next) = (self._then, None), (self._next, None)
-        if then is not None:
+        while self._waiting and not self.running:
+            self._begin_waiting(self._waiting.popleft())
+        if self._then is not None and not self.running:
+            then, self._then = self._then, None
             then()
-        elif wanted is not None:
-            try:
-                self.begin(wanted)
-            except Refused as refused:
-                self._recognisers.metrics.refused.labels(refused.code).inc()
-                self._send(_error(refused.code, refused.sentence))
+
+    def _begin_waiting(self, waiting: WaitingStream) -> None:
+        """Begin a stream whose turn it is, with the audio that has come for it."""
+        try:
+            self._begin_stream(waiting.wanted)
+            if self._stream is not None:
+                self._stream.begun = waiting.begun
+                for frame, when in waiting.frames:
+                    self._receive(self._stream, frame, when)
+                self._stream.received += waiting.lost
+                self._stream.dropped += waiting.lost
+        except Refused as refused:
+            self._recognisers.metrics.refused.labels(refused.code).inc()
+            self._send(_error(refused.code, refused.sentence))
+        if waiting.ended:
+            self._finish_stream(asked=True)
 
     # To the client
 
@@ -471,6 +547,10 @@ class SessionAudio:
                 recognised=self._sent_position,
             )
         )
+
+
+def _unfinished(stream: str) -> Refused:
+    return Refused("audio", f"stream {stream!r} must be ended with `audio_end` before another begins")
 
 
 def _error(code: str, sentence: str) -> protocol.Error:
