@@ -37,7 +37,7 @@ def process(message: Any, live: LiveSession) -> protocol.Error | None:
 
 
 def waiting(outbox: Outbox) -> list[dict]:
-    return [json.loads(message) for message in outbox._waiting.values()]
+    return [json.loads(str(message)) for message in outbox._waiting.values()]
 
 
 def test_same_seq_final() -> None:

@@ -134,7 +134,8 @@ def session() -> tuple[LiveSession, dict[str, Outbox]]:
 
 def waiting(outbox: Outbox) -> list[tuple[str, str | None]]:
     """Type and language of the messages that are queued, without counts."""
-    messages = [json.loads(message) for message in outbox._waiting.values()]
+    queued = ([each] if isinstance(each, str) else list(each) for each in outbox._waiting.values())
+    messages = [json.loads(message) for messages in queued for message in messages]
     return [(each["type"], each.get("language")) for each in messages if each["type"] != "stats"]
 
 

@@ -136,7 +136,7 @@ OPERATIONS = (
     Operation("DELETE", "/v1/ingest/{token}", http.finish, answer=(), status=204, codes=("missing",)),
     Operation("GET", "/v1/offer", http.offer, answer=Offer),
     Operation("GET", "/v1/talk", http.talk),
-    Operation("GET", "/v1/qr", http.qr, answer=("image/svg+xml",), query=http.Link, codes=("option",)),
+    Operation("GET", "/v1/qr", http.qr, answer=("image/svg+xml",), query=http.Link, codes=("option", "limit")),
     Operation("GET", "/health", http.health, codes=("engine",)),
     Operation("GET", "/ready", http.ready, codes=("engine",)),
     Operation("GET", "/metrics", http.metrics, answer=_TEXT, codes=("key",)),
@@ -245,6 +245,7 @@ def asyncapi() -> dict[str, Any]:
     }
 
 
+@cache
 def page() -> str:
     """Return both as a page."""
     parts = [

@@ -47,7 +47,8 @@ class Outbox:
         #: Whether messages were lost because the reader was too slow.
         self.slow = False
         self._most = most
-        self._waiting: OrderedDict[Hashable, str] = OrderedDict()
+        #: Messages, and histories of messages that are made when their turn comes.
+        self._waiting: OrderedDict[Hashable, str | Iterator[str]] = OrderedDict()
         self._news, self._space = asyncio.Event(), asyncio.Event()
         self._space.set()
 
@@ -61,9 +62,12 @@ class Outbox:
         The replacement keeps its place in the queue: at the end, a message that is replaced often would never be sent
         to a slow reader.
         """
+        self._put(message, object() if key is None else key)
+
+    def _put(self, message: str | Iterator[str], key: Hashable) -> None:
         if self.closing or self.slow:  # after a gap, more messages would look complete
             return
-        self._waiting[object() if key is None else key] = message
+        self._waiting[key] = message
         if len(self._waiting) > self._most:
             self.slow = True
             self._waiting.clear()
@@ -76,6 +80,11 @@ class Outbox:
         for message in messages:
             self._most += 1
             self.put(message)
+
+    def recount(self, history: Iterator[str]) -> None:
+        """Queue a history, each message of which is made when it is sent: a long one must not hold up others."""
+        self._most += 1
+        self._put(history, object())
 
     def drop(self, key: Hashable) -> None:
         """Drop a queued message that is out of date."""
@@ -93,15 +102,27 @@ class Outbox:
 
     async def get(self) -> str | None:
         """Wait for the next message; None after the last one."""
-        while not self._waiting:
+        if self._waiting and not isinstance(next(iter(self._waiting.values())), str):
+            await asyncio.sleep(0)  # sending need not let others have a turn
+        while (message := self._next()) is None:
             if self.closing or self.slow:
                 return None
             self._news.clear()
             await self._news.wait()
-        message = self._waiting.popitem(last=False)[1]
         if 2 * len(self._waiting) <= self._most:
             self._space.set()
         return message
+
+    def _next(self) -> str | None:
+        """Take the next message from the queue, or from the history at its front; None if there is none."""
+        while self._waiting:
+            key, first = next(iter(self._waiting.items()))
+            message = first if isinstance(first, str) else next(first, None)
+            if isinstance(first, str) or message is None:
+                del self._waiting[key]
+            if message is not None:
+                return message
+        return None
 
     async def room(self) -> None:
         """Wait until the queue is at most half full."""
@@ -298,6 +319,7 @@ class Delivery:
     def watch(self, viewer: Outbox) -> None:
         """Add a viewer, and send the captions so far."""
         self.viewers.add(viewer)
+        viewer.recount(self._history(viewer))
         self._catch_up(viewer)
         self._close_late(viewer)
 
@@ -306,16 +328,18 @@ class Delivery:
         self.feed = feed
         feed.put(protocol.Paused(paused=False).wire())
         feed.fill(self._hidden())
+        feed.fill(self._history(feed))
         self._catch_up(feed)
         self._say_done(feed)
 
-    def _catch_up(self, viewer: Outbox) -> None:
+    def _history(self, viewer: Outbox) -> Iterator[str]:
+        """Return the messages for the captions that viewers may see now, and when each is made."""
+        known = [key_of(caption) for caption in self.transcript.finals if viewer.wants(caption.language)]
+        captions = ((key, self.transcript.get(key)) for key in known if self.transcript.shows(key))
         made = self.transcript.made
-        viewer.fill(
-            self._final(caption, age_ms=_age(made.get(key_of(caption), 0.0)))
-            for caption in self.transcript.finals
-            if viewer.wants(caption.language)
-        )
+        return (self._final(each, age_ms=_age(made.get(key, 0.0))) for key, each in captions if each is not None)
+
+    def _catch_up(self, viewer: Outbox) -> None:
         if self.paused:
             viewer.put(protocol.Paused(paused=True).wire())
         for key in self._partials:

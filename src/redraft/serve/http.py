@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal, Self, TypeVar
 
-import segno
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sentencex import segment
 from starlette.datastructures import QueryParams
@@ -25,9 +23,9 @@ from redraft.serve import protocol
 from redraft.serve.hub import Hub
 from redraft.serve.live import LiveSession
 from redraft.serve.protocol import Language, Line, Message, Wanted
+from redraft.serve.qr import MOST_LINK
 from redraft.serve.refusals import CODES, Refused, describe, error_body
 from redraft.serve.rooms import Room, Session
-from redraft.serve.security import parsed_url
 from redraft.serve.transcript import FORMS, Past
 
 T = TypeVar("T")
@@ -36,10 +34,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 #: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
 MOST_CHARACTERS = 500_000
 MOST_BYTES = 6 * MOST_CHARACTERS
-#: Maximum length of a link in characters; making the code for one of this length takes 0.1 seconds.
-MOST_LINK = 500
-#: End of the path of a link to a session or a room.
-_WATCH = re.compile(r"/watch(/[^/]+)?$")
+#: Maximum number of languages in a query; a session has fewer.
+MOST_LANGUAGES = 64
 
 
 def refusal(refused: Refused, status: int, headers: Mapping[str, str] | None = None) -> Response:
@@ -114,9 +110,12 @@ def wanted_languages(query: QueryParams) -> frozenset[str]:
     The session need not have them, since a later session in the same room may.
 
     Raises:
-        Refused: one of them is no language.
+        Refused: one of them is no language, or there are too many.
     """
-    return frozenset(language_of(each).tag for each in query.getlist("language"))
+    wanted = query.getlist("language")
+    if len(wanted) > MOST_LANGUAGES:
+        raise Refused("option", f"language must be given at most {MOST_LANGUAGES} times, not {len(wanted)}")
+    return frozenset(language_of(each).tag for each in wanted)
 
 
 class Lenient(BaseModel):
@@ -209,26 +208,6 @@ def split(text: Text) -> Sentences:
     language = language_of(text.language).canonical.partition("-")[0]
     parts = (part.strip() for line in text.text.splitlines() for part in segment(language, line))
     return Sentences(sentences=tuple(filter(None, parts)))
-
-
-@lru_cache(maxsize=256)
-def qr_code(link: str) -> bytes:
-    """Make the QR code of a viewer's link as an SVG: black on white, with the quiet zone that readers need.
-
-    The caller passes the full link, since a server behind a proxy does not know its public address.
-
-    Raises:
-        Refused: it is not a viewer's link.
-    """
-    parts = parsed_url(link)
-    fits = parts.scheme in ("http", "https") and parts.hostname and _WATCH.search(parts.path)
-    if not fits or not link.isascii() or not link.isprintable():
-        raise Refused("option", "link must be a viewer's, such as https://example.org/watch?session=NAME")
-    out = io.BytesIO()
-    segno.make(link, error="m", micro=False).save(
-        out, kind="svg", xmldecl=False, omitsize=True, border=4, dark="#000", light="#fff"
-    )
-    return out.getvalue()
 
 
 async def translate_text(request: Request) -> Response:
@@ -328,7 +307,7 @@ class TranscriptQuery(Query):
     """The query of a transcript."""
 
     format: Literal[tuple(FORMS)] = Field("txt", description="form")  # type: ignore[valid-type]
-    language: tuple[str, ...] = Field((), description="target languages; all if absent")
+    language: tuple[str, ...] = Field((), max_length=MOST_LANGUAGES, description="target languages; all if absent")
     original: bool = Field(False, description="put the text as spoken first; with txt only")
     live: bool = Field(False, description="keep sending until the session ends")
 
@@ -348,10 +327,11 @@ async def transcript(request: Request) -> Response:
         request.app.state.hub.check_places(session)
         return StreamingResponse(session.delivery.read(form, targets), media_type=kind)
     # Hours of talk take a while to export, and must not block others.
-    if form == "txt" and (original or len(targets) > 1):
-        text = await asyncio.to_thread(found.document, targets, session.begin.source, original=original)
-    else:
-        text = await asyncio.to_thread(found.text, form, targets)
+    async with request.app.state.hub.exports:
+        if form == "txt" and (original or len(targets) > 1):
+            text = await asyncio.to_thread(found.document, targets, session.begin.source, original=original)
+        else:
+            text = await asyncio.to_thread(found.text, form, targets)
     name = "-".join([session.begin.room or session.name[:8], *(targets if len(targets) < len(found.targets) else ())])
     name = re.sub(r"[^\w-]+", "-", name, flags=re.ASCII)
     return Response(text, headers={"content-disposition": f'attachment; filename="{name}.{form}"'}, media_type=kind)
@@ -398,7 +378,12 @@ async def offer(request: Request) -> Response:
 
 async def talk(request: Request) -> Response:
     """Return the updates of the demo talk."""
-    return JSONResponse([asdict(update) for update in load_talk()])
+    return Response(_talk(), media_type="application/json")
+
+
+@cache
+def _talk() -> bytes:
+    return bytes(JSONResponse([asdict(update) for update in load_talk()]).body)
 
 
 class Link(Query):
@@ -409,7 +394,8 @@ class Link(Query):
 
 async def qr(request: Request) -> Response:
     """Get the QR code of a viewer's link, as SVG."""
-    return Response(qr_code(Link.of(request).link), media_type="image/svg+xml")
+    hub: Hub = request.app.state.hub
+    return Response(await hub.qr_codes.code(Link.of(request).link, address_of(request)), media_type="image/svg+xml")
 
 
 def _state(well: bool, sentence: str) -> Response:

@@ -19,6 +19,7 @@ from redraft.serve.engine import Engines
 from redraft.serve.live import LiveSession
 from redraft.serve.metrics import Metrics
 from redraft.serve.protocol import new_token, public_name
+from redraft.serve.qr import QrCodes
 from redraft.serve.refusals import Refused
 from redraft.serve.rooms import Room, Rooms, Session
 from redraft.serve.security import Keys, Rates
@@ -67,6 +68,9 @@ class Hub:
         self.recognisers = Recognisers(settings, metrics)
         #: Translations without a session.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
+        self.qr_codes = QrCodes()
+        #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
+        self.exports = asyncio.Semaphore(2)
         self.fanout: Fanout | None = None
         if settings.fanout is not None:
             from redraft.serve.fanout.fanout import Fanout  # needs an extra

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 FORMS = {"srt": "application/x-subrip", "vtt": "text/vtt", "jsonl": "application/jsonl", "txt": "text/plain"}
 #: Maximum number of transcripts, and of bytes of all of them, that are kept.
 MOST, MOST_BYTES = 1000, 256_000_000
+#: Number of utterances that `live` exports before others have a turn.
+_SLICE = 50
 #: Bytes of a caption besides its texts, about.
 _CAPTION = 500
 #: Utterance and target language of a caption.
@@ -178,9 +180,12 @@ class Transcript:
         writer, written = _writer(form, out, targets), 0
         while True:
             rows, changed, closed = list(self._rows.items()), self._changed, self.closed
-            while written < len(rows) and (closed or self._ended(*rows[written], targets)):
+            end = min(written + _SLICE, len(rows))
+            while written < end and (closed or self._ended(*rows[written], targets)):
                 self._write(*rows[written], writer, targets)
                 written += 1
+            more = written == end < len(rows)
+            closed = closed and not more
             if closed:
                 writer.close()
             if piece := out.getvalue():
@@ -189,7 +194,7 @@ class Transcript:
                 yield piece
             if closed:
                 return
-            await changed.wait()
+            await (asyncio.sleep(0) if more else changed.wait())
 
     def _ended(self, utterance: str, row: Row, targets: Sequence[str]) -> bool:
         return all(target in row and (utterance, target) not in self._held for target in targets)
