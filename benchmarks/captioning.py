@@ -169,7 +169,8 @@ async def _compared(hub: Hub, counted: Counted, to: str, sent: Sequence[Sent]) -
         return (await callers.replies(caller, [each.text], stays))[0].text
 
     async def from_scratch(each: Sent) -> str:
-        (found,) = (await hub.exchanges.once(Wanted(targets=(to,), method="ar"), each.text, "")).values()
+        (answer,) = await hub.exchanges.once(Wanted(targets=(to,), method="ar"), [each.text], "")
+        (found,) = answer.values()
         return next((event.text for event in found if isinstance(event, Caption)), "")
 
     return await _measured(growing, sent, counted), await _measured(from_scratch, sent, counted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from redraft.captions.events import Event, Update
 from redraft.errors import RedraftError
@@ -131,11 +131,11 @@ class Exchanges:
         #: Exchanges that count as sessions.
         self.kept: set[Exchange] = set()
 
-    async def once(self, wanted: Wanted, text: str, address: str) -> dict[str, list[Event]]:
-        """Return captions and failures of a text by language.  Raises `Refused` if it is impossible or not allowed."""
+    async def once(self, wanted: Wanted, texts: Sequence[str], address: str) -> list[dict[str, list[Event]]]:
+        """Return captions and failures of texts by language.  Raises `Refused` if it is impossible or not allowed."""
         exchange = await self._open(wanted, address)
         try:
-            return await exchange.ask(Update("1", 0, text, final=True))
+            return [await exchange.ask(Update(str(n), 0, text, final=True)) for n, text in enumerate(texts, 1)]
         finally:
             self.close(exchange)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from functools import cache
+from itertools import count
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -16,7 +17,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from redraft.captions import events, languages
-from redraft.captions.formats.read import printable
+from redraft.captions.formats.read import lines_of
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.serve import protocol
@@ -214,14 +215,18 @@ async def translate_text(request: Request) -> Response:
     """Translate one text."""
     hub, _ = allowed(request)
     wanted = await body_of(request, Translate.model_validate_json, Translate)
-    found = await hub.exchanges.once(wanted, printable(wanted.text).strip(), address_of(request))
-    captions = [event for each in found.values() for event in each if isinstance(event, events.Caption)]
-    failures = [event for each in found.values() for event in each if isinstance(event, events.Failure)]
-    answer = Translations(
-        translations={caption.language: caption.text for caption in captions},
-        failures=[failure.message for failure in failures],
-    )
-    return answer_of(answer)
+    lines = lines_of(wanted.text)
+    found = await hub.exchanges.once(wanted, [line for line, _ in lines if line] or [""], address_of(request))
+    said = [event for each in found for answer in each.values() for event in answer]
+    captions = {(each.utterance, each.language): each.text for each in said if isinstance(each, events.Caption)}
+    failures = [each.message for each in said if isinstance(each, events.Failure)]
+
+    def joined(language: str) -> str:
+        texts = (captions.get((str(number), language), "") for number in count(1))
+        return "".join((next(texts) if line else "") + behind for line, behind in lines)
+
+    languages = dict.fromkeys(language for _, language in captions)
+    return answer_of(Translations(translations={each: joined(each) for each in languages}, failures=failures))
 
 
 async def sentences(request: Request) -> Response:

@@ -56,6 +56,29 @@ def test_deepl_texts(imitating: Running, agent: str) -> None:
     }
 
 
+LINES, TRANSLATED = "we saw\n\n her duck\r\nit was", ["we saw", "\n\n", "her duck", "\r\n", "it was"]
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "place"),
+    [
+        ("/v2/translate", {"text": [LINES], "target_lang": "DE"}, ("translations", 0, "text")),
+        ("/translate", {"q": LINES, "source": "en", "target": "de"}, ("translatedText",)),
+        ("/translate", {"q": [LINES], "source": "en", "target": "de"}, ("translatedText", 0)),
+    ],
+)
+def test_lines(imitating: Running, path: str, sent: dict[str, Any], place: tuple[str | int, ...]) -> None:
+    found = imitating.ask(path, sent, headers={"authorization": "DeepL-Auth-Key any"}).json
+    for part in place:
+        found = found[part]
+    assert found == "".join(text if text.isspace() else expected(text) for text in TRANSLATED)
+
+
+def test_lines_in_a_chat(imitating: Running) -> None:
+    answer = chat(imitating, "we saw\nher duck").json
+    assert answer["choices"][0]["message"]["content"] == f"{expected('we saw')}\n{expected('her duck')}"
+
+
 @pytest.mark.parametrize(
     ("spelling", "target"), [("DE", "de"), ("de-DE", "de"), ("EN-US", "en"), ("ZH-HANS", "zh"), ("JA", "ja")]
 )

@@ -178,6 +178,15 @@ def read_lines(source: LineSource) -> Iterator[Item]:
         yield finished(last)
 
 
+def lines_of(text: str) -> list[tuple[str, str]]:
+    """Split a text into lines: each stripped and printable, with the line breaks and spaces between it and the next."""
+    found = []
+    for line in text.strip().splitlines(keepends=True):
+        words = line.rstrip()
+        found.append((printable(words).strip(), line[len(words) :]))
+    return found
+
+
 def finished(last: Update) -> Update:
     """Return the last update of an unfinished utterance as a final one, with the next ``seq``."""
     return replace(last, seq=last.seq + 1, final=True)

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from itertools import count
 
 from redraft.captions.events import Caption, Failure, Update
-from redraft.captions.formats.read import printable
+from redraft.captions.formats.read import lines_of
 from redraft.captions.sentence import ends_sentence
 from redraft.captions.source import RAW
 from redraft.captions.stabilise import OFF
@@ -274,11 +274,23 @@ class Callers:
         known.touched = self._clock()
         known.busy += 1
         try:
-            return [await self._one(caller, known, printable(text).strip(), besides, gone) for text in texts]
+            return [await self._lines(caller, known, text, besides, gone) for text in texts]
         finally:
             known.busy -= 1
             if not known.busy and not known.exchanges:  # nothing was admitted
                 self._known.pop(caller, None)
+
+    async def _lines(
+        self, caller: Caller, known: _Known, text: str, besides: set[int], gone: Callable[[], Awaitable[bool]]
+    ) -> Reply:
+        """Translate a text line by line: captioning tools send several sentences, and want as many lines back."""
+        lines = [(await self._one(caller, known, line, besides, gone), behind) for line, behind in lines_of(text)]
+        return Reply(
+            "".join(reply.text + behind for reply, behind in lines),
+            any(reply.cut for reply, _ in lines),
+            sum(reply.read for reply, _ in lines),
+            sum(reply.written for reply, _ in lines),
+        )
 
     async def _one(
         self, caller: Caller, known: _Known, text: str, besides: set[int], gone: Callable[[], Awaitable[bool]]
