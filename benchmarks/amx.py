@@ -24,12 +24,13 @@ from rich.console import Console
 from rich.progress import track
 
 from redraft.backends import kernels
+from redraft.backends.costs import least, sample
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, resolve
 from redraft.backends.machine import processor
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
-from redraft.decoding.cost import CostCurve, least, sample
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.method import Value
 from redraft.signature import print_json, signature
 from redraft_bench.eval.contender import Contender

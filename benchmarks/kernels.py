@@ -16,10 +16,11 @@ from pathlib import Path
 
 import click
 
+from redraft.backends import costs
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import resolve
 from redraft.backends.quantise import quantise
-from redraft.decoding import cost
+from redraft.decoding.cost import CostCurve
 from redraft.signature import print_json, signature
 from redraft_bench.eval.figures import Row
 
@@ -41,15 +42,15 @@ def main(build: str, model: str, rounds: int) -> None:
             with closing(LlamaCpp(path, LlamaOptions(512, threads=1))) as backend:
                 curve = _curve(backend, rounds)
             row: Row = {"weights": name, "build": build}
-            found.append(row | {f"t{size}": round(1e3 * curve.unpadded(size), 2) for size in SHOWN})
+            found.append(row | {f"t{size}": round(1e3 * curve(size), 2) for size in SHOWN})
     line = signature(source, "synthetic", "none", seed=0, threads=1)
     print_json(found, line, sys.stdout)
 
 
-def _curve(backend: LlamaCpp, rounds: int) -> cost.CostCurve:
+def _curve(backend: LlamaCpp, rounds: int) -> CostCurve:
     slot = backend.open_slot()
-    cost.sample(backend, slot)
-    return cost.least([cost.sample(backend, slot, time.thread_time) for _ in range(rounds)])
+    costs.sample(backend, slot)
+    return costs.least([costs.sample(backend, slot, time.thread_time) for _ in range(rounds)])
 
 
 if __name__ == "__main__":

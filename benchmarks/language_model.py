@@ -24,13 +24,14 @@ import click
 from rich.console import Console
 
 from benchmarks.real_models import example_prompt, gemma
+from redraft.backends import costs
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.captions.events import Failure, Update
 from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
-from redraft.decoding import cost
 from redraft.decoding.backend import Capability
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Rows, Score
 from redraft.signature import signature
@@ -97,7 +98,7 @@ class Into:
     stream: Stream
     runs: list[Run]
 
-    def rows(self, curve: cost.CostCurve) -> list[Row]:
+    def rows(self, curve: CostCurve) -> list[Row]:
         """Return the figures of the segments so far, each with its signature."""
         done = len(self.runs[0].records)
         found = rows(lines(self.runs), curve)
@@ -151,7 +152,7 @@ def _continue(runs: Sequence[Run], records: Path) -> int:
     return len(runs[0].records)
 
 
-def _write(out: Path, path: Path, languages: Sequence[Into], curve: cost.CostCurve) -> None:
+def _write(out: Path, path: Path, languages: Sequence[Into], curve: CostCurve) -> None:
     """Write the figures of all languages so far."""
     part = out.with_name(out.name + ".part")
     with part.open("w", encoding="utf-8") as file:
@@ -175,7 +176,7 @@ def _write(out: Path, path: Path, languages: Sequence[Into], curve: cost.CostCur
 
 
 @contextmanager
-def opened(path: Path, streams: dict[str, Stream]) -> Iterator[tuple[list[Into], cost.CostCurve]]:
+def opened(path: Path, streams: dict[str, Stream]) -> Iterator[tuple[list[Into], CostCurve]]:
     """Open all methods into every language, those with trees on a cache of their own; also return T(n)."""
     with_trees = [method for method, _options in METHODS if Capability.TREES in get_method(method).needs]
     slots = len(METHODS) * len(streams)
@@ -185,7 +186,7 @@ def opened(path: Path, streams: dict[str, Stream]) -> Iterator[tuple[list[Into],
         options = LlamaOptions(1024, tree_slots, branches=BRANCHES_OF_A_TREE * tree_slots, threads=1)
         branching = stack.enter_context(closing(Processor(path, options, chains.model)))
         slot = chains.open_slot()
-        curve = cost.least([cost.sample(chains, slot, time.process_time) for _ in range(SAMPLES)])
+        curve = costs.least([costs.sample(chains, slot, time.process_time) for _ in range(SAMPLES)])
         chains.close_slot(slot)
         found = []
         for language, stream in streams.items():

@@ -10,6 +10,7 @@ import numpy as np
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.backend import Capabilities
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -80,6 +81,9 @@ class RandomModel:
 
     def token_bytes(self, token: int) -> bytes:
         return b"" if token == END else f" w{token}".encode()
+
+    def curve(self) -> CostCurve | None:
+        return None
 
     def close(self) -> None:
         self._slots.clear()

@@ -1,6 +1,6 @@
 """The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, AMX, final captions, ...
 
-``exact.jsonl``, ``curves.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl``, ``listening.jsonl``,
+``exact.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl``, ``listening.jsonl``,
 ``kernels.jsonl``, ``finals.jsonl``, ... in ``benchmarks/results`` hold what the modules of these names in `benchmarks`
 have printed.
 """
@@ -63,17 +63,6 @@ SENTENCES: Columns = {
     "chrF": lambda row: with_interval(row, "chrf", ".1f"),
     "DAL (s)": lambda row: with_interval(row, "dal", ".2f"),
     "NE shown": lambda row: with_interval(row, "ne_shown", ".2f"),
-}
-CURVES: Columns = {
-    "records": lambda row: str(row["signature"]).partition("|data:")[2].partition(".records")[0],
-    "weights": lambda row: str(row["weights"]),
-    **{
-        f"T({size})/T(1)": lambda row, size=size: f"{row[f't{size}_over_t1']:.2f}"  # type: ignore[misc]
-        for size in (2, 4, 8, 24)
-    },
-    "ssbd over ar": lambda row: f"{row['ssbd_over_ar']:.2f}",
-    "redraft-tree, flat, over ssbd": lambda row: f"{row['tree_over_ssbd']:.2f}",
-    "free guesses over ssbd": lambda row: f"{row['free_guesses_over_ssbd']:.2f}",
 }
 AMX: Columns = {
     "model": lambda row: row["model"] if row["model"] == "demo" else f"{row['model']} shape",
@@ -281,15 +270,6 @@ CHECKS = (
         "stable` and a margin of 0. Brackets are 95% intervals: without sentences of the value, with them of the "
         "difference.",
         shown=lambda row: row["data"] in ("acl6060.talks", "two_cities"),
-    ),
-    Check(
-        "curves",
-        "What guesses could save at best",
-        "What drafts and guesses would save if passes cost as much as on other weights.",
-        CURVES,
-        ("ssbd over ar", "free guesses over ssbd"),
-        "Recorded passes, priced by the T(n) of other weights; speed-ups are ratios of these prices. Free guesses are "
-        "those of `redraft-tree` at no cost: no drafter that guesses equally well can be faster.",
     ),
     Check(
         "amx",

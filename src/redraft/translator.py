@@ -18,7 +18,6 @@ from functools import partial
 from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
-from redraft.backends.costs import known_curve
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import drafting_backend, open_models
 from redraft.captions.chinese import writing_of
@@ -64,7 +63,8 @@ class Translator:
         max_tokens: maximum length of one translation in tokens.
         small: the draft model, for methods that need one; must share the vocabulary of ``backend``.
         watch: called for every pass; lanes are numbered like the languages in ``to``.
-        curve: cost of a pass, for methods that draft by it; None measures it if it is not known yet.
+        curve: cost of a pass, for methods that draft by it, so that passes can be reproduced; None learns it from the
+            passes of ``backend``.
         source: which part of an unfinished source is translated: ``stable``, ``raw`` or ``stable:P``
             (`redraft.captions.source`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, without a bias; or ``beam:N``,
@@ -98,9 +98,8 @@ class Translator:
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
         require_trees(final, backend.capabilities)
-        if chosen.uses_cost:
-            curve = curve or known_curve(backend)
-        settings = Settings(chosen, values, mask, style.context, max_tokens, curve, source, final)
+        cost = backend.curve if curve is None else lambda: curve
+        settings = Settings(chosen, values, mask, style.context, max_tokens, cost, source, final)
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
         if not encoders:

@@ -22,7 +22,6 @@ from redraft.captions.style import Style
 from redraft.decoding.method import Value
 from redraft.translator import Translator
 from tests import real_tokenizers
-from tests.backends.exactness import DIPS
 from tests.gguf_models import FAMILIES, write_family
 from tests.real_tokenizers import chat_writer
 
@@ -63,7 +62,6 @@ def outputs(path: Path, to: Sequence[str], method: str, options: Mapping[str, Va
     with Translator.open(
         path, to=to, method=method, options=options, max_tokens=TOKENS, engine=engine, style=style
     ) as translator:
-        translator.backend.pad_by(DIPS)  # type: ignore[attr-defined]
         for update in stream(7):
             translator.translate(update)
             for language in to:

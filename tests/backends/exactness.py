@@ -19,7 +19,6 @@ import numpy as np
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.quantise import quantise
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.draft.tree import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Score
 from tests.gguf_models import CONTROL, FAMILIES, VOCABULARY, write_family
@@ -28,8 +27,6 @@ Ids = tuple[int, ...]
 #: Requests of a script, and the most ids of a prefix.
 REQUESTS, LONGEST = 6, 45
 BRANCHES = 3
-#: Passes of this cost are padded to a multiple of four ids.
-DIPS = CostCurve(tuple(range(1, 33)), tuple(float(new + 10 * (new % 4 > 0)) for new in range(1, 33)))
 
 
 def some(choose: random.Random, most: int, least: int = 1) -> Ids:
@@ -130,8 +127,6 @@ def main(format: str, folder: Path, families: Sequence[str]) -> int:
                     options = LlamaOptions(context_length=256, slots=slots, branches=branches, threads=1, exact=True)
                     with closing(LlamaCpp(path, options)) as backend:
                         same = list(play(backend, reference, seed=slots + branches))
-                        backend.pad_by(DIPS)
-                        same += play(backend, reference, seed=10 + slots + branches)
                     wrong += same.count(False)
                     print(f"{format} {family}, {slots} slots, {branches} branches: {same.count(False)} of {len(same)}")
     return wrong

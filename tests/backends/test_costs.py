@@ -1,132 +1,180 @@
-"""Curves that are kept between programs."""
+"""What passes cost: learned from passes that are disturbed, and measured."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
-from pathlib import Path
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from redraft.backends import costs
-from redraft.backends.machine import Processor
-from redraft.backends.stopwatch import Measured
-from redraft.decoding import cost
-from redraft.decoding.backend import Backend
+from redraft.backends.costs import FORGOTTEN, ROUNDS, SURE, LearnedCosts, Measured, best_of, measure
 from redraft.decoding.cost import CostCurve
 from tests.fakes import RandomModel
 
-
-class Named(RandomModel):
-    identity = "a model"
-
-    def pad_by(self, curve: CostCurve) -> None:
-        """Do nothing."""
+AMX = CostCurve((1, 2, 4, 8, 16, 32, 64), (1.0, 1.44, 1.49, 1.89, 2.12, 3.66, 6.91))
+STEEP = CostCurve((1, 64), (1.0, 64.0))
+FLAT = CostCurve((1, 64), (1.0, 1.01))
 
 
-def measured(*seconds: float, problem: str = "") -> Measured:
-    return Measured(CostCurve((1, 2, 4)[: len(seconds)], seconds), (0.0,) * len(seconds), 0, problem)
+def learned(true: CostCurve, sizes: list[int], load: Callable[[], float] = lambda: 1.0) -> LearnedCosts:
+    found = LearnedCosts()
+    for size in sizes:
+        found.took(size, true(size) * load())
+    return found
 
 
-def measure_once(backend: Backend, _threads: int) -> Measured:
-    """Times that do not depend on what else runs; the model can tell that it was asked."""
-    slot = backend.open_slot()
-    cost.sample(backend, slot)
-    backend.close_slot(slot)
-    return measured(1.0, 1.5, 2.0)
+def stream(passes: int, seed: int = 0, *guesses: int) -> list[int]:
+    """Sizes of the passes of updates: one that verifies the previous output, then ones over few tokens."""
+    drawn = random.Random(seed)
+    sizes: list[int] = []
+    while len(sizes) < passes:
+        sizes += [drawn.randint(4, 40), *drawn.choices((1, 1, 1, *guesses), k=drawn.randint(1, 8))]
+    return sizes
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(costs, "measure", measure_once)
-    return tmp_path / "redraft" / costs.FILE
+@pytest.mark.parametrize("true", [AMX, STEEP, FLAT])
+def test_learned_is_true(true: CostCurve) -> None:
+    curve = learned(true, stream(400, 0, 2, 3, 4, 5)).curve()
+    assert curve is not None
+    for size in range(1, 33):
+        assert curve(size) == pytest.approx(true(size), rel=0.1)
 
 
-def test_model_is_measured_once(cache: Path) -> None:
-    first, again = Named(), Named()
-    curve = costs.known_curve(first)
-    assert costs.known_curve(again) == curve
-    assert first.requests and not again.requests
-    assert cache.exists()
+@pytest.mark.parametrize("true", [AMX, STEEP, FLAT])
+def test_other_load(true: CostCurve) -> None:
+    drawn = random.Random(1)
+    load = lambda: 1.0 if drawn.random() < 0.5 else drawn.uniform(1.5, 40.0)  # noqa: E731
+    curve = learned(true, stream(800, 1, 2, 3, 4, 5), load).curve()
+    assert curve is not None
+    for size in (1, 2, 3, 4, 5, 8, 16, 32):
+        assert curve(size) == pytest.approx(true(size), rel=0.25)
 
 
-def test_another_model_is_measured_itself() -> None:
-    costs.known_curve(Named())
-    other = Named()
-    other.identity = "another"
-    costs.known_curve(other)
-    assert other.requests
+def test_nothing_before_two_sizes() -> None:
+    found = LearnedCosts()
+    assert found.curve() is None
+    found.took(1, 1.0)
+    assert found.curve() is None
+    found.took(9, 3.0)
+    curve = found.curve()
+    assert curve is not None and (curve(1), curve(5), curve(9)) == (1.0, 2.0, 3.0)
 
 
-def test_model_without_name_is_measured_every_time(cache: Path) -> None:
-    costs.known_curve(RandomModel())
-    assert not cache.exists()
+def test_size_disturbed_once_is_tried_again() -> None:
+    found = learned(AMX, [1] * 5 + [8] * 5)
+    for seen in range(1, SURE + 1):
+        found.took(3, 1.8)
+        for _ in range(costs.REFRESH):
+            found.took(1, 1.0)
+        curve = found.curve()
+        assert curve is not None
+        assert (curve(3) == 1.8) == (seen == SURE)
 
 
-def test_new_curve_takes_place_of_old() -> None:
-    costs.known_curve(Named())
-    costs.keep(Named(), measured(1.0, 2.0))
-    assert costs.known_curve(Named()) == CostCurve((1, 2), (1.0, 2.0))
+def test_slower_machine() -> None:
+    found = learned(AMX, stream(400))
+    for size in stream(FORGOTTEN, 2):
+        found.took(size, 3 * AMX(size))
+    curve = found.curve()
+    assert curve is not None
+    for size in (1, 8, 32):
+        assert curve(size) == pytest.approx(3 * AMX(size), rel=0.1)
 
 
-def test_doubtful_curve(cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(costs, "measure", lambda _backend, _threads: measured(1.0, 0.42, problem="T(2) is odd"))
-    assert costs.known_curve(Named()) == CostCurve((1, 2), (1.0, 0.42))
-    assert not cache.exists()
-    assert caplog.messages == ["the cost of a pass could not be measured well: T(2) is odd; it is not kept"]
-    costs.keep(Named(), measured(1.0, 2.0))
-    costs.keep(Named(), measured(1.0, 0.42, problem="T(2) is odd"))
-    assert costs.known_curve(Named()).seconds == (1.0, 2.0)
+def test_old_passes_are_forgotten() -> None:
+    found = learned(AMX, [3] * SURE)
+    for _ in range(FORGOTTEN):
+        found.took(1, 2.0)
+        found.took(8, 4.0)
+    curve = found.curve()
+    assert curve is not None and curve(3) == pytest.approx(2.0 + 2 / 7 * 2.0)
 
 
-@pytest.mark.parametrize("changed", ["processor", "library_hash"])
-def test_curve_of_another_processor_or_library_is_ignored(monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
-    costs.keep(Named(), measured(1.0, 2.0))
-    other = {"processor": lambda: Processor("another", frozenset()), "library_hash": lambda: "another"}
-    monkeypatch.setattr(costs, changed, other[changed])
-    monkeypatch.setattr(costs, "measure", lambda _backend, _threads: measured(3.0, 4.0))
-    assert costs.known_curve(Named()).seconds == (3.0, 4.0)
+def test_without_passes_over_one_token() -> None:
+    """Two languages share all passes."""
+    curve = learned(CostCurve((1, 2, 4), (1.0, 1.25, 1.75)), [2, 4] * SURE).curve()
+    assert curve is not None and curve(1) == pytest.approx(1.0)
 
 
-def test_every_number_of_threads_has_curve_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Threaded(Named):
-        counts: tuple[int, ...] = (1,)
-
-        def thread_counts(self) -> tuple[int, ...]:
-            return self.counts
-
-        def fixed_threads(self, count: int) -> AbstractContextManager[None]:
-            return nullcontext()
-
-    asked: list[int] = []
-
-    def measure(_backend: Backend, threads: int) -> Measured:
-        asked.append(threads)
-        return replace(measured(1.0, 5.0) if threads == 1 else measured(2.0, 3.0), threads=threads)
-
-    monkeypatch.setattr(costs, "measure", measure)
-    model = Threaded()
-    assert costs.known_curve(model).seconds == (1.0, 5.0)
-    model.counts = (1, 2)
-    assert costs.known_curve(model).seconds == (1.0, 3.0)
-    assert costs.known_curve(model).seconds == (1.0, 3.0)
-    assert asked == [1, 2]
+@given(st.lists(st.tuples(st.integers(1, 300), st.floats(1e-6, 100)), max_size=60))
+def test_any_passes_give_rising_curve(passes: list[tuple[int, float]]) -> None:
+    found = LearnedCosts()
+    for new, seconds in passes:
+        found.took(new, seconds)
+    curve = found.curve()
+    if curve is not None:
+        seconds_of = [curve(size) for size in range(1, 400, 7)]
+        assert seconds_of == pytest.approx(sorted(seconds_of)) and seconds_of[0] > 0
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"x": 1}', '{"x": {"sizes": [2], "seconds": [1]}}', "\x00"])
-def test_broken_file_is_as_none(cache: Path, text: str) -> None:
-    cache.parent.mkdir(parents=True)
-    cache.write_text(text)
-    model = Named()
-    costs.known_curve(model)
-    assert model.requests
+@pytest.mark.parametrize("length", [8, 40, 512])
+def test_measuring_stays_within_context(length: int) -> None:
+    model = RandomModel()
+    model.context_length = length
+    slot = model.open_slot()
+    assert len(costs.sample(model, slot)) == len(costs.sizes_for(model))
+    assert costs.sizes_for(model)[:2] == (1, 2)
+    assert max(len(each.prefix) + len(each.draft) for each in model.requests) <= length
 
 
-def test_where_nothing_can_be_kept_it_is_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    for _ in range(2):
-        model = Named()
-        costs.known_curve(model)
-        assert model.requests
+def test_sample_has_pass_of_every_size() -> None:
+    model = RandomModel()
+    slot = model.open_slot()
+    model.requests.clear()
+    assert len(costs.sample(model, slot)) == len(costs.SIZES)
+    assert [len(each.draft) + 1 for each in model.requests[1::2]] == list(costs.SIZES)
+
+
+def test_curves_of_samples() -> None:
+    samples = [[1.0, 5.0], [3.0, 4.0], [2.0, 9.0]]
+    assert costs.medians(samples).seconds == (2.0, 5.0)
+    assert costs.least(samples).seconds == (1.0, 4.0)
+
+
+class Threaded(RandomModel):
+    """A model whose pass takes a second of each clock, and half of it on two threads."""
+
+    threads = 0
+
+    def thread_counts(self) -> tuple[int, ...]:
+        return (1, 2)
+
+    @contextmanager
+    def fixed_threads(self, count: int) -> Iterator[None]:
+        self.threads = count
+        yield
+        self.threads = 0
+
+
+@pytest.mark.parametrize(("threads", "clock"), [(1, "thread_time"), (2, "perf_counter"), (0, "perf_counter")])
+def test_measure(threads: int, clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, asked = Threaded(), list[str]()
+
+    def read(name: str) -> float:
+        asked.append(name)
+        return float(len(asked))
+
+    clocks = {name: lambda name=name: read(name) for name in ("thread_time", "perf_counter")}
+    monkeypatch.setattr(costs, "time", SimpleNamespace(**clocks, monotonic=lambda: 0.0))
+    found = measure(model, threads)
+    assert found == Measured(CostCurve(costs.SIZES, (1.0,) * len(costs.SIZES)), (0.0,) * len(costs.SIZES), threads)
+    assert len(model.requests) == 2 * (1 + ROUNDS) * len(costs.SIZES)
+    assert asked.count(clock) >= 2 * ROUNDS * len(costs.SIZES)
+    assert not model._slots
+
+
+def test_measuring_ends_after_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "PATIENCE", -1.0)
+    model = RandomModel()
+    measure(model, 0)
+    assert len(model.requests) == 2 * (1 + 2) * len(costs.SIZES)
+
+
+def test_each_size_on_its_best_number_of_threads() -> None:
+    one, two = CostCurve((1, 8), (1.0, 5.0)), CostCurve((1, 8), (2.0, 3.0))
+    assert best_of([Measured(one, (0, 0), 1), Measured(two, (0, 0), 2)]) == CostCurve((1, 8), (1.0, 3.0))

@@ -70,7 +70,6 @@ def test_every_pass_runs_on_threads_decided_on(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(lib, "llama_set_n_threads", note)
     decides = Listed(1, 2, 2, 1)
     monkeypatch.setattr(LlamaCpp, "_choose_threads", lambda _backend, _free: decides)
-    monkeypatch.setattr(LlamaCpp, "pad_by", lambda *_: None)  # a curve measured on a busy machine may have dips
     with closing(open_model("demo-tiny", LlamaOptions(context_length=256))) as backend:
         slot = backend.open_slot()
         backend.score([(slot, Score(PREFIX))])

@@ -18,14 +18,13 @@ from typing import Any
 import click
 import pytest
 
-from redraft.backends import kernels
+from redraft.backends import costs, kernels
 from redraft.backends.formats import FormatCost
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.stopwatch import Measured
 from redraft.cli import translate as command
 from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared.options import Grouped
-from redraft.decoding.cost import SIZES, CostCurve
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import all_methods
 from redraft.errors import OptionError, install
 from redraft.models.hub import CATALOGUE, SPEECH
@@ -221,18 +220,18 @@ class TestTables:
 
     def test_doctor(self, redraft: Run) -> None:
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1", "--json")
-        assert [row["new_tokens"] for row in done.rows] == list(SIZES)
+        assert [row["new_tokens"] for row in done.rows] == list(costs.SIZES)
         assert done.rows[0]["over_one"] == 1 and done.rows[-1]["milliseconds"] > 0
 
     def test_doctor_shows_what_was_measured(self) -> None:
         curve = CostCurve((1, 2, 96), (2e-3, 1e-3, 4e-3))  # measured with noise: two tokens cost less than one
-        rows = doctor._rows([Measured(curve, (0.1, 0.2, 0.3), threads=3)], curve)
+        rows = doctor._rows([costs.Measured(curve, (0.1, 0.2, 0.3), threads=3)], curve)
         assert [row["over_one"] for row in rows] == [1, 0.5, 2]
         assert [row["threads"] for row in rows] == [3, 3, 3]
 
     def test_doctor_formats(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("redraft.backends.formats.FORMATS", ("Q8_0", "Q4_0"))
-        monkeypatch.setattr("redraft.backends.stopwatch.PATIENCE", 0)  # two rounds
+        monkeypatch.setattr("redraft.backends.costs.PATIENCE", 0)  # two rounds
         done = redraft("doctor", "--model", "demo-tiny", "--formats", "--threads", "1", "--json")
         assert [row["format"] for row in done.rows] == ["Q8_0", "Q4_0"]
         assert done.rows[0]["MB"] > done.rows[1]["MB"] > 0

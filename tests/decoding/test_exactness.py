@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.decoding.cost import FLAT
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
@@ -60,7 +61,9 @@ def decoded(
     breaks: LineBreaks = NO_BREAKS,
 ) -> Output:
     method, small = get_method(name), RandomModel(model.seed, model.vocabulary, shift=1.5)
-    drafter, rule = method.build(Setup(method.check(options), model.end_tokens | breaks.ends, model.pad_token))
+    drafter, rule = method.build(
+        Setup(method.check(options), model.end_tokens | breaks.ends, model.pad_token, curve=FLAT)
+    )
     asking = decode(
         prompt,
         drafter,

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.cost import CostCurve
+from redraft.decoding.cost import FLAT, CostCurve
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup, Value
@@ -15,7 +15,6 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.types import Output
 from tests.fakes import RandomModel
 
-FLAT = CostCurve((1, 64), (1.0, 1.001))
 STEEP = CostCurve((1, 64), (1.0, 64.0))
 #: A shape of 0.6B parameters in Q8_0, one thread of a processor with AMX: two tokens are dear, sixteen are cheap.
 AMX = CostCurve((1, 2, 4, 8, 16, 32, 64), (1.0, 1.44, 1.49, 1.89, 2.12, 3.66, 6.91))
@@ -127,6 +126,13 @@ def test_revisions_where_passes_are_slow() -> None:
             assert all(few <= many for few, many in zip(mine, theirs, strict=True))
 
 
+def test_unknown_cost_is_ssbd() -> None:
+    model = RandomModel(3, vocabulary=6, end_bias=-4)
+    sources: list[tuple[int, ...]] = [(1, 2), (1, 3), (2, 3)]
+    for name in ("redraft", "redraft-tree"):
+        assert stream(name, {"beta": 0.2}, model, sources, 20) == stream("ssbd", {"beta": 0.2}, model, sources, 20)
+
+
 def test_flat_costs_draft_little() -> None:
     drafted = {}
     for name, curve in (("steep", STEEP), ("flat", FLAT)):
@@ -152,9 +158,9 @@ def test_trees_where_they_are_cheap() -> None:
         stream("redraft", {"beta": 0.0, **options}, model, [(1, 2), (1, 3), (2, 3)], 20, curve, trees)
         return any(not request.draft.is_chain for request in model.requests)
 
-    assert drafts_a_tree(FLAT) and drafts_a_tree(None) and drafts_a_tree(AMX, cost="flat")
+    assert drafts_a_tree(FLAT) and drafts_a_tree(None, cost="flat") and drafts_a_tree(AMX, cost="flat")
     assert not (drafts_a_tree(FLAT, trees=False) or drafts_a_tree(FLAT, branches=1))
-    assert not (drafts_a_tree(AMX) or drafts_a_tree(STEEP))
+    assert not (drafts_a_tree(AMX) or drafts_a_tree(STEEP) or drafts_a_tree(None))
 
 
 def test_each_kind_of_guess_saves_passes() -> None:
@@ -169,6 +175,7 @@ def test_each_kind_of_guess_saves_passes() -> None:
                 RandomModel(seed, vocabulary=6, end_bias=-3),
                 [(1, 2, 3), (1, 2, 4), (1, 2, 5, 3)],
                 20,
+                FLAT,
             )
         )
 

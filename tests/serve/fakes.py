@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import Caption, Update
 from redraft.captions.source import DEFAULT_SOURCE
 from redraft.decoding.cost import CostCurve
@@ -117,7 +118,8 @@ class Rig:
         self.scheduler = Scheduler(
             backends,
             SlotPool(backends, self.slots),
-            Load(1.0, CURVE),
+            Load(1.0, lambda: CURVE),
+            LearnedCosts(),
             self.budget,
             self.passes.append,
             self.clock,

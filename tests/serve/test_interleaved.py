@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from redraft.backends.costs import LearnedCosts
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import prefixes
@@ -17,7 +18,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.types import TARGET, Rows, Score
 from redraft.serve.lanes import Answer, SlotPool
 from redraft.serve.protocol import Wanted
-from redraft.serve.scheduler import Load, PassReport, Scheduler, budget
+from redraft.serve.scheduler import Load, PassReport, Scheduler
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CURVE
@@ -70,9 +71,8 @@ def final(answer: Answer) -> str | None:
 def together(model: LlamaCpp, sessions: int, slots: int) -> tuple[list[str], list[PassReport]]:
     """Finals of sessions on one scheduler."""
     passes: list[PassReport] = []
-    scheduler = Scheduler(
-        {TARGET: model}, SlotPool({TARGET: model}, slots), Load(1.0, CURVE), budget(CURVE), passes.append
-    )
+    costs, pool = LearnedCosts(), SlotPool({TARGET: model}, slots)
+    scheduler = Scheduler({TARGET: model}, pool, Load(1.0, costs.curve), costs, watch=passes.append)
     found: dict[int, str] = {}
 
     def answered(session: int, answer: Answer) -> None:

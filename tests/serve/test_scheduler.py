@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import random
+from itertools import count
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import Failure, Update
 from redraft.decoding.types import TARGET
 from redraft.errors import CapabilityError, OptionError
 from redraft.serve.lanes import Lane, SlotPool
 from redraft.serve.protocol import Wanted
 from redraft.serve.refusals import Refused
-from redraft.serve.scheduler import LEAST_BUDGET, MOST_BUDGET, budget
+from redraft.serve.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, Scheduler, budget
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
 
 WORDS = "we saw her duck under the old table and it was there again".split()
@@ -337,6 +339,23 @@ def test_the_scheduler_knows_who_works() -> None:
     rig.run()
     assert lane.worked == rig.clock.now
     rig.scheduler.check_load(1)
+
+
+def test_cost_is_learned_from_passes() -> None:
+    """Nothing is measured before: a fresh server admits sessions."""
+    costs, rig, ticks = LearnedCosts(), Rig(CachedModel(1)), count()
+    load = Load(1.0, costs.curve)
+    backends, pool = {TARGET: rig.model}, rig.scheduler.pool
+    rig.scheduler = Scheduler(backends, pool, load, costs, clock=lambda: next(ticks) / 1000)
+    assert not rig.model.requests
+    rig.scheduler.check_load(100)
+    (lane,) = rig.lanes()
+    rig.offer(lane, Update("1", 0, "a b c d e f", final=True))
+    rig.run()
+    curve = costs.curve()
+    assert curve is not None and curve(1) >= 0.001
+    with pytest.raises(Refused, match="at its capacity"):
+        load.check(51, 0, 0.0, 1000.0)
 
 
 def test_idle_lanes_are_free() -> None:

@@ -1,99 +1,216 @@
-"""Cost curves of the models that have run on this machine, stored in the user's cache."""
+"""What passes cost: learned from those that run anyway (`LearnedCosts`), or measured for a report (`measure`)."""
 
 from __future__ import annotations
 
-import logging
+import math
 import os
-from contextlib import suppress
-from typing import Protocol, runtime_checkable
+import statistics
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from redraft.backends.machine import cached, keep_cached, library_hash, processor
-from redraft.backends.stopwatch import Measured, best_of, measure, thread_counts
+from redraft.decoding.accept.exact import Everything
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.decode import decode
+from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drive import run
+from redraft.decoding.types import Score
 
-#: Name of the file with the curves in the cache.
-FILE = "costs.json"
-LOGGER = logging.getLogger("redraft.costs")
-
-
-@runtime_checkable
-class Local(Protocol):
-    """A backend on this machine that identifies its model and settings, and pads passes that cost more than longer."""
-
-    @property
-    def identity(self) -> str:
-        """The model and all options that affect its speed, except the number of threads."""
-
-    def pad_by(self, curve: CostCurve) -> None:
-        """Pad passes from now on."""
+#: Number of the latest passes of a size that count, and the number of passes of all sizes after which one is forgotten.
+LATEST, FORGOTTEN = 12, 500
+#: Number of passes from which a size is believed to be as slow as it seems.
+SURE = 3
+#: Passes between two computations of the curve.
+REFRESH = 8
+#: Sizes up to this are told apart, and larger ones in groups that grow by the fourth root of 2.
+APART = 8
 
 
-@runtime_checkable
-class Priced(Protocol):
-    """A backend that measures its passes itself, because they run on another machine."""
+class _Pass(NamedTuple):
+    """Seconds of a pass over ``new`` tokens, and its number."""
 
-    def curve(self) -> CostCurve:
-        """Return the current cost of passes, measured on first use."""
+    seconds: float
+    new: int
+    number: int
 
 
-def known_curve(backend: Backend) -> CostCurve:
-    """Return a model's cost curve on this machine; it is measured and stored on first use, and passes are padded by it.
+class LearnedCosts:
+    """T(n) of a model, learned from its passes; thread-safe.
 
-    An unreliable curve is used with a warning, but not for padding, and measured again next time.  The curve of a
-    server is measured once after connecting.
+    Other load only adds to times, so of the latest passes of a size the fastest quarter counts (not the fastest one,
+    which is the faster the more passes there are), and a pass costs no more than a longer one.  Where few passes have
+    been seen, they can only lower what their neighbours suggest: a size that was disturbed once is tried again.
     """
-    if isinstance(backend, Priced):
-        return backend.curve()
-    found = [_known(backend, threads) for threads in thread_counts(backend)]
-    curve = best_of(found)
-    if isinstance(backend, Local) and not any(each.problem for each in found):
-        backend.pad_by(curve)
-    return curve
+
+    def __init__(self) -> None:
+        self._groups: dict[int, deque[_Pass]] = {}
+        self._count = self._computed = 0
+        self._curve: CostCurve | None = None
+        self._lock = threading.Lock()
+
+    def took(self, new: int, seconds: float) -> None:
+        """Learn from a pass over ``new`` tokens, of all requests together."""
+        group = new if new <= APART else APART + math.ceil(4 * math.log2(new / APART))
+        with self._lock:
+            self._count += 1
+            self._groups.setdefault(group, deque(maxlen=LATEST)).append(_Pass(seconds, new, self._count))
+
+    def curve(self) -> CostCurve | None:
+        """Return T(n) as far as it is known; None before passes of two sizes."""
+        with self._lock:
+            if self._curve is None or self._count >= self._computed + REFRESH:
+                self._curve, self._computed = self._fitted(), self._count
+            return self._curve
+
+    def _fitted(self) -> CostCurve | None:
+        found: list[_Pass] = []
+        sure: list[_Pass] = []
+        for _, passes in sorted(self._groups.items()):
+            known = [each for each in passes if each.number > self._count - FORGOTTEN]
+            if known:
+                found.append(sorted(known)[len(known) // 4])
+                sure += found[-1:] if len(known) >= SURE else []
+        if len(found) < 2:
+            return None
+        sure = [each for each in found if each in (found[0], *sure, found[-1])]
+        believed = _curve_through(sure)
+        return _curve_through([each for each in found if each in sure or each.seconds < believed(each.new)])
 
 
-def pad_by_stored(backend: Backend) -> None:
-    """Pad a backend's passes if its curve has been measured before, on any number of threads."""
-    if isinstance(backend, Local):
-        found = [each for name, each in _kept().items() if name.startswith(f"{backend.identity}, ")]
-        if found:
-            backend.pad_by(best_of(found))
+def _curve_through(passes: Sequence[_Pass]) -> CostCurve:
+    """Return the curve through two passes or more, in order of size, none of which costs more than a longer one."""
+    sizes, seconds = [each.new for each in passes], [each.seconds for each in passes]
+    for place in reversed(range(len(seconds) - 1)):
+        seconds[place] = min(seconds[place], seconds[place + 1])
+    if sizes[0] > 1:  # where requests share all passes: the slope of the first two, but no less than in proportion
+        slope = (seconds[1] - seconds[0]) / (sizes[1] - sizes[0])
+        seconds.insert(0, max(seconds[0] - slope * (sizes[0] - 1), seconds[0] / sizes[0]))
+        sizes.insert(0, 1)
+    return CostCurve(tuple(sizes), tuple(seconds))
 
 
-def _known(backend: Backend, threads: int) -> Measured:
-    found = _kept().get(_key(backend, threads)) if isinstance(backend, Local) else None
-    if found is None:
-        found = keep(backend, measure(backend, threads))
-        if found.problem:
-            LOGGER.warning("the cost of a pass could not be measured well: %s; it is not kept", found.problem)
-    return found
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96)
+#: Number of ids in the cache before the measured pass: about a prompt with half of its translation.
+CONTEXT = 100
+#: Number of rounds of a measurement, and seconds after which no further round starts, once there are two.
+ROUNDS, PATIENCE = 5, 10.0
 
 
-def keep(backend: Backend, measured: Measured) -> Measured:
-    """Store a measurement in place of an older one for the same model, if it is reliable."""
-    if isinstance(backend, Local) and not measured.problem:
-        curve = {"sizes": measured.curve.sizes, "seconds": measured.curve.seconds}
-        fields = {**_here(), "curve": curve, "spread": measured.spread, "threads": measured.threads}
-        keep_cached(FILE, _key(backend, measured.threads), fields)
-    return measured
+def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None) -> list[float]:
+    """Time one pass of each size in `sizes_for`, with `CONTEXT` ids (or as many as fit) in the slot's cache.
+
+    A pass includes everything in one turn of the decoding loop: the argmax of every row, which rows compute at once,
+    and the overhead of loop and driver.  Times are wall times unless a ``clock`` is given: with one thread,
+    `time.process_time` excludes other programs.
+
+    Args:
+        backend: the model.
+        slot: the slot to use.
+        clock: returns the time in seconds.
+    """
+    length, different = min(CONTEXT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
+    prefix = tuple(1 + position % different for position in range(length))
+    now = clock or time.perf_counter
+    seconds = []
+    for size in sizes_for(backend):
+        # The last prefix token is always run again, so a pass over n tokens has a draft of n - 1.
+        draft = (prefix[0],) * (size - 1)
+        backend.score([(slot, Score(prefix, encoder=prefix))])  # models without an encoder do not read its input
+        started = now()
+        asking = decode(
+            prefix, PreviousOutput(), Everything(), previous=draft, encoder=prefix, end_tokens=frozenset(), limit=size
+        )
+        run(asking, backend, slot)
+        seconds.append(now() - started)
+    return seconds
 
 
-def _key(backend: Local, threads: int) -> str:
-    return f"{backend.identity}, {threads or 'own'} threads of {os.cpu_count()}"
+def sizes_for(backend: Backend) -> tuple[int, ...]:
+    """Return those of `SIZES` that fit into the other half of a backend's context."""
+    return tuple(size for size in SIZES if size <= max(2, backend.context_length // 2 - 1))
 
 
-def _here() -> dict[str, str]:
-    """Return what a curve depends on: the processor and the build of llama.cpp."""
-    return {"processor": processor().label, "library": library_hash()}
+def medians(samples: Sequence[Sequence[float]]) -> CostCurve:
+    """Return the curve of the medians of several samples."""
+    return CostCurve(SIZES[: len(samples[0])], tuple(map(statistics.median, zip(*samples, strict=True))))
 
 
-def _kept() -> dict[str, Measured]:
-    """Return the curves measured here."""
-    here, found = _here(), {}
-    for name, fields in cached(FILE).items():
-        # Unreadable entries are measured again.
-        with suppress(ValueError, KeyError, TypeError, AttributeError):
-            if {fact: fields[fact] for fact in here} == here:
-                curve = CostCurve(tuple(fields["curve"]["sizes"]), tuple(fields["curve"]["seconds"]))
-                found[name] = Measured(curve, tuple(fields["spread"]), int(fields["threads"]))
-    return found
+def least(samples: Sequence[Sequence[float]]) -> CostCurve:
+    """Return the curve of the minimums of several samples; other load only adds to times."""
+    return CostCurve(SIZES[: len(samples[0])], tuple(map(min, zip(*samples, strict=True))))
+
+
+@runtime_checkable
+class Threaded(Protocol):
+    """A backend whose number of threads can be set."""
+
+    def thread_counts(self) -> tuple[int, ...]:
+        """Return the numbers of threads for passes at present; empty if they do not run on the CPU."""
+
+    def fixed_threads(self, count: int) -> AbstractContextManager[None]:
+        """Run all passes in the block on ``count`` threads; 0 leaves the number to the backend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """T(n) on one number of threads.
+
+    Attributes:
+        curve: the fastest times.
+        spread: for each size, the distance of the median from the fastest, relative to the fastest.
+        threads: number of threads; 0 if the backend chooses it.
+    """
+
+    curve: CostCurve
+    spread: tuple[float, ...]
+    threads: int = 0
+
+
+def thread_counts(backend: Backend) -> tuple[int, ...]:
+    """Return the numbers of threads on which to measure a curve."""
+    return (backend.thread_counts() if isinstance(backend, Threaded) else ()) or (0,)
+
+
+def measure(backend: Backend, threads: int, show: Callable[[Iterable[int]], Iterable[int]] = iter) -> Measured:
+    """Measure T(n) in `ROUNDS` rounds after a warm-up.
+
+    On one thread, its processor time counts, which stops while another process runs.  Several threads spin while they
+    wait for each other, so there wall time counts.
+
+    Args:
+        backend: the backend.
+        threads: one of `thread_counts`.
+        show: wraps the round numbers, for a progress bar.
+    """
+    fixed = backend.fixed_threads(threads) if isinstance(backend, Threaded) else nullcontext()
+    # The resolution of the thread clock is too low on Windows.
+    clock = time.thread_time if threads == 1 and os.name != "nt" else time.perf_counter
+    slot, rounds, started = backend.open_slot(), list[list[float]](), time.monotonic()
+    try:
+        with fixed:
+            sample(backend, slot)
+            for done in show(range(1, ROUNDS + 1)):
+                rounds.append(sample(backend, slot, clock))
+                if done > 1 and time.monotonic() - started > PATIENCE:
+                    break
+    finally:
+        backend.close_slot(slot)
+    curve, usual = least(rounds), medians(rounds)
+    spread = tuple(each / low - 1 if low > 0 else 0.0 for each, low in zip(usual.seconds, curve.seconds, strict=True))
+    return Measured(curve, spread, threads)
+
+
+def best_of(found: Sequence[Measured]) -> CostCurve:
+    """Return T(n) of a backend that runs each size on its best number of threads."""
+    curves = [each.curve for each in found]
+    return CostCurve(curves[0].sizes, tuple(map(min, zip(*(each.seconds for each in curves), strict=True))))
+
+
+def measured_curve(backend: Backend) -> CostCurve:
+    """Measure T(n) on the best number of threads for each size."""
+    return best_of([measure(backend, count) for count in thread_counts(backend)])

@@ -11,9 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from redraft.backends.costs import measured_curve
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import quantise
-from redraft.backends.stopwatch import best_of, measure, thread_counts
 from redraft.decoding.cost import CostCurve
 
 FORMATS = ("BF16", "Q8_0", "Q4_K_M", "Q4_0")
@@ -58,5 +58,5 @@ def measure_formats(model: Path, options: LlamaOptions) -> Iterator[FormatCost]:
             path = Path(folder) / "model.gguf"
             quantise(model, path, name)
             with closing(LlamaCpp(path, options)) as backend:
-                curve = best_of([measure(backend, count) for count in thread_counts(backend)])
+                curve = measured_curve(backend)
             yield FormatCost(name, path.stat().st_size / 1e6, curve)

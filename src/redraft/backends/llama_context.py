@@ -134,6 +134,7 @@ class LlamaContext:
     Attributes:
         length: maximum number of ids of a sequence.
         threads: chooses the CPU threads of every pass.
+        running: number of threads of the latest pass.
 
     Raises:
         ModelError: there is not enough memory.
@@ -142,7 +143,7 @@ class LlamaContext:
     def __init__(
         self, model: LlamaModel, *, cells: int, sequences: int, shared: bool, batch: int, threads: Threads, exact: bool
     ) -> None:
-        self.threads, self._running = threads, threads.choose(1)
+        self.threads, self.running = threads, threads.choose(1)
         self.model, self._in_pairs = model, exact and needs_pairs(model)
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_seq_max, params.kv_unified = cells, sequences, shared
@@ -150,7 +151,7 @@ class LlamaContext:
         # llama.cpp aborts if it cannot return a row of every sequence at once, even if nobody asks for that.
         params.n_batch, params.n_ubatch = max(limit, sequences), min(512, limit)
         params.n_outputs_max_per_seq = 0
-        params.n_threads = params.n_threads_batch = self._running
+        params.n_threads = params.n_threads_batch = self.running
         # A sliding-window cache drops what rolling back needs, so models with one get the full size.
         params.swa_full = True
         params.no_perf = True
@@ -217,9 +218,9 @@ class LlamaContext:
     def _decode_batch(self, feed: Feed) -> Matrix:
         new = len(feed)
         threads = self.threads.choose(new)
-        if threads != self._running:
+        if threads != self.running:
             lib.llama_set_n_threads(self._handle, threads, threads)
-            self._running = threads
+            self.running = threads
         forget_complaints()
         batch, started = self._batch.filled(feed), time.perf_counter()
         status = self._run(self._handle, batch)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from redraft.backends import kernels
+from redraft.backends.costs import LearnedCosts
 from redraft.backends.engine import lib
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError
@@ -104,6 +105,9 @@ class LlamaModel:
         gpu_layers: layers on the GPU; -1 for as many as fit, 0 for none.
         exact: select kernels whose batched and single passes are bit-identical.
 
+    Attributes:
+        costs: what its passes cost, in all contexts.
+
     Raises:
         ModelError: the file is missing or broken.
         CapabilityError: the model's memory cannot be rolled back, or it is not decoder-only.
@@ -135,6 +139,7 @@ class LlamaModel:
         )
         pad, end = int(lib.llama_vocab_pad(self.vocab)), int(lib.llama_vocab_eos(self.vocab))
         self.pad_token = pad if pad >= 0 else max(end, 0)
+        self.costs = LearnedCosts()
         self._pieces: dict[int, bytes] = {}
         # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)

@@ -21,7 +21,6 @@ class LlamaSlot:
         ids: ids in its own sequence.
         branches: sequence of a branch -> its ids.
         ordered: after a tree, the number of ids whose cells are in the order of their positions.
-        padded: whether cells after ``ids`` hold padding.
         places: after a tree whose computed nodes were left out, node -> index of its row; None after anything else.
     """
 
@@ -31,7 +30,6 @@ class LlamaSlot:
     ids: tuple[int, ...] = ()
     branches: dict[int, tuple[int, ...]] = field(default_factory=dict)
     ordered: int = 0
-    padded: bool = False
     places: dict[int, int] | None = None
 
     def prepare(self, score: Score, feed: Feed, *, exact: bool) -> None:
@@ -48,9 +46,8 @@ class LlamaSlot:
         length = len(prefix)
         kept = min(common_prefix(self.ids, prefix), length - score.prompt_rows)
         # An exact pass may have left one id more than requested.
-        if (len(self.ids) > kept or exact or self.padded) and not self.context.remove(self.sequence, kept):
+        if (len(self.ids) > kept or exact) and not self.context.remove(self.sequence, kept):
             raise CapabilityError(f"the memory of model {self.context.model.path.name!r} cannot be rolled back")
-        self.padded = False
         tokens = prefix[kept:] + draft.tokens
         positions: Sequence[int] = range(kept, kept + len(tokens))
         if draft.is_chain:
@@ -114,12 +111,6 @@ class LlamaSlot:
             if sequence == source:
                 self.context.remove(sequence, count)
         return every
-
-    def pad(self, count: int, feed: Feed) -> None:
-        """Add ``count`` further ids after a chain, the last of the feed; the next request removes their cells."""
-        start = len(self.ids)
-        feed.add([self.ids[-1]] * count, range(start, start + count), [[self.sequence]] * count, count)
-        self.padded = True
 
     def _branch_off(self, score: Score, kept: int) -> list[list[int]]:
         """Assign a sequence to each branch of a tree except the first; return the sequences of every id to decode."""

@@ -11,7 +11,8 @@ and after a tree only what is in order stays in the cache; accepted tokens beyon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -24,7 +25,6 @@ from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.slots import Slotted, check_whole_numbers
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
 from redraft.decoding.backend import Capabilities
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ModelError, OptionError
 
@@ -32,6 +32,8 @@ from redraft.errors import CapabilityError, ModelError, OptionError
 MOST_SEQUENCES = 256
 #: Maximum size in bytes of a small model, whose weights fit into the processor's caches.
 SMALL_MODEL = 64 << 20
+#: Resolution in seconds of a clock that can time passes; that of Windows is 15 ms.
+_FINE = 1e-5
 #: Cells reserved for each branch of a tree.
 _CELLS_OF_A_BRANCH = 256
 
@@ -110,13 +112,9 @@ class LlamaCpp(Slotted[LlamaSlot]):
             self._open_context(1 if apart else options.slots)
         self.context_length = min(options.context_length, self._contexts[0].length)
         self._slots: dict[int, LlamaSlot] = {}
-        #: Number of ids to which a pass is padded.
-        self._padded: Callable[[int], int] | None = None
-
-    def pad_by(self, curve: CostCurve) -> None:
-        """Pad passes that cost more than longer ones, from now on."""
-        dips = any(curve.padded(new) > new for new in curve.sizes)
-        self._padded = curve.padded if dips else None
+        self.costs = self.model.costs
+        # Then processor time is the cost of a pass on one thread; it stops while other processes run.
+        self._alone = not on_gpu(options.gpu_layers) and time.get_clock_info("thread_time").resolution < _FINE
 
     def _open_context(self, slots: int) -> None:
         options = self.options
@@ -152,24 +150,14 @@ class LlamaCpp(Slotted[LlamaSlot]):
 
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
-        """Run all passes in the block on ``count`` threads, unpadded, for measurements; 0 leaves their number."""
-        padded, self._padded = self._padded, None
+        """Run all passes in the block on ``count`` threads, for measurements; 0 leaves their number."""
         for context in self._contexts:
             context.threads = FixedThreads(count) if count else self._threads
         try:
             yield
         finally:
-            self._padded = padded
             for context in self._contexts:
                 context.threads = self._threads
-
-    @property
-    def identity(self) -> str:
-        """The model's file and the options that affect its speed, except the number of threads."""
-        file, options = self.model.path.stat(), self.options
-        trees = "trees" if options.branches else "chains"
-        settings = f"{options.gpu_layers} layers, exact {options.exact}, {trees}"
-        return f"llamacpp {self.model.path.name} {file.st_size} {file.st_mtime_ns}, {settings}"
 
     def _new_slot(self, slot: int) -> LlamaSlot:
         return replace(self._places[slot], branches={})
@@ -212,17 +200,14 @@ class LlamaCpp(Slotted[LlamaSlot]):
         """Return the rows of each slot after one pass of a context."""
         if not requests:
             return {}
-        feed = Feed()
-        ends = [0]
+        started, feed, ends = _clocks(), Feed(), [0]
         for slot, score in requests:
             self._slots[slot].prepare(score, feed, exact=self.options.exact)
             ends.append(feed.rows)
-        if self._padded:
-            slot, score = requests[-1]
-            extra = self._padded(len(feed)) - len(feed)
-            if extra and score.draft.is_chain and len(self._slots[slot].ids) + extra <= self.context_length:
-                self._slots[slot].pad(extra, feed)
+        new, rows = len(feed), feed.rows
         logits = context.decode(feed)
+        wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))
+        self._took(new, rows, own if self._alone and context.running == 1 else wall)
         return {
             slot: NumpyRows(logits[start:end], score.prompt_rows - 1, self._slots[slot].places)
             for (slot, score), (start, end) in zip(requests, pairwise(ends), strict=True)
@@ -255,6 +240,11 @@ class LlamaCpp(Slotted[LlamaSlot]):
     def _extends(self, score: Score) -> bool:
         """Whether a request goes on with the branches of its slot; an exact pass needs cells in order."""
         return score.draft.leaves_only and not score.draft.is_chain and not self.options.exact
+
+
+def _clocks() -> tuple[float, float]:
+    """Return wall time, and the processor time of this thread."""
+    return time.perf_counter(), time.thread_time()
 
 
 def _make_room(branches: int, slots: Sequence[LlamaSlot]) -> None:

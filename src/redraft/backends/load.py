@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from redraft.backends.costs import pad_by_stored
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
 from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions, is_remote
+from redraft.backends.remote.batching import batched
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import DraftModel, Method, Value
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError, install
@@ -127,9 +127,7 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
         raise ModelError(
             f"model {name!r} is one of transformers, but one of llama.cpp is needed: {_MODELS_OF_LLAMA_CPP}"
         )
-    backend = LlamaCpp(resolve(name), options)
-    pad_by_stored(backend)
-    return backend
+    return LlamaCpp(resolve(name), options)
 
 
 def default_contexts(name: str, gpu_layers: int) -> int:
@@ -145,7 +143,7 @@ def default_contexts(name: str, gpu_layers: int) -> int:
     if is_remote(name):
         (tried,) = open_on_server(name, LlamaOptions(slots=MOST_CONNECTIONS))
         with closing(tried):
-            return tried.batched()
+            return batched(tried)
     path = resolve(name)
     small = path.is_file() and path.stat().st_size <= SMALL_MODEL
     return usable_cores() if small and not on_gpu(gpu_layers) else 1
@@ -165,10 +163,7 @@ def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp
     share = max(1, usable_cores() // count) if count > 1 else 0
     each = replace(options, threads=options.threads or share)
     first = open_model(name, each)
-    found = [first, *(LlamaCpp(first.model.path, each, first.model) for _ in range(count - 1))]
-    for backend in found[1:]:
-        pad_by_stored(backend)
-    return found
+    return [first, *(LlamaCpp(first.model.path, each, first.model) for _ in range(count - 1))]
 
 
 def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str | None = None) -> Backend:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import whole
+from redraft.decoding.cost import CostCurve
 from redraft.errors import CapabilityError, ContextOverflow
 
 S = TypeVar("S")
@@ -21,10 +23,11 @@ def check_whole_numbers(options: object, **ranges: tuple[int, int]) -> None:
 
 
 class Slotted(Generic[S]):
-    """A backend with ``options.slots`` slots; `S` is the state of one."""
+    """A backend with ``options.slots`` slots, which learns what its passes cost; `S` is the state of a slot."""
 
     options: Any
     context_length: int
+    costs: LearnedCosts
     _slots: dict[int, S]
 
     def _new_slot(self, slot: int) -> S:
@@ -41,6 +44,15 @@ class Slotted(Generic[S]):
                 self._slots[slot] = self._new_slot(slot)
                 return slot
         raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
+
+    def curve(self) -> CostCurve | None:
+        """Return what passes cost that verify drafts; None before there were any."""
+        return self.costs.curve()
+
+    def _took(self, new: int, rows: int, seconds: float) -> None:
+        """Learn from a pass over ``new`` tokens; most of those of a prompt need no row, and cost less than drafts."""
+        if 2 * rows >= new:
+            self.costs.took(new, seconds)
 
     def _check_length(self, length: int) -> None:
         if length > self.context_length:

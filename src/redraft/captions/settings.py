@@ -71,7 +71,7 @@ class Settings:
         context: number of earlier sentences in the prompt, at least 0.
         max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
             Reaching it is reported as a failure.
-        curve: cost of a pass, for methods that use it.
+        curve: returns the cost of a pass, for methods that use it; None as long as it is unknown.
         source: which part of a source that is not final is translated (`redraft.captions.source`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, with the method's drafts but
             without bias; ``beam:N``, by a search with N hypotheses and the method's bias
@@ -86,7 +86,7 @@ class Settings:
     mask: Mask = Mask()
     context: int = 0
     max_tokens: int = 256
-    curve: CostCurve | None = None
+    curve: Callable[[], CostCurve | None] = lambda: None
     source: str = RAW
     final: str = BIASED
 

@@ -258,7 +258,7 @@ class Translation:
             vocabulary.end_tokens | vocabulary.breaks.ends,
             vocabulary.pad_token,
             self._memory,
-            settings.curve,
+            settings.curve(),
             vocabulary.trees,
         )
 

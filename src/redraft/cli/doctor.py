@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from redraft.backends.costs import Measured
     from redraft.backends.formats import FormatCost
     from redraft.backends.llamacpp import LlamaOptions
-    from redraft.backends.stopwatch import Measured
     from redraft.decoding.cost import CostCurve
 
 #: Length of the draft that the verdict is about: about a line of captions.
@@ -55,15 +55,14 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     """Check what is installed, and measure T(n): the time of a pass of the model over n new tokens.
 
     Without drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The
-    spread is the distance of the median pass from the fastest. Times are saved for methods that choose drafts by cost,
-    such as redraft.
+    spread is the distance of the median pass from the fastest.
 
     On a processor with AMX, this also tests llama.cpp's AMX code, and prints the command that fixes it if necessary.
     """
     from rich.console import Console
     from rich.progress import track
 
-    from redraft.backends import costs, kernels, stopwatch
+    from redraft.backends import costs, kernels
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
     from redraft.signature import print_json, signature
@@ -76,11 +75,11 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     tested = kernels.report()
     with closing(open_model(model, engine)) as backend:
         found = []
-        for count in stopwatch.thread_counts(backend):
+        for count in costs.thread_counts(backend):
             words = f"measuring, {_threads(count)}" if count else "measuring"
             shown = partial(track, description=words, transient=True, disable=as_json)
-            found.append(costs.keep(backend, stopwatch.measure(backend, count, shown)))
-        curve, path = stopwatch.best_of(found), backend.model.path
+            found.append(costs.measure(backend, count, shown))
+        curve, path = costs.best_of(found), backend.model.path
         slow = _slow_kernels(curve, backend.metadata)
     signed = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
     if as_json:
@@ -89,10 +88,6 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     _print_system(f"{tested}{slow}", console)
     console.print(_table(found, curve))
     console.print(f"[dim]{signed}[/dim]\n", soft_wrap=True, highlight=False)
-    for each in found:
-        if each.problem:
-            name = f"T(n) on {_threads(each.threads)}" if each.threads else "T(n)"
-            console.print(f"[red]{name} is not kept[/red]: {each.problem}", highlight=False, soft_wrap=True)
     needed = curve.break_even(_DRAFTED)
     pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
     console.print(
@@ -147,7 +142,7 @@ def _rows(found: Sequence[Measured], curve: CostCurve) -> list[dict[str, str | i
         best = min(found, key=lambda each: each.curve.seconds[index])
         figures = {"milliseconds": seconds * 1e3, "over_one": seconds / curve.seconds[0], "spread": best.spread[index]}
         rounded = {name: round(value, 3) for name, value in figures.items()}
-        rows.append({"new_tokens": size, **rounded, "threads": best.threads, "problem": best.problem})
+        rows.append({"new_tokens": size, **rounded, "threads": best.threads})
     return rows
 
 

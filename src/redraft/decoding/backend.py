@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import Rows, Score
 
@@ -98,6 +99,9 @@ class Backend(Tokenizer, Protocol):
         Raises:
             ContextOverflow: a request exceeds the context length.
         """
+
+    def curve(self) -> CostCurve | None:
+        """Return what its passes cost, learned from those that have run; None as long as that is unknown."""
 
     def close(self) -> None:
         """Free the cache and the weights."""

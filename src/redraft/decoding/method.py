@@ -89,7 +89,7 @@ class Setup:
         end_tokens: ids that end an output.
         pad_token: id of the padding token.
         memory: state that drafters keep between the updates of a stream in one language, by type.
-        curve: cost of a pass; None if it is unknown or does not matter.
+        curve: cost of a pass; None as long as it is unknown.
         trees: whether the backend scores draft trees.
     """
 

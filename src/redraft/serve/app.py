@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import WebSocketRoute
 
 from redraft import interrupt
-from redraft.backends.costs import pad_by_stored
+from redraft.backends.costs import LearnedCosts
 from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
 from redraft.backends.load import (
     BRANCHES_OF_A_TREE,
@@ -42,7 +42,7 @@ from redraft.serve.lanes import SlotPool
 from redraft.serve.metrics import Metrics
 from redraft.serve.refusals import Refused
 from redraft.serve.rooms import check_rooms
-from redraft.serve.scheduler import UNLIMITED, Load, Scheduler, budget
+from redraft.serve.scheduler import UNLIMITED, Load, Scheduler
 from redraft.serve.security import Guard, Keys
 from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
@@ -78,14 +78,14 @@ def open_hub(settings: ServeSettings) -> Hub:
 
 
 def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
-    """Load the models of every engine, by name, with an additional slot for measuring the cost of a pass.
+    """Load the models of every engine, by name, with their share of the slots.
 
     Raises:
         ModelError: a model does not exist, or its file is invalid.
         OptionError: a method or an option is unknown, or there are too many slots for draft trees or a beam.
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
-    slots = _share(settings.slots, count) + 1
+    slots = _share(settings.slots, count)
     # What takes further sequences of the cache for each slot -> their number.
     trees = {method.name: BRANCHES_OF_A_TREE for method in methods if Capability.TREES in method.needs}
     if (width := beam_width(settings.final)) > 1:
@@ -95,7 +95,7 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
     most = MOST_SEQUENCES // (1 + branches)
     if trees and slots > most:
         raise OptionError(
-            f"slots must be at most {(most - 1) * count} for {reason}, whose draft trees take sequences of the cache "
+            f"slots must be at most {most * count} for {reason}, whose draft trees take sequences of the cache "
             f"too, not {settings.slots}"
         )
     options = LlamaOptions(
@@ -150,17 +150,17 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
     metrics = Metrics()
     if service is None:
         return Hub(None, Engines([], settings.languages), settings, metrics)
-    curve = service.curve
     slots = _share(settings.slots, len(engines))
     remote = is_remote(settings.model)
     most = 1 if remote and not settings.engines else settings.batch_lanes  # else there is an engine for each request
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
-        pool, load = SlotPool(backends, slots), Load(settings.busy, curve)
-        pad_by_stored(backends[TARGET])
+        pool, costs = SlotPool(backends, slots), LearnedCosts()
+        load = Load(settings.busy, costs.curve)
         # A prompt for a remote server is not split: every piece would be a request.
-        room = UNLIMITED if remote else budget(curve)
-        return Engine(Scheduler(backends, pool, load, room, metrics.passed, most=most), metrics.answered)
+        room = UNLIMITED if remote else None
+        scheduler = Scheduler(backends, pool, load, costs, room, metrics.passed, most=most)
+        return Engine(scheduler, metrics.answered)
 
     return Hub(service, Engines([engine(backends) for backends in engines], settings.languages), settings, metrics)
 

@@ -20,10 +20,11 @@ from dataclasses import dataclass, replace
 from itertools import count
 from operator import attrgetter
 
+from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import Update
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import EMPTY_DRAFT, Rows, Score
+from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
 from redraft.errors import RedraftError
 from redraft.serve.lanes import Lane, Slot, SlotPool
 from redraft.serve.refusals import Refused
@@ -33,8 +34,8 @@ log = logging.getLogger(__name__)
 #: Longest pass in seconds; a new request waits at most this long for the next one.
 LONGEST_PASS = 0.1
 LEAST_BUDGET, MOST_BUDGET = 16, 2048
-#: Budget for backends whose passes cost the same at any size.
-UNLIMITED = 1 << 40
+#: Budget as long as the cost of a pass is unknown, and for backends whose passes cost the same at any size.
+FIRST_BUDGET, UNLIMITED = 256, 1 << 40
 #: Maximum lanes under way at a time (one per slot), and the default, which keeps passes of a small model on the CPU
 #: cheap.
 MOST_LANES, DEFAULT_LANES = 256, 32
@@ -61,8 +62,10 @@ class Part:
     new: int
 
 
-def budget(curve: CostCurve, seconds: float = LONGEST_PASS) -> int:
+def budget(curve: CostCurve | None, seconds: float = LONGEST_PASS) -> int:
     """Return how many new tokens a pass processes within ``seconds``, from `LEAST_BUDGET` to `MOST_BUDGET`."""
+    if curve is None:
+        return FIRST_BUDGET
     return LEAST_BUDGET + bisect_right(range(LEAST_BUDGET + 1, MOST_BUDGET + 1), seconds, key=curve)
 
 
@@ -109,12 +112,12 @@ class Load:
 
     Args:
         most: maximum share of busy time, 0-1, up to which new lanes are admitted.
-        curve: cost of a pass; used to estimate the cost of a lane before there are measurements.
+        curve: returns the cost of a pass, from which that of a lane is estimated before it has worked; None as long as
+            it is unknown.
     """
 
-    def __init__(self, most: float, curve: CostCurve) -> None:
-        self._most = most
-        self._estimate = PASSES_A_SECOND * curve(1)
+    def __init__(self, most: float, curve: Callable[[], CostCurve | None]) -> None:
+        self._most, self._curve = most, curve
         #: Start time of each bucket, and seconds of work in it.
         self._buckets: deque[tuple[float, float]] = deque()
 
@@ -145,7 +148,9 @@ class Load:
         """
         # Average share of time per lane.  The estimate counts as one lane of a full window, since the first moments of
         # a lane say little.  With batching another lane costs less than the average, never more.
-        share = (self.busy(now) + self._estimate) * WINDOW / (lane_seconds + WINDOW)
+        curve = self._curve()
+        estimate = PASSES_A_SECOND * curve(1) if curve else 0.0
+        share = (self.busy(now) + estimate) * WINDOW / (lane_seconds + WINDOW)
         expected = max(self.busy(now), share * speaking) + share * wanted
         if expected > self._most:
             more = "1 more language" if wanted == 1 else f"{wanted} more languages"
@@ -170,7 +175,8 @@ class Scheduler:
 
     Args:
         backends: the models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
-        budget: maximum number of new tokens per pass (`budget`).
+        costs: learns what passes of the target cost.
+        budget: maximum number of new tokens per pass; None chooses it by their cost (`budget`).
         most: maximum number of updates under way, at least 1; 1 disables batching.
     """
 
@@ -179,7 +185,8 @@ class Scheduler:
         backends: Mapping[str, Backend],
         pool: SlotPool,
         load: Load,
-        budget: int,
+        costs: LearnedCosts,
+        budget: int | None = None,
         watch: Callable[[PassReport], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         most: int = DEFAULT_LANES,
@@ -188,7 +195,9 @@ class Scheduler:
         #: Number of failed passes, and of requests that failed again when run alone.
         self.failed_passes = self.failed_lanes = 0
         self._backends, self._watch = backends, watch
-        self._budget = budget
+        self._costs, self._given = costs, budget
+        #: The curve for which the budget was computed last, and the budget.
+        self._budget: tuple[CostCurve | None, int] = None, FIRST_BUDGET
         self._most = most if all(backend.capabilities.batches for backend in backends.values()) else 1
         self._lanes: set[Lane] = set()
         #: The lanes that have work.
@@ -270,7 +279,7 @@ class Scheduler:
             self._busy.discard(lane)
 
     def _pass(self, ready: Sequence[tuple[Lane, Slot]]) -> None:
-        parts = choose(ready, self._budget)
+        parts = choose(ready, self._room())
         model = parts[0].score.model
         backend = self._backends[model]
         for part in parts:
@@ -284,10 +293,21 @@ class Scheduler:
             for part in parts:
                 self._alone(part, backend)
             return
+        new, seconds = sum(part.new for part in parts), self.clock() - started
+        if model == TARGET:
+            self._costs.took(new, seconds)
         if self._watch:
-            self._watch(PassReport(len(parts), sum(part.new for part in parts), self.clock() - started))
+            self._watch(PassReport(len(parts), new, seconds))
         for part, rows in zip(parts, answers, strict=True):
             self._answered(part, rows)
+
+    def _room(self) -> int:
+        if self._given is not None:
+            return self._given
+        curve = self._costs.curve()
+        if curve is not self._budget[0]:
+            self._budget = curve, budget(curve)
+        return self._budget[1]
 
     def _alone(self, part: Part, backend: Backend) -> None:
         """Run a request of a failed pass again by itself in an empty slot; if it fails again, only its update fails."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pydantic import Field
 
-from redraft.backends.costs import known_curve
 from redraft.backends.load import check_same_vocabulary
 from redraft.captions.chinese import writing_of
 from redraft.captions.languages import parse_language
@@ -40,7 +39,7 @@ class Service:
     Args:
         backends: the target model and, if a method needs it, the draft model.
         settings: the operator's settings: methods, the default first, and limits.
-        curve: cost of a pass of the target; None measures it if it is not known yet.
+        curve: cost of a pass of the target, for methods that draft by it; None learns it from its passes.
 
     Raises:
         CapabilityError: a model lacks something that a method needs.
@@ -64,7 +63,7 @@ class Service:
         require_trees(settings.final, backends[TARGET].capabilities)
         if DRAFT_MODEL in backends:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
-        self.curve = curve or known_curve(backends[TARGET])
+        self._curve = backends[TARGET].curve if curve is None else lambda: curve
         self.vocabulary = vocabulary_of(backends)
         self._prompt = None if settings.prompt_file is None else prompt_file(settings.prompt_file)
 
@@ -93,7 +92,9 @@ class Service:
         options = method.check(wanted.options)
         source = wanted.source_policy
         source = self.settings.source if source is None else check_policy(source, "source_policy")
-        settings = Settings(method, options, wanted.mask, wanted.context, most, self.curve, source, self.settings.final)
+        settings = Settings(
+            method, options, wanted.mask, wanted.context, most, self._curve, source, self.settings.final
+        )
         return [
             Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
             for each in languages

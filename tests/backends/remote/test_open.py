@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from redraft.backends import load
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.load import open_backend
 from redraft.backends.remote.backend import RemoteBackend
@@ -119,18 +120,6 @@ def test_every_engine_of_server_has_connections_of_its_own(folder: Path, table: 
                 each.score([(each.open_slot(), score)])
 
 
-def test_engines_of_server_share_its_costs(folder: Path, table: RandomModel) -> None:
-    server = FakeVllm(table)
-    with serving(server) as address:
-        settings = ServeSettings(model=f"{address}/{NAME}#{folder}", slots=2, engines=2, methods=("ssbd", "ar"))
-        first, second = (each[TARGET] for each in open_backends(settings))
-        assert isinstance(first, RemoteBackend) and isinstance(second, RemoteBackend)
-        with closing(first), closing(second):
-            curve, asked = first.curve(), len(server.bodies)
-            assert second.curve() == curve and len(server.bodies) == asked
-            assert first.costs is second.costs
-
-
 def test_no_tokenizer(table: RandomModel) -> None:
     with serving(FakeVllm(table)) as address, pytest.raises(ModelError, match="behind a # in the address"):
         open_backend(f"{address}/{NAME}")
@@ -144,7 +133,7 @@ def test_server_that_is_not_there_is_one_sentence(folder: Path) -> None:
 def test_server_is_asked_how_many_requests_it_batches(
     folder: Path, table: RandomModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RemoteBackend, "batched", lambda backend: min(2, backend.options.slots))
+    monkeypatch.setattr(load, "batched", lambda backend: min(2, backend.options.slots))
     with serving(FakeVllm(table)) as address:
         engines = [each[TARGET] for each in open_backends(ServeSettings(model=f"{address}/{NAME}#{folder}", slots=6))]
         assert len(engines) == 2

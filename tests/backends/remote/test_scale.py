@@ -101,13 +101,6 @@ def test_bias_keeps_what_it_keeps_on_transformers(remote: RemoteBackend, local: 
     assert outputs(remote, 7, options=options) == outputs(local, 7, options=options)
 
 
-def test_measured_costs_decide_and_change_no_ids(remote: RemoteBackend, local: Backend) -> None:
-    curve = remote.curve()
-    assert 0 < curve(1) <= curve(2) <= curve(96)
-    for _ in range(3):
-        assert outputs(remote, 7) == outputs(local, 7)
-
-
 def test_slots_share_server(remote: RemoteBackend, local: Backend) -> None:
     scores = [Score(tuple(range(5 + each, 40)), Draft.chain([9] * each, Provenance.PREVIOUS)) for each in range(4)]
     slots = [remote.open_slot() for _ in scores], [local.open_slot() for _ in scores]

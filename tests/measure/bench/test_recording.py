@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from redraft.decoding import cost
+from redraft.backends import costs
 from redraft.errors import InputError
 from redraft_bench.bench.recording import read_recording
 from redraft_bench.eval.record import PassRecord, Record, write_records
@@ -32,7 +32,7 @@ def test_segments_that_all_have_up_to_limit(tmp_path: Path) -> None:
 
 def test_slot_holds_longest_pass(tmp_path: Path) -> None:
     small = read_recording(write(tmp_path, record(AR, 0, *ONE_BY_ONE)))
-    assert small.context_length == cost.CONTEXT + cost.SIZES[-1]
+    assert small.context_length == costs.CONTEXT + costs.SIZES[-1]
     large = record(AR, 1, (1, [PassRecord(0, 300, 0, 0, 0), PassRecord(299, 51, 50, 5, 0)]))
     assert read_recording(write(tmp_path, large)).context_length == 350
 

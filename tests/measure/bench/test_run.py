@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from redraft.backends import costs
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
-from redraft.decoding import cost
 from redraft.errors import InputError
 from redraft_bench.bench.results import chrf_change, finish
 from redraft_bench.bench.run import Bench, BenchModels
@@ -33,7 +33,7 @@ SENTENCES = (
 def quick_curves() -> Iterator[None]:
     """Cost curves of few sizes: their times are not looked at here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cost, "SIZES", (1, 2, 8))
+        patch.setattr(costs, "SIZES", (1, 2, 8))
         yield
 
 
@@ -99,7 +99,7 @@ def test_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
     table = continued.run(seen)
     assert ran == [2]
     assert [len(line.records) for line in table] == [3, 3, 3]
-    assert continued.curve().sizes == cost.SIZES
+    assert continued.curve().sizes == costs.SIZES
     whole = [each.without_times() for each in read_records(done.file(".records.jsonl"))]
     assert [each.without_times() for each in read_records(continued.file(".records.jsonl"))] == whole
 

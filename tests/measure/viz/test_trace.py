@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from redraft.decoding.cost import FLAT
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
@@ -42,7 +43,7 @@ def test_tracing_changes_nothing(method: str) -> None:
     previous = tuple(greedy(plain, (1, 2, 3), 12))
     output, _ = decoded(watched, method, previous=previous)
     chosen = get_method(method)
-    drafter, rule = chosen.build(Setup(chosen.check({}), plain.end_tokens, plain.pad_token))
+    drafter, rule = chosen.build(Setup(chosen.check({}), plain.end_tokens, plain.pad_token, curve=FLAT))
     prompt = (1, 2, 3, 4)
     asking = decode(prompt, drafter, rule, previous=previous, source=prompt, end_tokens=plain.end_tokens, limit=20)
     assert run(asking, plain, plain.open_slot()) == output

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from redraft.decoding.cost import FLAT
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup, Value
@@ -47,7 +48,7 @@ def decoded(
     """What a method makes of a prompt, and the trace it leaves."""
     traces: list[Trace] = []
     chosen = traced(get_method(method), traces)
-    drafter, rule = chosen.build(Setup(chosen.check(options or {}), model.end_tokens, model.pad_token))
+    drafter, rule = chosen.build(Setup(chosen.check(options or {}), model.end_tokens, model.pad_token, curve=FLAT))
     asking = decode(prompt, drafter, rule, previous=previous, source=prompt, end_tokens=model.end_tokens, limit=limit)
     output = run(asking, model, model.open_slot())
     (trace,) = traces

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from redraft.backends.costs import LearnedCosts
 from redraft.backends.hf.cache import SlotCache
 from redraft.backends.hf.facts import cache_argument, end_tokens, ids_in, metadata, pad_token
 from redraft.backends.hf.options import HfOptions
@@ -71,7 +72,7 @@ class HfBackend(Slotted[S]):
         banned = _banned(model.generation_config, self.end_tokens)
         self._banned = torch.tensor(banned, dtype=torch.long, device=self.device)
         self.tokenize, self.encode, self.token_bytes = tokenizer.tokenize, tokenizer.encode, tokenizer.token_bytes
-        self._slots = {}
+        self._slots, self.costs = {}, LearnedCosts()
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""

@@ -7,6 +7,7 @@ cells of the accepted path are moved together and the others are dropped.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ class HfDecoder(HfBackend[_Slot]):
         if not requests:
             return []
         slots = [slot for slot, _score in requests]
+        started = time.perf_counter()
         try:
             rows = [self._prepare(slot, score) for slot, score in requests]
             logits = self._forward(slots, rows)
@@ -107,6 +109,9 @@ class HfDecoder(HfBackend[_Slot]):
             for slot in slots:
                 self._slots[slot] = _Slot()
             raise
+        float(logits[0, -1, 0])  # waits for a GPU
+        new, wanted = sum(len(row.ids) for row in rows), sum(row.wanted for row in rows)
+        self._took(new, wanted, time.perf_counter() - started)
         return [
             TorchRows(found[-row.wanted :], score.prompt_rows - 1)
             for found, row, (_slot, score) in zip(logits, rows, requests, strict=True)

@@ -6,6 +6,7 @@ trees nor rows of different lengths.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         self._slots[slot] = _Slot()  # drop a partial update of the cache
         if state.encoder != score.encoder:
             state = self._encode(score.encoder)
-        ids = score.prefix + score.draft.tokens
+        started, ids = time.perf_counter(), score.prefix + score.draft.tokens
         kept = min(common_prefix(state.ids, ids), len(score.prefix) - score.prompt_rows)
         cells = torch.arange(kept, len(ids), device=self.device)[None]
         self._cache.follow(CellPlan.of([slot], cells, len(ids), kept))
@@ -91,7 +92,10 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         state.ids = ids
         self._slots[slot] = state
         wanted = score.prompt_rows + len(score.draft)
-        return TorchRows(self.allowed(output.logits[0, -wanted:]), score.prompt_rows - 1)
+        logits = self.allowed(output.logits[0, -wanted:])
+        float(logits[-1, 0])  # waits for a GPU
+        self._took(len(ids) - kept, wanted, time.perf_counter() - started)
+        return TorchRows(logits, score.prompt_rows - 1)
 
     def _encode(self, ids: tuple[int, ...]) -> _Slot:
         """Encode a source and reset the decoder, whose states depend on it."""

@@ -22,11 +22,9 @@ from functools import partial
 from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.client import MalformedAnswer, RemoteClient
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
-from redraft.backends.remote.price import Costs, batched, priced
 from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, Steps, beside
 from redraft.backends.slots import Slotted
 from redraft.decoding.backend import Capabilities, Tokenizer
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError, ModelError
 
@@ -63,7 +61,6 @@ class RemoteBackend(Slotted[RowLine]):
         client: the dialect's client.
         model: the model.
         options: options of the backend.
-        costs: the cost curve, shared by the backends of a server.
 
     Attributes:
         fallbacks: number of drafts with malformed rows, which were verified by plain decoding instead.
@@ -77,10 +74,9 @@ class RemoteBackend(Slotted[RowLine]):
         client: RemoteClient,
         model: RemoteModel,
         options: RemoteOptions,
-        costs: Costs | None = None,
     ) -> None:
         self.options, self.model, self.client, self.fallbacks = options, model, client, 0
-        self.dialect, self.costs = dialect, costs or Costs()
+        self.dialect = dialect
         # The server always adds a token.
         self.context_length = min(options.context_length, model.context_length - 1)
         self.end_tokens, self.pad_token = model.end_tokens, model.pad_token
@@ -113,18 +109,8 @@ class RemoteBackend(Slotted[RowLine]):
             return [self._answer(*requests[0])]
         return list(self._senders.map(self._answer, *zip(*requests, strict=True)))
 
-    def curve(self) -> CostCurve:
-        """Return the cost of passes on the server (`redraft.backends.remote.price`), measured by the first call.
-
-        Raises:
-            CapabilityError: all slots are in use.
-            ModelError: the server does not answer.
-        """
-        return self.costs.measured(self._priced)
-
-    def batched(self) -> int:
-        """Return how many concurrent requests the server batches well (`redraft.backends.remote.price`)."""
-        return batched(self)
+    def curve(self) -> None:
+        """Return None: a guess interrupts a response, and a request costs far more than a further token of one."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -132,13 +118,6 @@ class RemoteBackend(Slotted[RowLine]):
             line.close()
         self._senders.shutdown()
         self.client.close()
-
-    def _priced(self) -> CostCurve:
-        slot = self.open_slot()  # has a connection, which the measurement uses
-        try:
-            return priced(RemoteBackend(self.dialect, self.client, self.model, replace(self.options, slots=1)))
-        finally:
-            self.close_slot(slot)
 
     def _check(self, score: Score) -> None:
         if not score.draft.is_chain:

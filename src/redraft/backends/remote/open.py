@@ -16,7 +16,6 @@ from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Served, Sglang, Vllm
-from redraft.backends.remote.price import Costs
 from redraft.errors import CapabilityError, ModelError
 
 log = logging.getLogger(__name__)
@@ -49,8 +48,7 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     for each in dialects:
         each.verifies = verifies
     log.info("%s at %s verifies drafts %s", address.engine, address.server, "itself" if verifies else "over HTTP")
-    costs = Costs()
-    return [RemoteBackend(each, client, model, options, costs) for each, client in zip(dialects, clients, strict=True)]
+    return [RemoteBackend(each, client, model, options) for each, client in zip(dialects, clients, strict=True)]
 
 
 def _unlikely(model: RemoteModel) -> list[int]:

@@ -6,7 +6,8 @@ ending it (`redraft.decoding.draft.recycled`).  Each later pass has a small tree
     tokens that the model chose after the same context (`redraft.decoding.draft.recycled`)
     tokens that followed the same context in the text  (`redraft.decoding.draft.lookup`)
 
-If the cost of a pass is known, only the part of the tree that pays off is verified (`redraft.decoding.draft.priced`).
+Only the part of the tree that pays off by the cost of a pass is verified (`redraft.decoding.draft.worth`).  As long as
+that cost is unknown, nothing is guessed.
 The previous output is always verified completely, as in SSBD: each dropped token that would have been accepted costs a
 pass.  So the first pass accepts as much of it as SSBD's, each later pass yields at least one token, and, with equal
 outputs,
@@ -27,9 +28,9 @@ from typing import TypeAlias
 
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.draft.lookup import Pool
-from redraft.decoding.draft.priced import DEEPEST, Acceptance, Kind, Pace, worth_its_price
 from redraft.decoding.draft.recycled import LONGEST_KEY, Beyond, Successors
 from redraft.decoding.draft.tree import Tree
+from redraft.decoding.draft.worth import DEEPEST, Acceptance, Kind, Pace, worth_verifying
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 
 #: Distance from the end of the previous output beyond which tokens are not distinguished.
@@ -83,7 +84,7 @@ class Redraft:
     Args:
         shape: limits of the trees.
         memory: the stream's.
-        curve: T(n); None verifies the whole draft.
+        curve: T(n); None drafts the previous output only.
         end_tokens: ids that end an output; they are not drafted.
     """
 
@@ -101,13 +102,14 @@ class Redraft:
         self._context = context
         draft = self._first(context) if first and context.previous else self._guessed(context)
         self._tail = self._memory.tail(context.prompt) if first else 1
-        return draft if self._curve is None else self._cut(draft, self._curve)
+        return self._cut(draft)
 
-    def _cut(self, draft: Draft, curve: CostCurve) -> Draft:
+    def _cut(self, draft: Draft) -> Draft:
         """Return the previous output with those guesses that pay off."""
-        given = draft.provenance.count(Provenance.PREVIOUS)
-        reached = self._memory.acceptance.reached(draft, self._kinds)[given:]
-        pays = worth_its_price(reached, self._tail + given, curve, self._memory.pace.rate(curve))
+        given, curve, pays = draft.provenance.count(Provenance.PREVIOUS), self._curve, list[int]()
+        if curve is not None:
+            reached = self._memory.acceptance.reached(draft, self._kinds)[given:]
+            pays = worth_verifying(reached, self._tail + given, curve, self._memory.pace.rate(curve))
         nodes = [*range(given), *(given + node for node in pays)]
         self._kinds = [self._kinds[node] for node in nodes]
         return draft if len(nodes) == len(draft) else draft.keeping(nodes)
@@ -166,7 +168,7 @@ class Redraft:
         """Learn from the result of a draft, and from all its rows."""
         self._memory.acceptance.learn(draft, self._kinds, verdict)
         if self._curve is not None and self._tail == 1 and Provenance.PREVIOUS not in draft.provenance:
-            self._memory.pace.learn(len(verdict.accepted) + 1, self._curve(1 + len(draft)))
+            self._memory.pace.learn(len(verdict.accepted) + 1, 1 + len(draft), self._curve)
         if self._context is None:
             return
         if self._shape.recycle:

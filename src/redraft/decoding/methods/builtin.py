@@ -10,6 +10,7 @@ from redraft.decoding.accept.conditional import Conditional, among_best, entropy
 from redraft.decoding.accept.exact import Everything, Exact
 from redraft.decoding.accept.small_model import Rejection, Rollback
 from redraft.decoding.backend import Capability
+from redraft.decoding.cost import FLAT, CostCurve
 from redraft.decoding.draft.aligned import Aligned, PromptRows
 from redraft.decoding.draft.jacobi import STARTS, Jacobi
 from redraft.decoding.draft.lookup import Lookup
@@ -51,18 +52,19 @@ MAX_TREE_COST = 2.0
 
 def _branches(setup: Setup) -> int:
     """Return the option ``branches`` if the backend scores trees and a pass over one is cheap, otherwise 1."""
-    branches, curve = setup.whole("branches"), setup.curve
-    if not setup.trees:
+    branches, curve = setup.whole("branches"), _curve(setup)
+    if not setup.trees or curve is None:
         return 1
-    if curve is None or setup.word("cost") == "flat":
-        return branches
     return branches if curve(1 + branches * setup.whole("length")) <= MAX_TREE_COST * curve(1) else 1
+
+
+def _curve(setup: Setup) -> CostCurve | None:
+    return FLAT if setup.word("cost") == "flat" else setup.curve
 
 
 def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
     shape = TreeShape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
-    curve = setup.curve if setup.word("cost") == "measured" else None
-    return Redraft(shape, setup.recall(Memory), curve, setup.end_tokens), FirstStretch(_biased(setup))
+    return Redraft(shape, setup.recall(Memory), _curve(setup), setup.end_tokens), FirstStretch(_biased(setup))
 
 
 GUESSES = (
@@ -79,7 +81,7 @@ REDRAFT: tuple[Option | Choice, ...] = (
         "cost",
         "measured",
         ("measured", "flat"),
-        "draft only what saves time on this machine (measured), or everything (flat)",
+        "draft only what saves time by the passes so far (measured), or everything (flat)",
     ),
 )
 

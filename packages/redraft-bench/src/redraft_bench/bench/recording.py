@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.decoding import cost
+from redraft.backends import costs
 from redraft.errors import InputError
 from redraft_bench.bench.peers import PEERS
 from redraft_bench.eval.record import PassRecord, Record, read_records
@@ -28,7 +28,7 @@ class Recording:
     def context_length(self) -> int:
         """Number of ids that a slot must hold for the passes and for the cost curve."""
         passes = (each for records in self.records.values() for record in records for each in passes_of(record))
-        return max([cost.CONTEXT + cost.SIZES[-1], *(each.cached + each.new for each in passes)])
+        return max([costs.CONTEXT + costs.SIZES[-1], *(each.cached + each.new for each in passes)])
 
 
 def read_recording(path: Path, limit: int = 0) -> Recording:

@@ -17,13 +17,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 from redraft import __version__
+from redraft.backends import costs
 from redraft.backends.engine import lib
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import FORMATS
 from redraft.captions.source import RAW
-from redraft.decoding import cost
 from redraft.decoding.backend import Backend
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import OptionError
 from redraft.signature import file_hash, machine, model_label
@@ -104,7 +105,7 @@ class Player:
 
 def replay(
     backend: Backend, recording: Recording, *, seed: int = 0, show: Callable[[range], Iterable[int]] = iter
-) -> tuple[dict[str, list[Record]], cost.CostCurve]:
+) -> tuple[dict[str, list[Record]], CostCurve]:
     """Replay a recording; return the records with the times of ``backend``, and its cost curve.
 
     Contenders take turns segment by segment, in an order that is reversed each time.  The cost curve is sampled between
@@ -127,18 +128,18 @@ def replay(
             samples.append(_sample(backend))
         for name in names if number % 2 == 0 else reversed(names):
             played[name].append(player.play(recording.records[name][number]))
-    return played, cost.curve(samples)
+    return played, costs.medians(samples)
 
 
 def _sample(backend: Backend) -> list[float]:
     slot = backend.open_slot()
     try:
-        return cost.sample(backend, slot)
+        return costs.sample(backend, slot)
     finally:
         backend.close_slot(slot)
 
 
-def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: str = "") -> list[Row]:
+def rows(played: Mapping[str, Sequence[Record]], curve: CostCurve, data: str = "") -> list[Row]:
     """Return a row per contender: the `FIELDS` of a benchmark, and ``seconds`` of all passes.
 
     Each row has the field ``replay``, so it cannot be mistaken for a measured translation.
@@ -156,7 +157,7 @@ def rows(played: Mapping[str, Sequence[Record]], curve: cost.CostCurve, data: st
     return found
 
 
-def write_rows(table: Sequence[Row], curve: cost.CostCurve, line: str, folder: Path, name: str) -> None:
+def write_rows(table: Sequence[Row], curve: CostCurve, line: str, folder: Path, name: str) -> None:
     """Write ``NAME-LANGUAGE.rows.jsonl`` for each language, for the report (`redraft_bench.bench.read`).
 
     Each file has the rows and an object with the curve.

@@ -20,13 +20,13 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from redraft.backends.costs import known_curve
+from redraft.backends import costs
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, open_model, resolve
 from redraft.captions.events import Caption, Update
 from redraft.captions.style import Style
-from redraft.decoding import cost
 from redraft.decoding.backend import Backend, Capability
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import get_method
 from redraft.errors import InputError
 from redraft.signature import model_label, signature
@@ -140,11 +140,11 @@ class Bench:
                 for number in range(max(0, left[0] - WARM_UP), left[0]):
                     self._segment(systems, number)
                 slot = alone.open_slot()
-                cost.sample(alone, slot)
+                costs.sample(alone, slot)
                 every = max(1, len(self.stream.segments) // SAMPLES)
                 for turn, number in enumerate(show(left)):
                     if turn % every == 0:
-                        self._add_sample(cost.sample(alone, slot))
+                        self._add_sample(costs.sample(alone, slot))
                     write_records(self.file(".records.jsonl"), self._segment(systems, number))
         return self.lines()
 
@@ -160,9 +160,9 @@ class Bench:
             raise InputError(f"{path} is of another run: choose another --out, or delete the files of that run")
         path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         self.stream.save(self.file(".stream.jsonl"))
-        costs = self.file(".costs.jsonl")
-        if costs.exists() and not (text := costs.read_text(encoding="utf-8")).endswith("\n"):
-            costs.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")  # the next sample would continue it
+        samples = self.file(".costs.jsonl")
+        if samples.exists() and not (text := samples.read_text(encoding="utf-8")).endswith("\n"):
+            samples.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")  # the next sample would continue it
         records = self.file(".records.jsonl")
         if not records.exists():
             return set()
@@ -184,10 +184,10 @@ class Bench:
         complete = [record for segment in self._complete().values() for record in segment]
         return [TableLine(each, [r for r in complete if r.contender == each.name]) for each in self.contenders]
 
-    def curve(self) -> cost.CostCurve:
+    def curve(self) -> CostCurve:
         """Return T(n): the medians of all samples of the run."""
         lines = self.file(".costs.jsonl").read_text(encoding="utf-8").splitlines()
-        return cost.curve([json.loads(line) for line in lines])
+        return costs.medians([json.loads(line) for line in lines])
 
     def _add_sample(self, seconds: Sequence[float]) -> None:
         with self.file(".costs.jsonl").open("a", encoding="utf-8") as file:
@@ -238,13 +238,13 @@ class Bench:
                 systems.append((each, system))
             yield systems
 
-    def _drafting_curve(self, backend: Backend) -> cost.CostCurve:
+    def _drafting_curve(self, backend: Backend) -> CostCurve:
         """Return the curve for drafting; it is saved, so that a resumed run drafts the same."""
         path = self.file(".drafting.json")
         if not path.exists():
-            path.write_text(json.dumps(asdict(known_curve(backend))) + "\n", encoding="utf-8")
+            path.write_text(json.dumps(asdict(costs.measured_curve(backend))) + "\n", encoding="utf-8")
         kept = json.loads(path.read_text(encoding="utf-8"))
-        return cost.CostCurve(tuple(kept["sizes"]), tuple(kept["seconds"]))
+        return CostCurve(tuple(kept["sizes"]), tuple(kept["seconds"]))
 
     def _peer(self, contender: Contender, backend: Backend) -> System:
         task = Task(backend, contender.language, contender.max_tokens)

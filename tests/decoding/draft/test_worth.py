@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.draft.priced import Acceptance, Kind, Pace, worth_its_price
+from redraft.decoding.draft.worth import Acceptance, Kind, Pace, worth_verifying
 from redraft.decoding.types import ROOT, Draft, Provenance, Verdict
 
 FLAT = CostCurve((1, 2), (1.0, 1.0))
@@ -16,25 +17,31 @@ LINE = CostCurve((1, 2), (1.0, 2.0))
 
 
 def test_all_of_draft_where_more_tokens_cost_nothing() -> None:
-    assert worth_its_price([0.9, 0.5, 0.01], 1, FLAT, 1.0) == [0, 1, 2]
+    assert worth_verifying([0.9, 0.5, 0.01], 1, FLAT, 1.0) == [0, 1, 2]
 
 
 def test_nothing_where_token_costs_as_much_as_pass() -> None:
-    assert worth_its_price([0.9, 0.8, 0.99], 1, LINE, 1.0) == []
+    assert worth_verifying([0.9, 0.8, 0.99], 1, LINE, 1.0) == []
 
 
 def test_slow_pace_makes_drafts_cheap() -> None:
-    assert worth_its_price([0.5, 0.05], 10, LINE, 0.2) == [0]
+    assert worth_verifying([0.5, 0.05], 10, LINE, 0.2) == [0]
 
 
 def test_pace_is_that_of_passes_so_far() -> None:
     pace = Pace()
     assert pace.rate(LINE) == 1.0
-    pace.learn(12, 3.0)
+    pace.learn(12, 3, LINE)
     assert pace.rate(LINE) == 4.0
     for _ in range(5000):
-        pace.learn(1, 1.0)
+        pace.learn(1, 1, LINE)
     assert 1.0 < pace.rate(LINE) < 1.1
+
+
+def test_pace_is_that_of_machine_today() -> None:
+    pace, slower = Pace(), CostCurve((1, 2), (3.0, 6.0))
+    pace.learn(12, 3, LINE)
+    assert pace.rate(slower) == pytest.approx(pace.rate(LINE) / 3)
 
 
 @given(
@@ -51,7 +58,7 @@ def test_no_other_nodes_give_more(reached: list[float], tail: int, steps: list[f
         return sum(reached[node] for node in nodes) - pace * (curve(tail + len(nodes)) - curve(tail))
 
     every = (nodes for size in range(len(reached) + 1) for nodes in combinations(range(len(reached)), size))
-    assert profit(tuple(worth_its_price(reached, tail, curve, pace))) >= max(map(profit, every)) - 1e-9
+    assert profit(tuple(worth_verifying(reached, tail, curve, pace))) >= max(map(profit, every)) - 1e-9
 
 
 def test_acceptance_is_learnt() -> None:

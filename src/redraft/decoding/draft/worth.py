@@ -94,21 +94,25 @@ class Acceptance:
 
 
 class Pace:
-    """Tokens per second of those passes of a stream that verify guesses or nothing, by their estimated cost."""
+    """Tokens per second of those passes of a stream that verify guesses or nothing, by their estimated cost.
+
+    Costs are counted in passes over a single token, so a machine that becomes slower does not distort the pace.
+    """
 
     def __init__(self) -> None:
-        self._tokens = self._seconds = 0.0
+        self._tokens = self._cost = 0.0
 
-    def learn(self, tokens: int, seconds: float) -> None:
-        """Count the tokens that a pass has yielded, including its own token."""
-        self._tokens, self._seconds = KEPT_PACE * self._tokens + tokens, KEPT_PACE * self._seconds + seconds
+    def learn(self, tokens: int, new: int, curve: Callable[[int], float]) -> None:
+        """Count the tokens that a pass over ``new`` tokens has yielded, including its own token."""
+        self._tokens = KEPT_PACE * self._tokens + tokens
+        self._cost = KEPT_PACE * self._cost + curve(new) / curve(1)
 
     def rate(self, curve: Callable[[int], float]) -> float:
         """Return tokens per second; before any observation, one per pass over a single token."""
-        return self._tokens / self._seconds if self._seconds else 1 / curve(1)
+        return (self._tokens / self._cost if self._cost else 1.0) / curve(1)
 
 
-def worth_its_price(reached: Sequence[float], tail: int, curve: Callable[[int], float], pace: float) -> list[int]:
+def worth_verifying(reached: Sequence[float], tail: int, curve: Callable[[int], float], pace: float) -> list[int]:
     """Return the nodes of a draft, in order, that yield more than their time would elsewhere.
 
     Args:
