@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import socket
+import socketserver
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -70,10 +72,53 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
     found.kill()
 
 
+class _Older(socketserver.StreamRequestHandler):
+    """A line to Redis on which SET does not take NX together with GET, as before Redis 7."""
+
+    redis: RedisServer
+
+    def handle(self) -> None:
+        with socket.create_connection(("127.0.0.1", self.redis.port)) as there:
+            back = threading.Thread(target=self._pump, args=(there,))
+            back.start()
+            while command := self._command():
+                words = {word.upper() for word in command}
+                refused = command[0].upper() == b"SET" and {b"NX", b"GET"} <= words
+                there.sendall(_resp(command[:2] if refused else command))
+            there.shutdown(socket.SHUT_WR)
+            back.join(SECONDS)
+
+    def _command(self) -> list[bytes]:
+        head = self.rfile.readline()
+        return [self.rfile.read(int(self.rfile.readline()[1:]) + 2)[:-2] for _ in range(int(head[1:] or 0))]
+
+    def _pump(self, there: socket.socket) -> None:
+        with suppress(OSError):
+            while data := there.recv(1 << 16):
+                self.wfile.write(data)
+
+
+def _resp(words: list[bytes]) -> bytes:
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+
+@pytest.fixture
+def old_redis_url(redis: RedisServer) -> Iterator[str]:
+    """The address of a Redis that knows no more than 6.2 does."""
+    handler = type("Handler", (_Older,), {"redis": redis})
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as line:
+        line.daemon_threads = True
+        thread = threading.Thread(target=line.serve_forever)
+        thread.start()
+        yield f"redis://127.0.0.1:{line.server_address[1]}/0"
+        line.shutdown()
+        thread.join(SECONDS)
+
+
 @contextmanager
 def replica(redis: RedisServer, **settings: Any) -> Iterator[Running]:
     """A server that shares Redis with others."""
-    with running(fanout=redis.url, busy=1.0, **settings) as found:
+    with running(**{"fanout": redis.url, "busy": 1.0, **settings}) as found:
         yield found
 
 

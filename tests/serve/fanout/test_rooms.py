@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from redraft.serve.security import new_key
 from tests.serve.fanout.conftest import RedisServer, replica
 from tests.serve.servers import Running
@@ -71,3 +73,23 @@ def test_room_owner_on_all_replicas(redis: RedisServer, tmp_path: Path) -> None:
             assert socket.start(room=ROOM, key=guest, take_over=True)["code"] == "room"
         with two.socket() as socket:
             talk(socket, "her duck", key=stage)
+
+
+def test_room_on_old_redis(redis: RedisServer, old_redis_url: str, tmp_path: Path) -> None:
+    """Rooms are kept from other keys and sessions on the oldest version that is accepted."""
+    path = tmp_path / "keys.txt"
+    stage, guest = (new_key(path, name) for name in ("stage", "guest"))
+    old = {"keys": path, "fanout": old_redis_url}
+    with replica(redis, **old) as one, replica(redis, **old) as two, one.socket() as socket:
+        talk(socket, "we saw", key=stage)
+        with two.socket() as other:
+            assert other.start(room=ROOM, key=guest)["code"] == "room"
+        with two.socket() as other:
+            assert other.start(room=ROOM, key=stage)["code"] == "room"
+
+
+def test_commands_that_redis_refuses(redis: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+    with replica(redis) as one, one.socket() as socket:
+        redis.ask("ACL", "SETUSER", "default", "-set")
+        assert socket.start(room=ROOM)["type"] == "started"
+        eventually(lambda: "no permissions" in caplog.text)

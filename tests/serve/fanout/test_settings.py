@@ -48,6 +48,25 @@ def test_password(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
         run.serve(settings)
 
 
+@pytest.mark.parametrize(("version", "accepted"), [("6.0.16", False), ("6.2.0", True), ("8.0", True), ("", True)])
+def test_version(redis: RedisServer, monkeypatch: pytest.MonkeyPatch, version: str, accepted: bool) -> None:
+    from redis.asyncio import Redis
+
+    async def info(self: Redis, section: str) -> dict[str, str]:
+        return {"redis_version": version} if version else {}
+
+    monkeypatch.setattr(Redis, "info", info)
+    sentence = "no such model" if accepted else f"must have version 6.2 or later, not {version}"
+    with pytest.raises(Exception, match=sentence):
+        run.serve(load(port=0, fanout=redis.url, model="no such model"))
+
+
+def test_version_that_is_not_told(redis: RedisServer) -> None:
+    assert redis.ask("ACL", "SETUSER", "default", "-info").startswith(b"+OK")
+    with pytest.raises(Exception, match="no such model"):
+        run.serve(load(port=0, fanout=redis.url, model="no such model"))
+
+
 def test_a_connection_with_tls(tmp_path: Path) -> None:
     redis_server, openssl = shutil.which("redis-server"), shutil.which("openssl")
     if redis_server is None or openssl is None:

@@ -54,6 +54,9 @@ _LEASE, _OWNED = 15, 30 * 86_400
 _LEAVING = 0.5
 
 
+#: The oldest version with all commands that are used: 6.2 has XTRIM MINID, and ranges that exclude their start.
+_OLDEST = (6, 2)
+
 _ADDRESS = "fanout must be an address such as redis://host:6379/0, or rediss://host:6379/0 with TLS"
 
 
@@ -167,16 +170,27 @@ class Store:
         """Check that Redis can be used, and close all connections.  Raises `OptionError` if Redis cannot be used."""
         try:
             await self.redis.ping()
+            version = await self._version()
         except TROUBLE as error:
             why = str(error).strip().rstrip(".").rpartition(". ")[2] or type(error).__name__
             raise OptionError(f"fanout: Redis at {self.place} cannot be used: {why}") from None
         finally:
             await self.close()
+        if version and tuple(map(int, version.split(".")[:2])) < _OLDEST:
+            oldest = ".".join(map(str, _OLDEST))
+            raise OptionError(f"fanout: Redis at {self.place} must have version {oldest} or later, not {version}")
+
+    async def _version(self) -> str:
+        """Return the version of Redis; empty if its operator does not tell."""
+        with suppress(ResponseError):
+            return str((await self.redis.info("server")).get("redis_version", ""))
+        return ""
 
     def failed(self, error: BaseException) -> None:
         """Log that Redis is unavailable, once per outage."""
         if not self._failing:
-            log.warning("Redis cannot be used, so viewers on other servers have to wait: %s", type(error).__name__)
+            why = str(error) if isinstance(error, ResponseError) else type(error).__name__  # others have addresses
+            log.warning("Redis cannot be used, so viewers on other servers have to wait: %s", why)
         self._failing = True
 
     def worked(self) -> None:
@@ -306,7 +320,7 @@ class SharedRooms:
     """The rooms of all replicas; with ``owned``, a room belongs to the API key that used it first."""
 
     def __init__(self, store: Store, *, owned: bool) -> None:
-        self._owned = owned
+        self._store, self._owned = store, owned
         self._redis, self._expire = store.redis, store.expire
 
     @asynccontextmanager
@@ -319,8 +333,10 @@ class SharedRooms:
         if begin.room is None:
             yield
             return
-        with suppress(*TROUBLE):  # without Redis, each replica knows only its own sessions
+        try:
             await self._lease(begin.room, name, owner if self._owned else None, take_over=begin.take_over)
+        except TROUBLE as error:  # without Redis, each replica knows only its own sessions
+            self._store.failed(error)
         try:
             yield
         except BaseException:
@@ -336,18 +352,24 @@ class SharedRooms:
             owner: name of the API key, which then owns the room if no other one does; None if rooms have no owners.
         """
         key, until = room_key(room), time.monotonic() + _LEAVING
-        if owner is not None:
-            known = await self._redis.set(f"{key}:owner", owner, nx=True, get=True, ex=_OWNED)
-            if known not in (None, owner):
-                raise foreign_room(room)
+        if owner is not None and await self._claimed(f"{key}:owner", owner, _OWNED) != owner:
+            raise foreign_room(room)
         lease = f"{key}:lease"
-        while await self._redis.set(lease, session, nx=True, get=True, ex=_LEASE) not in (None, session):
+        while await self._claimed(lease, session, _LEASE) != session:
             if take_over:
                 await self._redis.set(lease, session, ex=_LEASE)
                 return
             if time.monotonic() > until:
                 raise busy_room(room)
             await asyncio.sleep(_LEAVING / 10)
+
+    async def _claimed(self, key: str, value: str, seconds: int) -> str:
+        """Set a key unless it exists, and return its value; Redis takes NX and GET in one command only since 7."""
+        while not await self._redis.set(key, value, nx=True, ex=seconds):
+            found: str | None = await self._redis.get(key)
+            if found is not None:  # else it has just expired
+                return found
+        return value
 
     async def keep(self, room: str, session: str, in_use: Callable[[], bool]) -> None:
         """Renew a room's session, and its lease while that is in use."""
