@@ -148,6 +148,17 @@ def test_refusal_of_one_request(request_: str) -> None:
     assert control.hidden == ({("1", "de")} if request_ == "correct" else set())
 
 
+def test_spelling() -> None:
+    control = Control(("pt-BR", "de"), lambda: None)
+    control.hide("1", "pt")
+    control.correct("1", "German", "wir")
+    assert [control.next(), control.next()] == [
+        protocol.Hide(utterance="1", language="pt-BR"),
+        protocol.Correct(utterance="1", language="de", text="wir"),
+    ]
+    assert control.hidden == {("1", "pt-BR")}
+
+
 def test_control_by_others() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT) as client:

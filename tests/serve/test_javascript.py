@@ -39,6 +39,7 @@ module.watchLag(session, (sentence) => shown.push(sentence));
 for (const [type, detail] of given) session.dispatchEvent(new CustomEvent(type, { detail }));
 return shown;
 """
+SAME = 'return module.sameOf(given, ["de", "pt-BR", "zh-Hant", "no"]) ?? null;'
 RESTORED = """
 const [most, hidden, finals] = given, lost = [];
 const memory = { session: { hidden: hidden.map((key) => JSON.stringify(key)) }, finals: new Map(finals.entries()) };
@@ -170,6 +171,27 @@ def test_restoring(tmp_path: Path, most: int) -> None:
     fitting, too_long = (finals, []) if most > 8100 else (finals[:-1], finals[-1:])
     assert [each for piece in found["sent"] for each in piece.get("finals", ())] == fitting
     assert found["lost"] == too_long
+
+
+def test_same_language(tmp_path: Path) -> None:
+    wanted = [
+        "de",
+        "DE",
+        "German",
+        "german",
+        "de-de",
+        "de_DE",
+        "pt",
+        "pt-br",
+        "zh-TW",
+        "zh-hant",
+        "nb",
+        "fr",
+        "<b>",
+        "",
+    ]
+    found = in_node(tmp_path, "languages", SAME, wanted)
+    assert found == ["de"] * 6 + ["pt-BR"] * 2 + ["zh-Hant"] * 2 + ["no", None, None, None]
 
 
 def test_overlay_options(tmp_path: Path) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.languages import parse_language
 from redraft.decoding.types import Tally
 from redraft.serve import protocol
 from redraft.serve.delivery import Outbox
 from redraft.serve.lanes import Answer
 from redraft.serve.live import LiveSession
+from redraft.serve.protocol import new_token
 from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket, running
+from tests.serve.test_faults import eventually
 from tests.serve.test_sockets import expected, finals, say
 
 #: What a viewer asks for -> the languages that it is sent.
@@ -25,7 +29,7 @@ ASKED = {"": {"de", "ja"}, "?language=ja": {"ja"}, "?language=ja&language=de": {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
-    with running(busy=1.0) as found:
+    with running(busy=1000) as found:
         yield found
 
 
@@ -34,9 +38,9 @@ def of(messages: list[dict[str, Any]], *types: str) -> set[str]:
     return {each["language"] for each in messages if each["type"] in types}
 
 
-def both(socket: Socket, kind: str) -> None:
+def both(socket: Socket, kind: str, languages: Collection[str] = ("de", "ja")) -> None:
     """Wait for the captions of both languages."""
-    missing = {"de", "ja"}
+    missing = set(languages)
     while missing:
         missing.discard(socket.until(kind)[-1]["language"])
 
@@ -67,6 +71,62 @@ def test_chosen_languages(server: Running, query: str) -> None:
     assert {"paused", "stats"} <= {each["type"] for each in heard}
     counts = [each for each in heard if each["type"] == "stats"][-1]
     assert counts["targets"].keys() == {"de", "ja"}
+
+
+#: Languages of a session -> spellings of one of them.
+SPELLINGS = {
+    ("German", "ja"): ("de", "DE", "German", "german", "de-DE", "de_de"),
+    ("pt-BR", "ja"): ("pt", "pt-br", "PT_BR", "Brazilian Portuguese"),
+    ("zh_hant", "ja"): ("zh-TW", "zh-Hant", "Traditional Chinese"),
+    ("cmn", "ja"): ("zh", "zh-cn", "ZH_Hans"),
+}
+
+
+@pytest.mark.parametrize(
+    ("targets", "spelling"), [(targets, each) for targets, found in SPELLINGS.items() for each in found]
+)
+def test_spelling(server: Running, targets: tuple[str, str], spelling: str) -> None:
+    query = f"language={quote(spelling)}"
+    with server.socket() as socket:
+        started = socket.start(*targets, method="ar", room="hall-3", take_over=True)
+        name, tag = started["session"], started["targets"][0]
+        assert tag == parse_language(targets[0]).standard
+        with (
+            server.socket(f"/v1/watch/{name}?{query}") as viewer,
+            server.socket(f"/v1/rooms/hall-3/watch?{query}") as guest,
+        ):
+            say(socket, "it was her duck")
+            both(socket, "final", {tag, "ja"})
+            for each in (viewer, guest):
+                assert {language for _, language, _ in finals(each.until("final"))} == {tag}
+            text = server.ask(f"/v1/sessions/{name}/transcript?{query}").text
+            assert text.splitlines() == [viewer_text(server, name, tag)]
+            for request in ("ack", "hide"):
+                socket.say(request, utterance="1", language=spelling)
+            assert socket.until("hidden")[-1]["language"] == tag
+            socket.say("hide", utterance="1", language=spelling, hidden=False)
+            socket.say("correct", utterance="1", language=spelling, text="x")
+            assert finals(socket.until("final")) == [("1", tag, "x")]
+            socket.say("ack", utterance="1", language=spelling, corrected=1)
+            socket.say("ack", utterance="1", language="ja")
+            socket.say("pause")
+            socket.until("paused")
+    with server.socket() as again:  # nothing is left to acknowledge
+        again.start(*targets, token=started["token"])
+        assert again.hear()["type"] in ("hidden", "paused")
+    with server.socket() as other:
+        token = new_token()
+        session = other.start(*targets, token=token)["session"]
+        final = {"type": "final", "utterance": "1", "seq": 0, "language": spelling, "text": "x"}
+        other.say("restore", hidden=[["2", spelling]])
+        other.say("restore", finals=[final, {**final, "utterance": "2"}])
+        eventually(lambda: server.ask(f"/v1/sessions/{session}/transcript?{query}").text == "x\n")
+
+
+def viewer_text(server: Running, name: str, tag: str) -> str:
+    """The only caption of a session in a language."""
+    (caption,) = [each for each in server.hub.find(name).transcript.finals if each.language == tag]
+    return caption.text
 
 
 def test_control_by_language(server: Running) -> None:

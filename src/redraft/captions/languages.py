@@ -10,7 +10,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import langcodes
 from iso639 import Lang, iter_langs
@@ -149,6 +149,29 @@ def parse_language(text: str, field: str = "target language") -> Language:
         name = _NAMES.get(code) or _REMARK.sub("", Lang(code).name)
         name = name if canonical == code else f"{name} ({canonical})"
     return Language(tag, found.to_tag(), canonical, code, name)
+
+
+@lru_cache(maxsize=4096)
+def standard_tag(text: str) -> str:
+    """Return the standard tag of a language given by tag or name; the text itself if it is unknown."""
+    try:
+        return parse_language(text).standard
+    except OptionError:
+        return text
+
+
+@lru_cache(maxsize=4096)
+def canonical_tag(text: str) -> str:
+    """Return the canonical tag of a language given by tag or name; the text itself if it is unknown."""
+    try:
+        return parse_language(text).canonical
+    except OptionError:
+        return text
+
+
+def same_of(text: str, tags: Iterable[str]) -> str | None:
+    """Return the one of these tags that stands for the language given by tag or name; None if none does."""
+    return next((tag for tag in tags if canonical_tag(tag) == canonical_tag(text)), None)
 
 
 def as_tags(to: object) -> list[str]:

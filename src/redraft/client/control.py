@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
+from redraft.captions.languages import same_of
 from redraft.errors import InputError
 from redraft.serve import protocol
 from redraft.serve.refusals import describe
@@ -57,7 +58,7 @@ class Control:
             InputError: the utterance or the language is invalid.
             ServerError: the session is over.
         """
-        for each in self._targets if language is None else (language,):
+        for each in self._targets if language is None else (self._target(language),):
             self._ask(_made(protocol.Hide, utterance=utterance, language=each, hidden=hidden))
 
     def correct(self, utterance: str, language: str, text: str) -> None:
@@ -69,7 +70,11 @@ class Control:
             InputError: the text is empty or too long.
             ServerError: the session is over.
         """
-        self._ask(_made(protocol.Correct, utterance=utterance, language=language, text=text))
+        self._ask(_made(protocol.Correct, utterance=utterance, language=self._target(language), text=text))
+
+    def _target(self, language: str) -> str:
+        """Return a language as the session spells it."""
+        return same_of(language, self._targets) or language
 
     def _ask(self, message: protocol.Control) -> None:
         """Queue a message; it is sent again after a drop until it is confirmed."""

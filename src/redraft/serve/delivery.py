@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
 
 from redraft.captions.events import Caption
+from redraft.captions.languages import canonical_tag
 from redraft.serve import protocol
 from redraft.serve.transcript import Key, Transcript, key_of
 
@@ -35,7 +36,7 @@ class Outbox:
     Args:
         most: maximum number of queued messages; beyond that the reader is too slow and is disconnected.
         stays: whether the connection outlives a session, as for viewers of a room.
-        languages: the languages whose captions its reader wants; empty for all.
+        languages: canonical tags of the languages whose captions its reader wants; empty for all.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Outbox:
 
     def wants(self, language: str | None) -> bool:
         """Whether its reader wants messages about a language; everybody wants those about none in particular."""
-        return language is None or not self.languages or language in self.languages
+        return language is None or not self.languages or canonical_tag(language) in self.languages
 
     def put(self, message: str, key: Hashable | None = None) -> None:
         """Queue a message.  It replaces a queued message with the same ``key``.

@@ -106,7 +106,7 @@ def language_of(name: str, field: str = "language") -> languages.Language:
 
 
 def wanted_languages(query: QueryParams) -> frozenset[str]:
-    """Return the languages that a viewer asks for; empty for all.
+    """Return the canonical tags of the languages that a viewer asks for; empty for all.
 
     The session need not have them, since a later session in the same room may.
 
@@ -116,7 +116,7 @@ def wanted_languages(query: QueryParams) -> frozenset[str]:
     wanted = query.getlist("language")
     if len(wanted) > MOST_LANGUAGES:
         raise Refused("option", f"language must be given at most {MOST_LANGUAGES} times, not {len(wanted)}")
-    return frozenset(language_of(each).tag for each in wanted)
+    return frozenset(language_of(each).canonical for each in wanted)
 
 
 class Lenient(BaseModel):
@@ -322,9 +322,7 @@ async def transcript(request: Request) -> Response:
     session = await _with_transcript(request)
     found, query = session.transcript, TranscriptQuery.of(request)
     form, original, live = query.format, query.original, query.live
-    targets = list(dict.fromkeys(query.language)) or list(found.targets)
-    if unknown := [target for target in targets if target not in found.targets]:
-        raise Refused("option", f"language must be one of {', '.join(found.targets)}, not {unknown[0][:100]!r}")
+    targets = list(dict.fromkeys(map(found.target, query.language))) or list(found.targets)
     if original and (live or form != "txt"):
         raise Refused("option", "original needs format=txt without live")
     kind = f"{FORMS[form]}; charset=utf-8"

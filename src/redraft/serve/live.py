@@ -14,6 +14,7 @@ from pathlib import Path
 
 from redraft.captions import events
 from redraft.captions.formats.read import printable
+from redraft.captions.languages import same_of
 from redraft.captions.source import LONGEST
 from redraft.errors import InputError
 from redraft.serve import protocol
@@ -137,7 +138,7 @@ class LiveSession:
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
-        self.transcript = Transcript(tuple(map(str.strip, self.begin.targets)))
+        self.transcript = Transcript(self.begin.targets)
         self.delivery = Delivery(self.transcript)
         self._counts = SessionCounts(self.targets)
         room = f"{self.begin.room}-" if self.begin.room else ""
@@ -249,20 +250,27 @@ class LiveSession:
             Refused: the session is full.
         """
         self.check_room()
-        for key in hidden:
+        for utterance, language in hidden:
+            key = utterance, same_of(language, self.targets) or language
             if key[1] in self.targets and key not in self.transcript.hidden:
                 self.delivery.hide(key, True)
-                self.kept += _UTTERANCE + len(key[0])
+                self.kept += _UTTERANCE + len(utterance)
                 self.file.outdated = True
         for final in finals:
-            key = key_of(final)
-            if final.language in self.targets and key not in self.transcript:
+            key = final.utterance, same_of(final.language, self.targets) or final.language
+            if key[1] in self.targets and key not in self.transcript:
                 caption = protocol.caption_of(final)
-                caption = replace(caption, text=printable(caption.text), source=printable(caption.source))
+                text, source = printable(caption.text), printable(caption.source)
+                caption = replace(caption, language=key[1], text=text, source=source)
                 self.transcript.begin(final.utterance, final.begun)
                 self.delivery.restored(caption, final.made, final.corrected or 0)
                 self._keep(caption)
                 self._remember(caption)
+
+    def acknowledged(self, ack: protocol.Ack) -> None:
+        """Record that the owner has received an utterance's end in a language."""
+        language = same_of(ack.language, self.targets) or ack.language
+        self.delivery.acknowledged((ack.utterance, language), ack.corrected)
 
     def _remember(self, caption: events.Caption) -> None:
         """Add an earlier sentence to the context of later prompts."""
@@ -276,26 +284,28 @@ class LiveSession:
             self.delivery.pause(message.paused)
             return
         utterance, language = message.utterance, message.language
-        if language is not None and language not in self.targets:
-            raise Refused("caption", f"language must be one of {', '.join(self.targets)}")
+        if language is not None:
+            if (found := same_of(language, self.targets)) is None:
+                raise Refused("caption", f"language must be one of {', '.join(self.targets)}")
+            language = found
         if utterance not in self.order and not any((utterance, each) in self.transcript for each in self.targets):
             raise Refused("caption", "utterance must be the name of one that the session has had an update of")
         if isinstance(message, protocol.Correct):
-            self._correct(message)
+            self._correct(utterance, language or "", message.text)
         else:
             for each in self.targets if language is None else (language,):
                 self.delivery.hide((utterance, each), message.hidden)
         self.file.outdated = True
 
-    def _correct(self, message: protocol.Correct) -> None:
+    def _correct(self, utterance: str, language: str, text: str) -> None:
         self.check_room()
-        caption = self.transcript.get((message.utterance, message.language))
+        caption = self.transcript.get((utterance, language))
         if caption is None:
             raise Refused(
                 "caption", "only a final caption can be corrected, and the utterance has none in this language"
             )
-        self.kept += len(message.text) - len(caption.text)
-        self.delivery.correct(replace(caption, text=message.text))
+        self.kept += len(text) - len(caption.text)
+        self.delivery.correct(replace(caption, text=text))
 
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)

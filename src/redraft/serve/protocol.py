@@ -16,12 +16,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, fields
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
 from redraft.captions import events
 from redraft.captions.formats.read import one_line, printable
+from redraft.captions.languages import standard_tag
 from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.serve.refusals import CODES
 
@@ -69,8 +70,11 @@ def _json(fields: Mapping[str, object]) -> str:
 
 #: Names of languages and methods.
 ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
+#: A language; a name, or a tag in another spelling, becomes the standard tag.
 Language: TypeAlias = Annotated[
-    ShortText, Field(description="BCP 47 tag or English name of a language", examples=["de"])
+    ShortText,
+    AfterValidator(standard_tag),
+    Field(description="BCP 47 tag or English name of a language", examples=["de"]),
 ]
 Token: TypeAlias = Annotated[
     str,

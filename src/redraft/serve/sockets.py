@@ -207,7 +207,7 @@ def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Re
         session.check_room()
         session.accept(message, message.begun)
     elif isinstance(message, protocol.Ack):
-        session.delivery.acknowledged((message.utterance, message.language), message.corrected)
+        session.acknowledged(message)
     elif isinstance(message, protocol.Audio):
         session.listen(recognisers).begin(message)
     elif isinstance(message, protocol.AudioEnd):

@@ -19,9 +19,10 @@ from typing import TypeAlias
 from redraft.captions.events import Caption
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
-from redraft.captions.languages import parse_language
+from redraft.captions.languages import parse_language, same_of
 from redraft.errors import OptionError
 from redraft.serve.protocol import Begin
+from redraft.serve.refusals import Refused
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,16 @@ class Transcript:
         #: Utterance -> its start time in seconds, where that is known.
         self._begun: dict[str, float] = {}
         self._changed = asyncio.Event()
+
+    def target(self, language: str) -> str:
+        """Return the target language that is the same as one given by tag or name.
+
+        Raises:
+            Refused: there is none.
+        """
+        if (found := same_of(language, self.targets)) is None:
+            raise Refused("option", f"language must be one of {', '.join(self.targets)}, not {language[:100]!r}")
+        return found
 
     def __contains__(self, key: Key) -> bool:
         """Whether an utterance has ended in a language: ``(utterance, target) in transcript``."""

@@ -13,6 +13,21 @@ export function ownNameOf(tag) {
   return named(tag, tag);
 }
 
+/** The one of these tags that stands for a language, given by tag or by English name; undefined if none does. */
+export function sameOf(language, tags) {
+  const wanted = canonical(language);
+  return tags.find((tag) => canonical(tag) === wanted || nameOf(tag).toLowerCase() === language.toLowerCase());
+}
+
+/** The shortest tag of the same language; the text itself if it is no tag. */
+function canonical(tag) {
+  try {
+    return new Intl.Locale(new Intl.Locale(tag.replaceAll("_", "-")).minimize().baseName.replace(/^nb\b/, "no")).baseName;
+  } catch {
+    return tag;
+  }
+}
+
 function named(tag, locale) {
   try {
     return new Intl.DisplayNames([locale], { type: "language" }).of(tag) ?? tag;

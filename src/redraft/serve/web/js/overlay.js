@@ -1,6 +1,7 @@
 // Captions for streaming programs: the last lines, large, on a transparent background.
 
 import { Captions } from "./captions.js";
+import { sameOf } from "./languages.js";
 import { optionsOf } from "./overlay-options.js";
 import { style } from "./overlay-style.js";
 import { ReadingLines } from "./reading.js";
@@ -27,13 +28,13 @@ function problem(sentence) {
 }
 
 function show(options) {
-  let language = options.language;
+  let language = null;
   let captions = null;
   let silence = 0;
   let session = null;
   const source = new Viewer(options, options.language ? [options.language] : []);
   const viewer = options.reading ? new ReadingLines(source, options.reading) : source;
-  /** The captions, if a message is in the language that is shown: the first to come, where the address names none. */
+  /** The captions, if a message is in the language that is shown: the first to come, since only the wanted one comes. */
   const shown = ({ language: tag, age_ms: age = 0 }) => {
     language ??= tag;
     if (tag !== language) return null;
@@ -52,10 +53,10 @@ function show(options) {
     if (session !== null && session !== name) {
       captions?.rows.remove();
       captions = null;
-      language = options.language;
+      language = null;
     }
     session = name;
-    const known = !options.language || targets.includes(options.language);
+    const known = !options.language || sameOf(options.language, targets);
     problem(known ? "" : `This session has no captions in ${options.language}: language must be one of ${targets.join(", ")}.`);
   });
   viewer.addEventListener("partial", ({ detail }) => {

@@ -1,7 +1,7 @@
 // The viewer's choice of languages: one or several, with or without the original.  Kept in the address, so that it
 // survives a reload and can be shared.
 
-import { mark, ownNameOf } from "./languages.js";
+import { mark, ownNameOf, sameOf } from "./languages.js";
 
 export class LanguagePicker {
   #chosen;
@@ -17,7 +17,7 @@ export class LanguagePicker {
    */
   constructor(place, targets, chosen) {
     const given = new URLSearchParams(location.search);
-    const wanted = given.getAll("language").filter((tag) => targets.includes(tag));
+    const wanted = given.getAll("language").map((tag) => sameOf(tag, targets)).filter(Boolean);
     this.#chosen = chosen;
     this.#shown = new Set(wanted.length ? wanted : [ownLanguage(targets)]);
     this.#original = given.get("original") === "true";

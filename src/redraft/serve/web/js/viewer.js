@@ -8,6 +8,7 @@
 import { ask } from "./ask.js";
 import { Backoff } from "./backoff.js";
 import { address } from "./address.js";
+import { sameOf } from "./languages.js";
 
 const ABSENT = 404;
 /** State of a room -> state shown. */
@@ -116,4 +117,4 @@ export class Viewer extends EventTarget {
 }
 
 /** Whether some languages contain others; empty stands for all. */
-const covers = (some, others) => !some.length || (others.length > 0 && others.every((tag) => some.includes(tag)));
+const covers = (some, others) => !some.length || (others.length > 0 && others.every((tag) => sameOf(tag, some)));

@@ -3,6 +3,7 @@
 import { insist } from "./ask.js";
 import { PASSING } from "./backoff.js";
 import { Columns, SOURCE } from "./columns.js";
+import { sameOf } from "./languages.js";
 import { showModel } from "./model.js";
 import { LanguagePicker } from "./picker.js";
 import { problem } from "./problem.js";
@@ -62,7 +63,7 @@ function showColumns({ targets, source }) {
     columns.showOnly(shown);
     if (languagesOf(location).length) viewer.choose(chosen);
   });
-  const others = languagesOf(location).filter((tag) => !targets.includes(tag));
+  const others = languagesOf(location).filter((tag) => !sameOf(tag, targets));
   unknown = others.length ? `This session has no captions in ${others.join(", ")}. It has ${targets.join(", ")}.` : "";
 }
 
