@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
 from redraft.captions.formats.write import JsonlWriter, RowsWriter
-from redraft.captions.reading import Reading, broken, cells, continued
+from redraft.captions.reading import Reading, continued
 from redraft.errors import OptionError
 
 WORDS = "Ich sah wie sie sich unter den alten Tisch duckte und es war wieder da".split()

@@ -6,21 +6,24 @@ revisions only affect the lines after it, so NE of the display is 0 by construct
 ``longest``, and that errors in complete lines stay.
 
 By convention, lines have at most 32 to 42 character cells (CEA-608 has 32, European television 37, streaming services
-42); Chinese and Japanese characters take two.
+42); see `redraft.captions.breaks`.
 """
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from redraft.captions.breaks import broken
 from redraft.captions.events import Caption, is_number, whole
-from redraft.captions.words import UNBREAKABLE
+from redraft.captions.words import NO_BREAK, UNBREAKABLE
 from redraft.errors import OptionError
 
 NARROWEST, WIDEST = 16, 80
+#: White space at which a line may be broken.
+_SPACE = re.compile(f"[^\\S{NO_BREAK}]+")
 
 
 @dataclass(slots=True)
@@ -66,7 +69,7 @@ class Reading:
         if caption.utterance != self._utterance:
             left_over = self.end()  # the previous utterance had no final caption
             self._utterance, self._shown, self._waiting = caption.utterance, [], []
-        units = UNBREAKABLE.findall(" ".join(caption.text.split()))
+        units = UNBREAKABLE.findall(_SPACE.sub(" ", caption.text).strip())
         rest = units[continued(self._shown, units) :]
         lines = broken(rest, self._width)
         full = lines if caption.final else lines[:-1]
@@ -128,22 +131,3 @@ def continued(shown: Sequence[str], units: Sequence[str]) -> int:
     if last is None:
         return min(len(shown), len(units))
     return min(last.b + last.size + len(shown) - (last.a + last.size), len(units))
-
-
-def broken(units: Sequence[str], width: int) -> list[list[str]]:
-    """Break units into lines of at most ``width`` cells; a longer unit gets its own line."""
-    lines: list[list[str]] = []
-    used = 0
-    for unit in units:
-        needed = cells(unit.rstrip())
-        if not lines or used + needed > width:
-            lines.append([])
-            used = 0
-        lines[-1].append(unit)
-        used += cells(unit)
-    return lines
-
-
-def cells(text: str) -> int:
-    """Return the width of a text in character cells; wide characters take two."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

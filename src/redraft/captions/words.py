@@ -22,8 +22,18 @@ _MARKS = (
 )
 
 WORD = re.compile(f"[{UNSPACED}][{_MARKS}]*|[^\\s{UNSPACED}]+")
-#: Text within which a line is not broken: a word with closing punctuation and the space after it.
-UNBREAKABLE = re.compile(f"(?:{WORD.pattern})[、。，．！？：；」』）】〉》ー々]*\\s*")
+#: Spaces at which a line is not broken.
+NO_BREAK = "\u00a0\u2007\u202f"
+#: Signs that open and that close, and small letters: a line does not end with the former or begin with the others.
+_OPENS = "「『（【〈《〔［｛“‘„‚«(\\[{"
+_CLOSES = (
+    "、。，．！？：；％」』）】〉》〕］｝・…‥〜ー々ゝゞヽヾぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ.,!?:;%)\\]}”’»"
+)
+#: What stays on one line, unless it is a part of a longer word (`redraft.captions.breaks`): a word with the signs round
+#: it and the space after it.
+UNBREAKABLE = re.compile(
+    f"[{_OPENS}]*(?:{WORD.pattern})[{_CLOSES}]*(?:[{NO_BREAK}]+(?:{WORD.pattern})[{_CLOSES}]*)*\\s*"
+)
 #: Joins that need no added space: next to white space, or to a character of a script without spaces.
 _SEAM = re.compile(f"[\\s{UNSPACED}]")
 

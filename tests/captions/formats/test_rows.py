@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redraft.captions.breaks import broken
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.write import LATE, RowsWriter, SubtitleWriter
-from redraft.captions.reading import broken, continued
+from redraft.captions.reading import continued
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.sentences import in_sentences
 from tests.speech.test_sentences import recognised

@@ -10,8 +10,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
-from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.live import Live
 from rich.measure import Measurement
@@ -19,6 +19,7 @@ from rich.segment import Segment, SegmentLines
 from rich.table import Table
 from rich.text import Text
 
+from redraft.captions.breaks import broken
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import LinesWriter, by, failure_line
@@ -259,13 +260,9 @@ class _Wrapped:
 
 def breaks(text: str, width: int) -> list[int]:
     """Return the positions of line breaks for ``width`` cells; longer words are left for rich to fold."""
-    offsets, used = [], 0
-    for piece in UNBREAKABLE.finditer(text):
-        if used and used + cell_len(piece[0].rstrip()) > width:
-            offsets.append(piece.start())
-            used = 0
-        used += cell_len(piece[0])
-    return offsets
+    pieces = list(UNBREAKABLE.finditer(text))
+    lines = broken([piece[0] for piece in pieces], width)
+    return [pieces[count].start() for count in accumulate(map(len, lines[:-1]))]
 
 
 def _shown(caption: Caption | None) -> _Wrapped:

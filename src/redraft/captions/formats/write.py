@@ -17,9 +17,10 @@ from typing import IO, Protocol
 
 import pysubs2
 
+from redraft.captions.breaks import cells
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
-from redraft.captions.reading import Reading, cells
+from redraft.captions.reading import Reading
 from redraft.captions.words import joined
 from redraft.errors import OptionError
 
@@ -254,7 +255,7 @@ class SubtitleWriter:
 
 
 def _reading_time(text: str) -> int:
-    """Return the reading time of a text in milliseconds; wide characters count as two cells."""
+    """Return the reading time of a text in milliseconds."""
     return cells(text) * 1000 // CELLS_PER_SECOND
 
 

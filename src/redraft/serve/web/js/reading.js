@@ -1,14 +1,25 @@
 // Reading mode: complete lines that never change, as television has them.  The rules are those of the Python module
 // redraft.captions.reading: a line is shown when the text has gone past it and it has stood, or has waited, long enough.
 
-/** What a line is not broken within: a word, or one Chinese or Japanese character with what closes it. */
+/** What stays on one line: a word, or one character of a script without spaces, with the signs round it. */
 const CJK = "\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
 const UNSPACED = `${CJK}\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff`;
 const MARKS = "\\u3099\\u309a\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}\\u0e31\\u0e33-\\u0e3a\\u0e47-\\u0e4e\\u0eb1\\u0eb3-\\u0ebc\\u0ec8-\\u0ece\\u102b-\\u103e\\u1056-\\u1059\\u105e-\\u1060\\u17b4-\\u17d3\\u17dd";
-const UNIT = new RegExp(`(?:[${UNSPACED}][${MARKS}]*|[^\\s${UNSPACED}]+)[、。，．！？：；」』）】〉》ー々]*\\s*`, "gu");
-/** What takes two cells: Unicode's East_Asian_Width W and F. */
+const NO_BREAK = "\\u00a0\\u2007\\u202f";
+const OPENS = "「『（【〈《〔［｛“‘„‚«(\\[{";
+const CLOSES = "、。，．！？：；％」』）】〉》〕］｝・…‥〜ー々ゝゞヽヾぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ.,!?:;%)\\]}”’»";
+const WORD = `(?:[${UNSPACED}][${MARKS}]*|[^\\s${UNSPACED}]+)[${CLOSES}]*`;
+const UNIT = new RegExp(`[${OPENS}]*${WORD}(?:[${NO_BREAK}]+${WORD})*\\s*`, "gu");
+/** White space at which a line may be broken. */
+const SPACE = new RegExp(`[^\\S${NO_BREAK}]+`, "gu");
+/** A run of a script whose words have several units: Thai, Lao, Burmese or Khmer. */
+const RUN = /[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff]+/g;
+/** What takes two cells, Unicode's East_Asian_Width W and F, and none: marks, and what has no form of its own. */
 const WIDE =
-  /(?!\p{RI})[\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\u3247\u3250-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7af\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2ff}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u;
+  /(?!\p{RI})[\u1100-\u115f\u2329\u232a\u2630-\u2637\u268a-\u268f\u2e80-\u303e\u3041-\u3247\u3250-\ua4cf\ua960-\ua97f\uac00-\ud7af\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2ff}\u{1d300}-\u{1d376}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u;
+const NONE = /(?![\u00ad\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}])[\p{Mn}\p{Me}\p{Cf}\p{Cc}\p{Zl}\p{Zp}\u1160-\u11ff\u3164\ud7b0-\ud7fb]/u;
+/** Emoji of several characters, which take two cells together. */
+const JOINED = /^(?:\p{RI}\p{RI}|\p{Emoji}\ufe0f|\p{Emoji_Presentation})/u;
 /** Seconds for which a line must have stood, and for which it waits at most. */
 const PATIENCE = 1;
 const LONGEST = 4;
@@ -27,21 +38,57 @@ export function widthOf(search, problem) {
   return 0;
 }
 
-export const cells = (text) => [...text].reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);
+/** The pieces of a text that the browser finds, such as words; its characters if it cannot. */
+function pieces(text, granularity) {
+  if (!Intl.Segmenter) return [...text];
+  return Array.from(new Intl.Segmenter(undefined, { granularity }).segment(text), ({ segment }) => segment);
+}
 
-/** Units in lines of at most `width` cells. */
+/** The width of a text in character cells. */
+export const cells = (text) => pieces(text, "grapheme").reduce((sum, piece) => sum + cellsOf(piece), 0);
+
+function cellsOf(grapheme) {
+  if (JOINED.test(grapheme)) return 2;
+  return Math.min(2, [...grapheme].reduce((sum, each) => sum + (NONE.test(each) ? 0 : WIDE.test(each) ? 2 : 1), 0));
+}
+
+/** Units in lines of at most `width` cells; a line is broken within a word only if that is longer. */
 export function broken(units, width) {
   const lines = [];
   let used = 0;
-  for (const unit of units) {
-    if (!lines.length || used + cells(unit.trimEnd()) > width) {
-      lines.push([]);
-      used = 0;
+  for (const word of words(units)) {
+    const whole = cells(word.join("").trimEnd()) <= width;
+    for (const part of whole ? [word] : word.map((unit) => [unit])) {
+      const text = part.join("");
+      if (!lines.length || used + cells(text.trimEnd()) > width) {
+        lines.push([]);
+        used = 0;
+      }
+      lines.at(-1).push(...part);
+      used += cells(text);
     }
-    lines.at(-1).push(unit);
-    used += cells(unit);
   }
   return lines;
+}
+
+/** The units of each word. */
+function words(units) {
+  const inside = new Set();
+  for (const run of units.join("").matchAll(RUN)) {
+    let place = run.index;
+    for (const piece of pieces(run[0], "word")) {
+      for (let each = 1; each < piece.length; each++) inside.add(place + each);
+      place += piece.length;
+    }
+  }
+  const found = [[]];
+  let end = 0;
+  for (const unit of units) {
+    if (end && !inside.has(end)) found.push([]);
+    found.at(-1).push(unit);
+    end += unit.length;
+  }
+  return units.length ? found : [];
 }
 
 /** How many units of a text count as shown, given the units shown so far: those up to the end of the last longest common run. */
@@ -80,7 +127,7 @@ export class Reading {
 
   /** The lines that are complete now; `now` is in seconds. */
   read({ text, final }, now) {
-    const units = text.split(/\s+/).join(" ").trim().match(UNIT) ?? [];
+    const units = text.replace(SPACE, " ").trim().match(UNIT) ?? [];
     const lines = broken(units.slice(continued(this.#shown, units)), this.#width);
     const full = final ? lines : lines.slice(0, -1);
     this.#waiting = full.map((line, place) => {
