@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import count
 
 from redraft.captions.events import Update
-from redraft.captions.formats.read import finished, printable
+from redraft.captions.formats.read import finished, received
 
 #: Seconds within which a caption with the same number and text is the same one.
 _REPEATED = 60.0
@@ -31,10 +31,10 @@ def texts_of(body: str) -> list[str]:
         elif texts:
             texts[-1].append(line)
         elif line.strip():
-            return [printable(body).strip()]
+            return [received(body)]
     if not texts:
         return [""]
-    return [text for lines in texts if (text := printable("\n".join(lines)).strip())]
+    return [text for lines in texts if (text := received("\n".join(lines)))]
 
 
 class Posts:

@@ -21,7 +21,7 @@ from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
 from redraft.captions import events
-from redraft.captions.formats.read import one_line, printable
+from redraft.captions.formats.read import one_line, received
 from redraft.captions.languages import standard_tag
 from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.serve.refusals import CODES
@@ -88,9 +88,7 @@ RoomName: TypeAlias = Annotated[
     str, Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"])
 ]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Line: TypeAlias = Annotated[
-    str, BeforeValidator(lambda value: printable(value).strip() if isinstance(value, str) else value)
-]
+Line: TypeAlias = Annotated[str, BeforeValidator(lambda value: received(value) if isinstance(value, str) else value)]
 
 
 def _as_text(value: Any) -> Any:
@@ -149,6 +147,7 @@ class Recognised(Message):
     text: str
     final: bool = False
     time: float | None = None
+    speaker: str | None = None
     recognised: int = Field(description="position in the stream up to which the audio was recognised")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from itertools import pairwise
 
 import pytest
@@ -74,7 +75,43 @@ def test_byte_order_mark_and_crlf() -> None:
 
 def test_control_characters_become_spaces() -> None:
     (first, _) = read_lines(io.BytesIO("a\x00b\x1b[2Jc\u2028d\x85e\tf\x07\n".encode()))
-    assert first == Update("1", 0, "a b [2Jc d e f")
+    assert first == Update("1", 0, "a bc d e f")
+
+
+#: What programs write that redraw their line on a terminal: whisper.cpp's example, and others.
+REDRAWN = {
+    "It was\rIt was the best\rIt was the best of times.\n\nA": ["It was the best of times.", "A"],
+    "\x1b[2K\r   \x1b[2K\rIt was\x1b[2K\r   \x1b[2K\rIt was it.\n\x1b[2K\r   \x1b[2K\rNext": ["It was it.", "Next"],
+    "It was\r\x1b[1mIt was it.\x1b[0m\r\nNext\x1b]0;title\x07\r\n\r\n": ["It was it.", "Next"],
+    "It\x1b[0K\x1b[GIt was it.\n": ["It was it."],
+    "One\r\nOne two\r\n\r\nThree\r\r\nThree four": ["One two", "Three four"],
+    "One\n\u200b\nTwo": ["One", "Two"],
+}
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+@pytest.mark.parametrize("data", REDRAWN)
+def test_carriage_return_begins_line_again(data: str, buffered: bool) -> None:
+    source = io.BytesIO(data.encode())
+    items = list(read_lines(io.BufferedReader(source) if buffered else source))
+    assert [item.text for item in items if isinstance(item, Update) and item.final] == REDRAWN[data]
+    assert all(isinstance(item, Update) and item.text.isprintable() and "[" not in item.text for item in items)
+
+
+def test_redrawn_text_is_read_at_once() -> None:
+    """The reader does not wait for the end of a line that is redrawn."""
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as source, os.fdopen(write, "wb", 0) as sink:
+        items = read_lines(source)
+        for text in ("It", "It was", "It was it"):
+            sink.write(f"{text}\r".encode())
+            assert next(items).text == text  # type: ignore[union-attr]
+
+
+def test_plain_text_keeps_what_was_written_last() -> None:
+    source = io.BytesIO(b"It was\rIt was the best\r\nNext\x1b[K\n\xe2\x80\x8b\n")
+    items = list(read_text(source, lag=9))
+    assert [item.text for item in items if isinstance(item, Update)] == ["It was the best", "Next"]
 
 
 def test_line_of_control_characters_is_blank() -> None:

@@ -6,14 +6,16 @@ one `Failure`, and reading continues with the next line.  Lines are numbered fro
 
 Lines longer than `MAX_LINE_BYTES` are skipped with a failure.  All readers accept LF and CR LF as the end of a line, a
 last line without one, and a UTF-8 byte order mark at the start.  Control characters (NUL, tab, escape, ...) and
-Unicode's line and paragraph separators in a text become spaces, and spaces around the text are dropped.  An empty input
-is one failure.
+Unicode's line and paragraph separators in a text become spaces, and spaces around the text are dropped.  In plain text,
+terminal escapes vanish, and a carriage return begins the line again.  An empty input is one failure.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
@@ -37,6 +39,16 @@ from redraft.captions.events import (
 from redraft.captions.words import WORD, joined
 from redraft.errors import InputError, OptionError
 
+#: Sequences with which programs move a terminal's cursor, erase and colour.
+_ESCAPES = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # as of colours
+    "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"  # as of titles
+    "|\x1b[ -/]*[0-Z\\\\^-~]"
+)
+#: Zero-width characters on their own, which are no word.
+_LONE_ZERO_WIDTH = re.compile(r"(?<!\S)[\u200b-\u200d\u2060\ufeff\u00ad]+(?!\S)")
+#: Moves a terminal's cursor to the beginning of the line, like a carriage return.
+_TO_LINE_START = re.compile(r"\x1b\[1?G")
 #: Maximum length of a line in bytes; a spoken utterance has a few hundred.
 MAX_LINE_BYTES = 65_536
 
@@ -50,22 +62,60 @@ class LineSource(Protocol):
 
 def decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure]]:
     """Yield the number and text of each line, or a failure for an invalid line, in bounded memory."""
-    number = 0
+    for number, text, _ in _decoded(source, limit):
+        yield number, text
+
+
+def _decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure, bool]]:
+    """Yield what `decoded` does, and whether the line ends there."""
+    number, begins = 0, True
     while raw := source.readline(limit + 2):  # 2 more for CR LF
-        number += 1
+        number += begins
         line = raw.removesuffix(b"\n").removesuffix(b"\r")
         if len(line) > limit:
-            yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number)
+            yield number, Failure(f"the line is longer than {limit} bytes and was skipped", number), True
             while raw and not raw.endswith(b"\n"):
                 raw = source.readline(limit)
+            begins = True
             continue
+        first, begins = begins and number == 1, not raw.endswith(b"\r")
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
             found = f"byte 0x{line[error.start]:02x} at offset {error.start}"
-            yield number, Failure(f"the line must be UTF-8, but {found} of the line is not", number)
+            yield number, Failure(f"the line must be UTF-8, but {found} of the line is not", number), begins
             continue
-        yield number, text.removeprefix("\ufeff") if number == 1 else text
+        yield number, text.removeprefix("\ufeff") if first else text, begins
+
+
+class _Rewritten:
+    """A line source that also ends a line at a carriage return, as soon as it comes."""
+
+    def __init__(self, source: io.BufferedReader) -> None:
+        self._source = source
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """Return the text up to a line feed or carriage return, with it; empty at the end of the file."""
+        found = bytearray()
+        while (size < 0 or len(found) < size) and (ahead := self._source.peek(1)):
+            place = min((each for each in map(ahead.find, (b"\n", b"\r")) if each >= 0), default=len(ahead) - 1) + 1
+            found += self._source.read(place if size < 0 else min(place, size - len(found)))
+            if found.endswith((b"\n", b"\r")):
+                break
+        return bytes(found)
+
+
+def _rewritten(source: LineSource) -> Iterator[tuple[int, str | Failure, bool]]:
+    """Yield the texts of each line, which carriage returns separate: its number, a text, and whether the line ends."""
+    reader = _Rewritten(source) if isinstance(source, io.BufferedReader) else source
+    for number, text, ends in _decoded(reader):
+        if isinstance(text, Failure):
+            yield number, text, ends
+            continue
+        *before, last = _TO_LINE_START.sub("\r", text).rstrip("\r").split("\r")
+        for each in before:
+            yield number, each, False
+        yield number, last, ends
 
 
 def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
@@ -156,6 +206,16 @@ def printable(text: str) -> str:
     return CONTROLS.sub(" ", text)
 
 
+def received(text: str) -> str:
+    """Return a text that was received as one line, without outer spaces and zero-width characters on their own."""
+    return _LONE_ZERO_WIDTH.sub("", printable(text)).strip()
+
+
+def _typed(text: str) -> str:
+    """Return a text that may have been written for a terminal, without its escapes."""
+    return received(_ESCAPES.sub("", text))
+
+
 @not_empty
 def read_lines(source: LineSource) -> Iterator[Item]:
     """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
@@ -163,17 +223,26 @@ def read_lines(source: LineSource) -> Iterator[Item]:
     Every line is immediately yielded as a partial update.  At a blank line or the end of the input, the last one is
     repeated as a final update with the next ``seq``.  Utterances are named "1", "2", ...  A line of only spaces and
     control characters counts as blank.
+
+    Programs that write for a terminal begin the line again with a carriage return: each text of it is an update, and
+    the end of the line ends the utterance.
     """
     utterance, last = 1, None
-    for _, text in decoded(source):
+    returned = again = False  # whether there was a carriage return in this line, and something behind it
+    for _, text, ends in _rewritten(source):
+        again = again or (returned and text != "")
         if isinstance(text, Failure):
             yield text
-        elif hypothesis := printable(text).strip():
+        elif hypothesis := _typed(text):
             last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
             yield last
-        elif last:
+        elif last and not returned:
             yield finished(last)
             utterance, last = utterance + 1, None
+        if ends and again and last:
+            yield finished(last)
+            utterance, last = utterance + 1, None
+        returned, again = not ends, again and not ends
     if last:
         yield finished(last)
 
@@ -262,7 +331,7 @@ def read_simulstreaming(source: LineSource) -> Iterator[Item]:
             continue
         final = row.get("is_final", False)
         now = _with_new(confirmed, row)
-        text = printable(joined(now, row.get("unconfirmed_text", ""))).strip()
+        text = received(joined(now, row.get("unconfirmed_text", "")))
         if last or text:  # a pause starts no utterance
             last = Update(str(utterance), last.seq + 1 if last else 0, text, final, float(row["emission_time"]))
             yield last
@@ -344,16 +413,20 @@ def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None) ->
 
 @not_empty
 def _read_text(source: LineSource, lag: int, rate: float | None) -> Iterator[Item]:
-    utterance = spoken = 0
-    for number, text in decoded(source):
+    utterance, spoken, shown = 0, 0, ""
+    for number, text, ends in _rewritten(source):
         if isinstance(text, Failure):
             yield text
             continue
+        shown = _typed(text) or shown
+        if not ends:
+            continue
+        text, shown = shown, ""
         if (length := len(WORD.findall(text))) > MAX_TEXT_WORDS:
             message = f"the line has {length} words and was skipped, since an utterance may have {MAX_TEXT_WORDS}"
             yield Failure(f"{message}: put each sentence on a line of its own", number)
             continue
-        revealed = _prefixes(printable(text).strip(), lag)
+        revealed = _prefixes(text, lag)
         utterance += bool(revealed)
         for seq, (prefix, words) in enumerate(revealed):
             when = None if rate is None else (spoken + words) / rate
@@ -399,7 +472,7 @@ def parse_update(found: Mapping[str, Any]) -> Update:
 
 def one_line(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an update with texts as one line each: without control characters and outer spaces."""
-    texts = {name: printable(found[name]).strip() for name in _TEXTS if isinstance(found.get(name), str)}
+    texts = {name: received(found[name]) for name in _TEXTS if isinstance(found.get(name), str)}
     return {**found, **texts}
 
 
