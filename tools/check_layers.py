@@ -34,6 +34,7 @@ CORE = (
     "decoding",
     "errors",
     "interrupt",
+    "captions/capitals",
     "captions/events",
     "captions/translation",
     "captions/settings",

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.captions import translation
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import Mask
@@ -270,8 +271,8 @@ def test_runaway_reported_once() -> None:
     stream = Stream(Speaker(period=0), max_tokens=8)
     failure, caption = stream.send("a b")
     assert failure == Failure(
-        "the translation was cut at 8 tokens, since the model did not end it; "
-        "raise the maximum tokens or the context length if it should be longer",
+        "the translation was cut at 8 tokens, the most that are allowed: "
+        "end the utterance earlier, or raise the maximum tokens or the context length",
         None,
         "u",
         1,
@@ -282,6 +283,22 @@ def test_runaway_reported_once() -> None:
         assert isinstance(stream.caption(source), Caption)
         assert all(not score.draft for score in stream.asked)
     assert [type(event) for event in stream.send("x", "another")] == [Failure, Caption]
+
+
+def test_capitals_are_translated_in_lower_case() -> None:
+    stream = Stream(Speaker())
+    caption = stream.caption("THE END", final=True)
+    assert caption.source == "the end" and stream.encoded[-1][1] == "the end"
+    for text in ("The NATO", "NATO"):
+        stream.send(text, text, final=True)
+        assert stream.encoded[-1][1] == text
+
+
+@pytest.mark.parametrize(("max_tokens", "reason"), [(8, "the most that are allowed"), (256, "did not end it")])
+def test_limit_is_no_defect_of_the_model(monkeypatch: pytest.MonkeyPatch, max_tokens: int, reason: str) -> None:
+    monkeypatch.setattr(translation, "longest_output", lambda prompt: 16)
+    failure, _ = Stream(Speaker(period=0), max_tokens=max_tokens).send("a b")
+    assert isinstance(failure, Failure) and reason in failure.message
 
 
 def test_cut_final_is_reported() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from redraft.captions.capitals import Capitals
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.source import Source
@@ -130,7 +131,7 @@ class Translation:
         self._encode, self._vocabulary, self._settings, self._writing = encode, vocabulary, settings, writing
         self._earlier: list[tuple[str, str]] = []
         self._memory: dict[type, object] = {}
-        self._source = Source(settings.source)
+        self._source, self._capitals = Source(settings.source), Capitals()
         self._update: Update | None = None
         self._reported = self._misspelt = False
         #: Ids of what the last output had behind the final one, for the next utterance: a draft, and what was shown.
@@ -171,6 +172,7 @@ class Translation:
 
         If the utterance before was not final, the words of it that were held back come first.
         """
+        update = replace(update, text=self._capitals.lowered(update.text))
         before: list[Event] = []
         if self._update is None or update.utterance != self._update.utterance:
             before = yield from self.rest()
@@ -344,12 +346,15 @@ class Translation:
 
     def _runaway(self, update: Update) -> Failure:
         tokens = len(self._last.tokens)
-        message = (
-            f"the translation was cut at {tokens} tokens, since the model did not end it; "
-            "raise the maximum tokens or the context length if it should be longer"
-            if self._is_endless
-            else f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
-        )
+        if not self._is_endless:
+            message = f"the translation was cut after {tokens} tokens, since from there on the model repeats itself"
+        elif self._limit < longest_output(self._prompt):
+            message = (
+                f"the translation was cut at {tokens} tokens, the most that are allowed: "
+                "end the utterance earlier, or raise the maximum tokens or the context length"
+            )
+        else:
+            message = f"the translation was cut at {tokens} tokens, since the model did not end it"
         return self._failure(update, message)
 
     def _failure(self, update: Update, message: str) -> Failure:

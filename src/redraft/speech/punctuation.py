@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from redraft.captions.capitals import Capitals
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import Samples, library
 from redraft.speech.recogniser import Hypothesis, Recognised, Recogniser
@@ -51,7 +52,7 @@ class Punctuated:
     """
 
     def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
-        self._recogniser, self._punctuate = recogniser, punctuate
+        self._recogniser, self._punctuate, self._capitals = recogniser, punctuate, Capitals()
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Yield what a block of audio adds."""
@@ -68,6 +69,6 @@ class Punctuated:
     def _all(self, recognised: Iterable[Recognised]) -> Iterator[Recognised]:
         for each in recognised:
             if isinstance(each, Hypothesis) and each.text.strip():
-                text = self._punctuate(each.text)
+                text = self._punctuate(self._capitals.lowered(each.text))
                 each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
             yield each

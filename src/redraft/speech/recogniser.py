@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from redraft.captions.capitals import Capitals
 from redraft.captions.events import Failure, Update
-from redraft.captions.formats.read import Item, finished, printable
+from redraft.captions.formats.read import Item, finished, received
 from redraft.errors import RedraftError, first_sentence
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.sentences import Sentences
@@ -23,12 +24,14 @@ class Hypothesis:
         start: start of the utterance in seconds from the start of the audio.
         end: end of the recognised audio, as ``start``.
         final: whether the utterance has ended; the next hypothesis then belongs to another one.
+        speaker: who is speaking; None if unknown.
     """
 
     text: str
     start: float
     end: float
     final: bool = False
+    speaker: str | None = None
 
 
 #: Maximum seconds of an utterance that are recognised again.
@@ -90,6 +93,7 @@ class Names:
 
     _utterance: int = 1
     _last: Update | None = None
+    _capitals: Capitals = field(default_factory=Capitals)
 
     def update(self, hypothesis: Hypothesis) -> Update | None:
         """Return the update for a hypothesis; None if nothing has changed.
@@ -97,14 +101,14 @@ class Names:
         The first update of an utterance has its start as the time, where its subtitle starts; later ones have the end
         of the recognised audio.
         """
-        text, last = printable(hypothesis.text).strip(), self._last
+        text, last = self._capitals.lowered(received(hypothesis.text)), self._last
         if last is None and not text:
             return None  # noise without words is not an utterance
         if last is not None and not hypothesis.final and text == last.text:
             return None
         when = hypothesis.end if last is not None or hypothesis.final else hypothesis.start
         seq = 0 if last is None else last.seq + 1
-        made = Update(str(self._utterance), seq, text, hypothesis.final, round(max(0.0, when), 3))
+        made = Update(str(self._utterance), seq, text, hypothesis.final, round(max(0.0, when), 3), hypothesis.speaker)
         self._last = made
         if hypothesis.final:
             self._utterance, self._last = self._utterance + 1, None
@@ -136,7 +140,7 @@ def transcribe(
     Args:
         blocks: the audio.
         recogniser: the recogniser.
-        sentences: cuts the text into sentences; None keeps the recogniser's utterances.
+        sentences: cuts the text; None leaves it as it is.
     """
     names, samples, audio = Names(), 0, iter(blocks)
     problem: Failure | None = None

@@ -125,7 +125,7 @@ class Sherpa:
     def _decode(self) -> Iterator[Hypothesis]:
         while self._model.is_ready(self._stream):
             self._model.decode_stream(self._stream)
-        text, now = _cased(self._model.get_result(self._stream)), self._samples / RATE
+        text, now = self._model.get_result(self._stream), self._samples / RATE
         if text and not self._last:
             self._start = self._begun(now)
         final = self._model.is_endpoint(self._stream)
@@ -141,10 +141,3 @@ class Sherpa:
         times = self._model.timestamps(self._stream)
         begun = self._model.start_time(self._stream) + times[0] if times else now
         return max(self._ended, min(now, float(begun)))
-
-
-def _cased(text: str) -> str:
-    """Return a text of capitals, as some models write it, in lower case except for "I"."""
-    if not text.isupper():
-        return text
-    return " ".join("I" + word[1:] if word.split("'")[0] == "i" else word for word in text.lower().split(" "))

@@ -1,0 +1,29 @@
+"""Write a transcript in capitals in lower case: models take capitals for names, headlines or noise.
+
+Some recognisers know no other letters.  Any text may be in capitals, such as "OK", but a source that has ever written a
+small letter knows both.
+"""
+
+from __future__ import annotations
+
+import re
+
+#: The first letter of a text, and of a sentence in it; the word "I" in English, and its contractions.
+_FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W*\w")
+_I = re.compile(r"\bi(?=\s|$|[.,;:!?…]|['’](?:m|d|ll|ve|s)\b)")
+_ENDS = re.compile(r"\w[.!?…]+['\"’”»)]*(?:\s|$)")
+
+
+class Capitals:
+    """Changes the texts of one source."""
+
+    def __init__(self) -> None:
+        self._mixed = False
+
+    def lowered(self, text: str) -> str:
+        """Return a text in lower case if the source knows only capitals; with punctuation, sentences keep theirs."""
+        self._mixed = self._mixed or text.upper() != text
+        if self._mixed or sum(map(str.isupper, text)) < 2:  # "I" and "A" are capitals everywhere
+            return text
+        lower = _I.sub("I", text.lower())
+        return _FIRST.sub(lambda found: found[0].upper(), lower) if _ENDS.search(lower) else lower
