@@ -27,6 +27,10 @@ def state(*lines: dict[str, Any], buffer: str = "", **more: Any) -> dict[str, An
     return {"status": "active_transcription", "lines": lines, "buffer_transcription": buffer, **more}
 
 
+def finals(dialect: Dialect, *messages: Any) -> list[str]:
+    return [found.text for found in read(dialect, *messages) if found.final]
+
+
 def test_samples_as_integers() -> None:
     assert np.frombuffer(pcm(SOUND), "<i2").tolist() == [0, 16383, -32767, 32767]
 
@@ -143,10 +147,10 @@ class TestWhisperLiveKit:
             ServerHypothesis("Hello"),
             ServerHypothesis("Hello world.", True, 1, 3),
             ServerHypothesis("How"),
-            ServerHypothesis("How are you", start=1),
-            ServerHypothesis("How are you?", True, 1, 5),
-            ServerHypothesis("At 7. 15", start=1),
-            ServerHypothesis("At 7.15 sharp", start=1),
+            ServerHypothesis("How are you", start=3),
+            ServerHypothesis("How are you?", True, 3, 4.5),
+            ServerHypothesis("At 7. 15", start=4.5),
+            ServerHypothesis("At 7.15 sharp", start=4.5),
         ]
 
     def test_pause_or_another_speaker_ends_what_is_open(self) -> None:
@@ -156,14 +160,60 @@ class TestWhisperLiveKit:
         silent = line(None, "0:00:03", "0:00:09", speaker=-2)
         assert read(dialect, state(first, silent)) == [ServerHypothesis("no full stop here", True, 1, 3)]
         second = line("Me neither", "0:01:09", "0:01:10", speaker=2)
-        assert read(dialect, state(first, silent, second)) == [ServerHypothesis("Me neither", start=69)]
+        assert read(dialect, state(first, silent, second)) == [ServerHypothesis("Me neither", start=69, speaker="2")]
         assert read(dialect, state(second, buffer="!")) == [
-            ServerHypothesis("Me neither !", start=69)
+            ServerHypothesis("Me neither !", start=69, speaker="2")
         ]  # lines leave at the front
+
+    def test_start_moves(self) -> None:
+        """A server that forgets old words sends the others as a line with another start."""
+        dialect = whisperlivekit.dialect()
+        assert finals(dialect, state(line(" One is here. Two is here. Thr", "0:00:00.00", "0:05:00.00"))) == [
+            "One is here.",
+            "Two is here.",
+        ]
+        moved = line(" is here. Two is here. Three", "0:00:00.40", "0:05:00.40")
+        assert read(dialect, state(moved))[-1].text == "Three"
+        moved = line(" Two is here. Three is here. Four", "0:02:00.40", "0:05:10.40")
+        assert finals(dialect, state(moved)) == ["Three is here."]
+
+    def test_forgotten_before_its_end(self) -> None:
+        """Words that leave before their sentence has ended are final all the same."""
+        dialect = whisperlivekit.dialect()
+        assert not finals(dialect, state(line(" one two three", "0:00:00.00", "0:00:03.00")))
+        assert finals(dialect, state(line(" two three four", "0:00:01.00", "0:00:04.00"))) == ["one two three"]
+        assert read(dialect, state(line(" three four", "0:00:02.00", "0:00:04.00")))[-1].text == "four"
+
+    def test_line_is_split_and_joined(self) -> None:
+        dialect = whisperlivekit.dialect()
+        whole = line(" One is here. Two is here. Three", "0:00:00.00", "0:00:09.00")
+        assert finals(dialect, state(whole)) == ["One is here.", "Two is here."]
+        parts = (
+            line(" One is here.", "0:00:00.00", "0:00:04.00"),
+            line(" Two is here.", "0:00:04.10", "0:00:08.00", speaker=2),
+            line(" Three is here.", "0:00:08.10", "0:00:11.00"),
+        )
+        found = read(dialect, state(*parts))
+        assert [(each.text, each.final, each.speaker) for each in found] == [("Three is here.", True, "1")]
+        assert not finals(dialect, state(line(" One is here. Two is here. Three is here.", "0:00:00.00", "0:00:11.00")))
+
+    @pytest.mark.parametrize("repeated", [False, True])
+    def test_words_whose_speaker_is_unknown_wait(self, repeated: bool) -> None:
+        """Older releases also have them in the lines, with speaker 1."""
+        dialect = whisperlivekit.dialect()
+        lines = [line(" Hello there.", "0:00:00.00", "0:00:02.00", speaker=2)]
+        later = [line(" Yes.", "0:00:03.00", "0:00:04.00")] if repeated else []
+        found = read(dialect, state(*lines, *later, buffer_diarization=" Yes."))
+        assert [(each.text, each.final, each.speaker) for each in found] == [
+            ("Hello there.", True, "2"),
+            ("Yes.", False, "2"),
+        ]
+        found = read(dialect, state(*lines, line(" Yes.", "0:00:03.00", "0:00:04.00", speaker=3)))
+        assert [(each.text, each.final, each.speaker) for each in found] == [("Yes.", True, "3")]
 
     def test_chinese(self) -> None:
         found = read(whisperlivekit.dialect(), state(line("你好。我是", "0:00:00", "0:00:02"), buffer="你"))
-        assert found == [ServerHypothesis("你好。", True, 0, 2), ServerHypothesis("我是 你", start=0)]
+        assert found == [ServerHypothesis("你好。", True, 0, 1.2), ServerHypothesis("我是你", start=1.2)]
 
     def test_server_that_takes_files_gets_one(self) -> None:
         dialect = whisperlivekit.dialect()

@@ -30,12 +30,14 @@ class ServerHypothesis:
         final: whether the utterance has ended.
         start: its start in seconds from the start of the connection's audio; None if unknown.
         end: end of the recognised audio, as ``start``.
+        speaker: who is speaking; None if unknown.
     """
 
     text: str
     final: bool = False
     start: float | None = None
     end: float | None = None
+    speaker: str | None = None
 
 
 class Dialect(Protocol):

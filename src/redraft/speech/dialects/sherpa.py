@@ -1,8 +1,8 @@
 """The protocol of sherpa-onnx's streaming websocket servers, in C++ and in Python.
 
-The client sends 32-bit floats.  Responses contain the ``text`` so far of a ``segment``, whose number increases when a
+The client sends 32-bit floats.  Responses contain the ``text`` so far of a ``segment``, whose number changes when a
 segment ends.  The C++ server also sends ``is_final`` with a segment's last text, and its start time; it ends with
-``Done!``.
+``Done!``.  A segment may be sent again after its end.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class SherpaDialect:
     def __init__(self) -> None:
         self.over = False
         self._segment, self._open = 0, ServerHypothesis("")
+        #: Text of the current segment that is final already; empty before its end.
+        self._ended = ""
 
     def audio(self, samples: Samples) -> bytes:
         """Return 32-bit floats, little-endian."""
@@ -45,13 +47,21 @@ class SherpaDialect:
             return []
         found = parsed(message, _FIELDS, ("text", "segment"))
         ended: list[ServerHypothesis] = []
-        if found["segment"] > self._segment and self._open.text:
-            ended.append(ServerHypothesis(self._open.text, True, self._open.start, self._open.end))
-        self._segment = found["segment"]
+        if found["segment"] != self._segment:
+            if self._open.text:
+                ended.append(ServerHypothesis(self._open.text, True, self._open.start, self._open.end))
+            self._segment, self._open, self._ended = found["segment"], ServerHypothesis(""), ""
+        text, before = found["text"].strip(), self._ended
+        if before and f"{before} ".startswith(f"{text} "):
+            return ended
+        if before and text.startswith(f"{before} "):
+            text = text[len(before) :].lstrip()
         start, times = found.get("start_time"), found.get("timestamps")
         end = start + times[-1] if start is not None and times else None
-        now = ServerHypothesis(found["text"], found.get("is_final", False), start, end)
+        now = ServerHypothesis(text, found.get("is_final", False), start, end)
         self._open = ServerHypothesis("") if now.final else now
+        if now.final:
+            self._ended = found["text"].strip()
         return [*ended, now]
 
 

@@ -2,7 +2,7 @@
 
 The client sends raw samples, and each message is answered: ``{"partial": "..."}`` with the utterance so far, or
 ``{"text": "...", "result": [{"word", "start", "end", "conf"}, ...]}`` when it has ended.  Its microphone server sends
-the latter to all clients.
+the latter to all clients.  An end with the words and times of the one before is the same end.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Vosk:
         #: Samples in each unanswered message; then the samples in all answered ones.
         self._sent: deque[int] = deque()
         self._answered = 0
+        self._last: list[dict[str, Any]] | None = None
 
     def audio(self, samples: Samples) -> bytes:
         """Return signed 16-bit samples."""
@@ -58,7 +59,10 @@ class Vosk:
             position = self._answered / RATE
         found = parsed(message, _FIELDS, ())
         if "text" in found:
-            words = found.get("result") or [{"start": None, "end": position}]
+            if found.get("result") and found["result"] == self._last:
+                return []
+            self._last = found.get("result")
+            words = self._last or [{"start": None, "end": position}]
             return [ServerHypothesis(found["text"], True, words[0]["start"], words[-1]["end"])]
         if "partial" in found:
             return [ServerHypothesis(found["partial"], end=position)]

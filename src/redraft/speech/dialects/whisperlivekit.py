@@ -1,20 +1,25 @@
 """The protocol of WhisperLiveKit with ``mode=full``, its default.
 
 The server first sends ``config``, which states whether it takes raw samples or a file's bytes.  Each later message
-contains all committed ``lines``, and the text that may still change in ``buffer_transcription``.  A line lasts until
-the speaker pauses or changes, which may take minutes, so each of its sentences becomes an utterance.
+contains the committed ``lines``, words whose speaker is not known yet in ``buffer_diarization``, and the text that may
+still change in ``buffer_transcription``.  A line lasts until the speaker pauses or changes, which may take minutes, so
+each of its sentences becomes an utterance.
+
+Lines have no names: the server forgets the oldest words, and splits and joins lines when it recognises a speaker late.
+Only the words are the same from message to message, so `redraft.speech.committed` finds those that are new.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections import Counter
 from typing import Any
 
-from redraft.captions.events import FLAG, TEXT, Field, is_text
+from redraft.captions.events import FLAG, TEXT, Field, is_text, is_whole
+from redraft.captions.words import joined
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
+from redraft.speech.committed import Committed, Span, squeezed, unsqueezed
 from redraft.speech.dialect import Dialect, ServerHypothesis, parsed, pcm
 
 SUMMARY = "WhisperLiveKit: ws://HOST:8000"
@@ -29,6 +34,7 @@ _SENTENCE = re.compile(r"\s*[^.!?…。！？]*(?:[.!?…](?=\S)[^.!?…。！�
 def _is_line(value: Any) -> bool:
     return (
         isinstance(value, dict)
+        and (value.get("speaker") is None or is_whole(value["speaker"]))
         and (value.get("text") is None or is_text(value["text"]))
         and all(isinstance(value.get(name), str) and _TIME.fullmatch(value[name]) for name in ("start", "end"))
     )
@@ -39,7 +45,7 @@ _FIELDS: dict[str, Field] = {
     "useAudioWorklet": FLAG,
     "lines": (
         lambda value: isinstance(value, list) and all(map(_is_line, value)),
-        "a list of lines with text, start and end, such as 0:00:03",
+        "a list of lines with text, start and end, such as 0:00:03, and a whole number as the speaker",
     ),
     "buffer_transcription": TEXT,
     "buffer_diarization": TEXT,
@@ -56,8 +62,10 @@ class WhisperLiveKit:
     def __init__(self) -> None:
         self.listens = self.over = False
         self._header = b""
-        #: Characters of each line that have ended; keyed by its start and the number of earlier lines with that start.
-        self._ended: dict[tuple[str, int], int] = {}
+        self._committed = Committed()
+        #: Whether the server tells speakers apart; otherwise every line has speaker 1.
+        self._diarizes = False
+        self._speaker: str | None = None
 
     def audio(self, samples: Samples) -> bytes:
         """Return signed 16-bit samples, after the header of an endless WAV file if the server wants a file."""
@@ -82,30 +90,47 @@ class WhisperLiveKit:
         return self._sentences(found)
 
     def _sentences(self, found: dict[str, Any]) -> list[ServerHypothesis]:
-        ended: list[ServerHypothesis] = []
-        starts: Counter[str] = Counter()
-        before, self._ended = self._ended, {}
+        lines, committed = found["lines"], self._committed
+        spans = [_span(line) for line in lines if line.get("speaker") != _SILENCE and line.get("text")]
+        self._diarizes = self._diarizes or any((span.speaker or 0) > 1 for span in spans)
+        waiting, known = found.get("buffer_diarization", ""), squeezed("".join(span.text for span in spans))
+        # Some releases also have these words at the end of the lines.
+        repeated = known.endswith(squeezed(waiting))
+        lost = committed.update(spans, "" if repeated else waiting)
+        ended = [ServerHypothesis(lost.strip(), True, speaker=self._speaker)] if lost.strip() else []
+        limit = committed.begin + len(known) - (len(squeezed(waiting)) if repeated else 0)
+        silent = bool(lines) and lines[-1].get("speaker") == _SILENCE and not waiting
         rest, start = "", None
-        for number, line in enumerate(found["lines"]):
-            key = line["start"], starts[line["start"]]
-            starts[line["start"]] += 1
-            if line.get("speaker") == _SILENCE or not line.get("text"):
+        for span, place, end in committed.spans():
+            end = min(end, limit)
+            if committed.done >= end:
                 continue
-            text, done = line["text"], before.get(key, 0)
-            start, end = _seconds(line["start"]), _seconds(line["end"])
+            text = span.text[: unsqueezed(span.text, end - place)]
+            self._speaker = str(span.speaker) if self._diarizes and span.speaker else None
+            done = unsqueezed(text, committed.done - place)
             while sentence := _SENTENCE.match(text, done):
-                ended.append(ServerHypothesis(sentence[0].strip(), True, start, end))
                 done = sentence.end()
+                ended.append(self._ended(sentence[0], place + len(squeezed(text[:done]))))
             rest = text[done:]
-            if number < len(found["lines"]) - 1:  # earlier lines have ended
-                if rest.strip():
-                    ended.append(ServerHypothesis(rest.strip(), True, start, end))
-                done, rest = len(text), ""
-            self._ended[key] = done
-        tail = found.get("buffer_diarization", "") + found.get("buffer_transcription", "")
-        joint = " " if rest and tail and not (rest[-1].isspace() or tail[0].isspace()) else ""
-        now = f"{rest}{joint}{tail}".strip()
-        return [*ended, ServerHypothesis(now, start=start if rest.strip() else None)] if now else ended
+            if rest.strip() and (end < limit or silent):  # the line has ended
+                ended.append(self._ended(rest, end))
+                rest = ""
+            start = committed.time(committed.done, begins=True) if rest.strip() else None
+        waiting = waiting[unsqueezed(waiting, committed.done - limit) :]  # speakers can become unknown again
+        now = joined(rest, waiting + found.get("buffer_transcription", "")).strip()
+        return [*ended, ServerHypothesis(now, start=start, speaker=self._speaker)] if now else ended
+
+    def _ended(self, text: str, end: int) -> ServerHypothesis:
+        """Return the next words as a final hypothesis; they end at a place of the committed ones."""
+        committed = self._committed
+        start, committed.done = committed.time(committed.done, begins=True), end
+        return ServerHypothesis(text.strip(), True, start, committed.time(end), self._speaker)
+
+
+def _span(line: dict[str, Any]) -> Span:
+    speaker = line.get("speaker")
+    known = speaker if speaker is not None and speaker > 0 else None
+    return Span(line["text"], _seconds(line["start"]), _seconds(line["end"]), known, "." in line["start"])
 
 
 def _seconds(time: str) -> float:

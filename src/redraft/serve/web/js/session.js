@@ -193,10 +193,10 @@ export class Session extends EventTarget {
   }
 
   /** The server has recognised an update; after a restart it must be sent as text. */
-  #recognised({ utterance, seq, text, final, time }) {
+  #recognised({ utterance, seq, text, final, time, speaker }) {
     if (this.#isConcluded(utterance)) return;
     const begun = this.#memory.open.get(utterance)?.begun ?? time;
-    const update = { type: "update", utterance, seq, text, final, time, begun, spoken: true };
+    const update = { type: "update", utterance, seq, text, final, time, speaker, begun, spoken: true };
     this.#memory.keepOpen(update);
     this.#emit("update", update);
   }
