@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Order, Update
+from redraft.speech.clauses import SHORTEST
 from redraft.speech.sentences import PAUSE, SETTLED, SETTLED_UPDATES, WORDS, Sentences, in_sentences
 from tests.speech.recognisers import errors
 
@@ -68,6 +70,56 @@ def test_endless_sentence() -> None:
     made = finals(in_sentences(utterances(*["and so on and so on," for _ in range(40)], gap=0.1)))
     assert " ".join(made) == " ".join(["and so on and so on,"] * 40)
     assert max(len(text.split()) for text in made) < WORDS + 6
+
+
+LONG = [f"w{number}" for number in range(240)]
+
+
+def growing(words: Sequence[str], seconds: float = 0.4) -> list[Update]:
+    """One utterance without punctuation that grows word by word."""
+    made = [(" ".join(words[:count]), count * seconds) for count in range(1, len(words) + 1)]
+    return transcript([*made, made[-1]])
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("updates", [growing(LONG), growing(LONG)[-1:]])
+def test_no_punctuation_for_minutes(whole: bool, updates: list[Update]) -> None:
+    made = list(in_sentences(updates, whole=whole))
+    texts = finals(made)
+    assert " ".join(texts) == " ".join(LONG)
+    assert all(SHORTEST <= len(text.split()) <= WORDS for text in texts)
+    times = [item.time or 0.0 for item in made if isinstance(item, Update) and item.final]
+    assert times == sorted(times)
+
+
+def test_cut_at_pause() -> None:
+    updates = [replace(each, time=(each.time or 0.0) + 3 * (each.seq >= 15)) for each in growing(LONG[:45])]
+    assert finals(in_sentences(updates))[0] == " ".join(LONG[:15])
+
+
+def test_slow_speech() -> None:
+    """A sentence ends after some seconds, even if it has few words."""
+    made = finals(in_sentences(growing(LONG[:30], seconds=1.5)))
+    assert len(made) > 2 and " ".join(made) == " ".join(LONG[:30])
+
+
+def test_long_utterances_are_kept() -> None:
+    """Without sentences, utterances are as they came, unless they are far too long."""
+    updates = growing(LONG[: 2 * WORDS], seconds=0.1)
+    assert list(in_sentences(updates, whole=True)) == updates
+
+
+def test_names_of_parts() -> None:
+    updates = [replace(each, utterance="7") for each in growing(LONG)] + [
+        Update("7.2", 3, "no"),
+        Update("7.2", 5, "no", True),
+    ]
+    made = [item for item in in_sentences(updates, whole=True) if isinstance(item, Update)]
+    order = Order()
+    for item in made:
+        order.accept(item)
+    assert made[0].utterance == "7" and made[0].seq == 0
+    assert [each.text for each in made[-2:]] == ["no", "no"]
 
 
 def test_two_sentences() -> None:

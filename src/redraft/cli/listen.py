@@ -149,7 +149,7 @@ def listen(
         with _blocks(file, device, rate, channels, speed, delay) as (blocks, origin):
             announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
             opened = isolated.isolated(recogniser, source, pause, punctuation)
-            items = transcribe(announced, opened, Sentences() if sentences else None)
+            items = transcribe(announced, opened, Sentences(whole=not sentences))
             items = delay.recognised(words.recognised(items))
             # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
             yield newest(items) if live else items

@@ -56,12 +56,11 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
             from redraft.speech.newest import newest
             from redraft.speech.servers import overhear
 
-            items = overhear(form)
-            yield newest(in_sentences(items) if sentences else items)
+            yield newest(in_sentences(overhear(form), whole=not sentences))
             return
         with stream.opened(file, form) as source:
             items = _hinted(stream.updates(source, form, lag, rate), file, form)
-            yield in_sentences(items) if sentences else items
+            yield in_sentences(items, whole=not sentences)
 
     captioning.caption(opened, live=file == "-", **chosen)
 

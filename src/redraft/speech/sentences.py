@@ -4,6 +4,10 @@ Recognisers end utterances at pauses, but a translation needs the sentence.  So 
 goes on in the next one if that follows soon, and an utterance with several sentences becomes several, each as soon as
 its end has been stable for a while.  Recognisers that write no punctuation keep their utterances.
 
+No model translates minutes of speech at once, and nobody reads such a caption.  So a text that is too long is cut
+without a sentence end, where a clause may end (`redraft.speech.clauses`) and the words have been stable.  That holds
+for utterances that are otherwise kept, too.
+
 The new utterances are named "1", "2", ...  A sentence that has ended never changes again.  Joined in order, the final
 texts of the sentences are the final texts of the utterances: no word is lost, doubled or moved.  There is one
 exception: if the recogniser revises a sentence that has ended already, its words stay as they were, and the next
@@ -22,16 +26,22 @@ from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
 from redraft.captions.words import WORD, bare, distances, joined
 from redraft.errors import InputError
+from redraft.speech.clauses import SHORTEST, Speech, best_cut, length
 
 #: Longest pause in seconds over which a sentence goes on.
 PAUSE = 2.0
-#: A sentence goes on in another utterance only below this length, in words and in seconds.
+#: The longest sentence, in words and in seconds: a longer one does not go on in another utterance, and is cut where it
+#: goes on in its own.
 WORDS, SECONDS = 40, 20.0
+#: How many times longer an utterance may be that is kept as it is.
+_KEPT = 2
 #: Seconds for which the words up to a sentence end must be unchanged before the sentence is cut off; without times, the
 #: number of updates.
 SETTLED, SETTLED_UPDATES = 2.0, 4
 
 _Words = tuple[str, ...]
+#: Since when words are unchanged: time, and number of updates.
+_Seen = tuple[float | None, int]
 
 
 @dataclass(slots=True)
@@ -45,6 +55,7 @@ class _Sentence:
         name: its name as an utterance; empty until there is an update of it.
         seq: number of its next update.
         speaker: who is speaking.
+        part_of: name of its utterance.
     """
 
     start: float | None
@@ -53,6 +64,11 @@ class _Sentence:
     name: str = ""
     seq: int = 0
     speaker: str | None = None
+    part_of: str = ""
+
+    def next(self, start: float | None) -> _Sentence:
+        """Return the sentence that follows in the same utterance."""
+        return _Sentence(start, speaker=self.speaker, part_of=self.part_of)
 
 
 @dataclass(slots=True)
@@ -63,13 +79,17 @@ class _Utterance:
         sentence: its last sentence.
         last: its newest update.
         cut: the beginning of its text that is in sentences which have ended.
-        ends: words of the sentence up to each sentence end -> time since they are unchanged, and number of updates.
+        ends: words of the sentence up to each sentence end -> since when they are unchanged, with the mark.
+        words: words of the sentence and what follows it.
+        seen: for each of them, since when it and those before it are unchanged.
     """
 
     sentence: _Sentence
     last: Update
     cut: str = ""
-    ends: dict[_Words, tuple[float | None, int]] = field(default_factory=dict)
+    ends: dict[_Words, _Seen] = field(default_factory=dict)
+    words: _Words = ()
+    seen: list[_Seen] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -81,28 +101,63 @@ class _Utterance:
         whole = self.last.text.strip()
         return whole[_boundary(self.cut, whole) :].lstrip()
 
-    def cut_off(self, end: int, words: int) -> None:
-        """Begin the next sentence behind ``end`` in `text`, which is behind this many of its words."""
+    @property
+    def ahead(self) -> str:
+        """What was cut off behind the end of the text; a server may split its lines later."""
+        whole = self.last.text.strip()
+        return self.cut[_boundary(whole, self.cut) :].strip() if _is_begun(whole, self.cut) else ""
+
+    def see(self, text: str) -> None:
+        """Record the words of the newest text."""
+        words, time = _words(text), self.last.time
+        same = next((at for at, (one, other) in enumerate(zip(self.words, words, strict=False)) if one != other), None)
+        same = min(len(self.words), len(words)) if same is None else same
+        self.seen = [(since, updates + 1) for since, updates in self.seen[:same]] + [(time, 1)] * (len(words) - same)
+        self.words = words
+
+    def speech(self, text: str, first: int, last: int, *, settled: bool) -> Speech:
+        """Return words of a text for `best_cut`; ``settled`` for words that no longer change anyway."""
+        begins = [match.start() for match in WORD.finditer(text) if bare(match[0])] + [len(text)]
+        times = [0.0 if since is None else since for since, _ in self.seen]
+        return Speech(
+            self.words[first:last],
+            [text[begins[word] : begins[word + 1]] for word in range(first, last)],
+            [times[word] - times[word - 1] if word else 0.0 for word in range(first, last)],
+            [settled or _is_settled(seen, self.last.time) for seen in self.seen[first:last]],
+        )
+
+    def cut_off(self, end: int, words: int, sentence: _Sentence) -> None:
+        """Begin a sentence behind ``end`` in `text`, which is behind this many of its words."""
         text, own, whole = self.text, self._own, self.last.text.strip()
         start = len(text) - len(own)
         left = text[max(start, end) :].lstrip()
-        since = next((time for each, (time, _) in self.ends.items() if len(each) == words), None)
         self.cut = whole[: len(whole) - len(left)].rstrip()
-        self.sentence = _Sentence(since, text[end:start].strip(), speaker=self.last.speaker)
+        self.sentence = sentence
+        sentence.before = text[end:start].strip()
         self.ends = {each[words:]: seen for each, seen in self.ends.items() if len(each) > words}
+        self.words, self.seen = self.words[words:], self.seen[words:]
 
 
 class Sentences:
-    """Turns the updates of one recogniser into updates of sentences."""
+    """Turns the updates of one recogniser into updates of sentences.
 
-    def __init__(self) -> None:
+    Args:
+        whole: whether utterances are kept as they are, with their names, unless they are too long.  What is cut off
+            those goes on as utterance "7.2", "7.3", ...
+    """
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self._whole = whole
         self._order = Order()
         self._open: dict[str, _Utterance] = {}
         #: A sentence whose utterance has ended, and which may go on in the next one.
         self._waiting: _Sentence | None = None
         self._newest = ""
+        #: Words that were cut off the last utterance, which then ended before them.
+        self._ahead = ""
         self._punctuates = False
-        self._names = 0
+        #: Names that are given away, with the number of the last one made of each; "" for sentences.
+        self._names: dict[str, int] = {}
 
     @property
     def since(self) -> float | None:
@@ -122,6 +177,8 @@ class Sentences:
             yield from self._begin(update)
         utterance = self._open[update.utterance]
         utterance.last, utterance.sentence.speaker = update, update.speaker
+        if self._whole and not utterance.cut:
+            utterance.sentence.seq = update.seq
         yield from self._cut(utterance)
         if update.final:
             yield from self._end(utterance)
@@ -155,7 +212,14 @@ class Sentences:
         waiting, time = self._waiting, update.time
         if waiting and (waiting.speaker != update.speaker or (time is not None and _is_over(waiting, time))):
             yield from self._close_waiting()
-        self._open[update.utterance] = _Utterance(self._waiting or _Sentence(update.time), update)
+        sentence = self._waiting or _Sentence(update.time, part_of=update.utterance)
+        if self._whole:
+            sentence.name = self._new_name(update.utterance)
+        self._open[update.utterance] = utterance = _Utterance(sentence, update)
+        if self._ahead and _is_begun(update.text, self._ahead):
+            utterance.cut = self._ahead
+        utterance.words = _words(sentence.before)
+        utterance.seen = [(sentence.paused, 1)] * len(utterance.words)
         self._waiting, self._newest = None, update.utterance
 
     def _close_waiting(self) -> Iterator[Update]:
@@ -164,35 +228,79 @@ class Sentences:
             yield from self._made(waiting, waiting.before, waiting.paused, final=True)
 
     def _cut(self, utterance: _Utterance) -> Iterator[Update]:
-        """Yield the last update of every sentence that has ended."""
-        update, text = utterance.last, utterance.text
-        ends = [(end, words) for end in sentence_ends(text) if (words := _words(text[:end]))]
+        """Yield the last update of every sentence that has ended or is too long."""
+        text, time = utterance.text, utterance.last.time
+        utterance.see(text)
+        sentence, done, gone = utterance.sentence, 0, 0
+        for end, words, since in self._cuts(utterance, text):
+            over = since if _words(text[end:]) else time
+            yield from self._made(sentence, text[done:end].strip(), over, final=True)
+            sentence, done, gone = sentence.next(since), end, words
+        if done:
+            utterance.cut_off(done, gone, sentence)
+
+    def _cuts(self, utterance: _Utterance, text: str) -> Iterator[tuple[int, int, float | None]]:
+        """Yield where a text is cut: the place, the number of words before it, and since when they are unchanged."""
+        first, final = 0, utterance.last.final
+        for end, words in [] if self._whole else self._over(utterance, text):
+            if words > first:
+                yield from self._clauses(utterance, text, first, words, ended=True)
+                yield end, words, utterance.ends[utterance.words[:words]][0]
+                first = words
+        yield from self._clauses(utterance, text, first, len(utterance.words), ended=final)
+
+    def _over(self, utterance: _Utterance, text: str) -> list[tuple[int, int]]:
+        """Return the sentence ends up to the last one that is settled: the place, and the number of words before it."""
+        update = utterance.last
+        ends = [(end, words) for end in sentence_ends(text) if (words := len(_words(text[:end])))]
         if ends and update.final and not _words(text[ends[-1][0] :]):
             ends[-1] = len(text), ends[-1][1]  # with signs that are no words
-        utterance.ends = {words: _seen(utterance.ends.get(words), update.time) for _, words in ends}
-        over = [
-            place
-            for place, (end, words) in enumerate(ends)
-            if update.final or (_words(text[end:]) and _is_settled(utterance.ends[words], update.time))
-        ]
-        sentence, done, gone = utterance.sentence, 0, 0
-        for end, words in ends[: over[-1] + 1 if over else 0]:
-            if len(words) > gone:
-                piece, since = text[done:end].strip(), utterance.ends[words][0]
-                time = since if _words(text[end:]) else update.time
-                yield from self._made(sentence, piece, time, final=True)
-                sentence, done, gone = _Sentence(since, speaker=update.speaker), end, len(words)
-        if done:
-            utterance.cut_off(done, gone)
+        keys = {words: utterance.words[:words] for _, words in ends}
+        utterance.ends = {key: _seen(utterance.ends.get(key), update.time) for key in keys.values()}
+        over = 0
+        for number, (end, words) in enumerate(ends, 1):
+            if update.final or (_words(text[end:]) and _is_settled(utterance.ends[keys[words]], update.time)):
+                over = number
+        return ends[:over]
+
+    def _clauses(
+        self, utterance: _Utterance, text: str, first: int, last: int, *, ended: bool
+    ) -> Iterator[tuple[int, int, float | None]]:
+        """Yield where words are cut because there are too many of them, as `_cuts`.
+
+        Args:
+            utterance: the utterance.
+            text: its text.
+            first: number of words before them.
+            last: number of words up to the last of them.
+            ended: whether they no longer change.
+        """
+        since = utterance.seen[first - 1][0] if first else utterance.sentence.start
+        while self._is_long(utterance, first, last, since, ended=ended):
+            count = best_cut(utterance.speech(text, first, last, settled=ended), WORDS, ended=ended)
+            if count is None:
+                return
+            first += count
+            since = utterance.seen[first - 1][0]
+            yield _end_of(text, first), first, since
+
+    def _is_long(self, utterance: _Utterance, first: int, last: int, since: float | None, *, ended: bool) -> bool:
+        words, time = length(utterance.words[first:last]), utterance.last.time
+        times = _KEPT if self._whole and not (first or utterance.cut) else 1
+        if ended or since is None or time is None:
+            return words > times * WORDS
+        return words > times * WORDS or (time - since > times * SECONDS and words > 2 * SHORTEST)
 
     def _end(self, utterance: _Utterance) -> Iterator[Update]:
         """Yield the last update of the sentence at the end of an utterance; unless the next one may continue it."""
         del self._open[utterance.last.utterance]
+        self._ahead = utterance.ahead
         sentence, text, time = utterance.sentence, utterance.text, utterance.last.time
-        words = _words(text)
+        words = length(_words(text))
         seconds = 0.0 if time is None or sentence.start is None else time - sentence.start
         alone = not self._open and self._newest == utterance.last.utterance
-        if words and self._punctuates and alone and len(words) < WORDS and seconds < SECONDS:
+        goes_on = self._punctuates and alone and words < WORDS and seconds < SECONDS
+        if words and goes_on and not self._whole:
             sentence.before, sentence.paused, self._waiting = text, time, sentence
             yield from self._made(sentence, text, time)
         elif text or sentence.name:
@@ -201,8 +309,7 @@ class Sentences:
     def _made(self, sentence: _Sentence, text: str, time: float | None, *, final: bool = False) -> Iterator[Update]:
         """Yield an update of a sentence; the first one has the time of its start."""
         if not sentence.name:
-            self._names += 1
-            sentence.name = str(self._names)
+            sentence.name = self._new_name(sentence.part_of)
             if sentence.start is not None and (time is None or sentence.start < time):
                 if final:
                     yield Update(sentence.name, 0, text, time=sentence.start, speaker=sentence.speaker)
@@ -212,10 +319,22 @@ class Sentences:
         yield Update(sentence.name, sentence.seq, text, final, time, sentence.speaker)
         sentence.seq += 1
 
+    def _new_name(self, utterance: str) -> str:
+        """Return the name of the next sentence: its number or, if utterances are kept, theirs with a number."""
+        if not self._whole:
+            self._names[""] = self._names.get("", 0) + 1
+            return str(self._names[""])
+        name = utterance
+        while name in self._names or (name != utterance and name in self._order):
+            self._names[utterance] = self._names.get(utterance, 1) + 1
+            name = f"{utterance}.{self._names[utterance]}"
+        self._names.setdefault(name, 1)
+        return name
 
-def in_sentences(items: Iterable[Item]) -> Iterator[Item]:
+
+def in_sentences(items: Iterable[Item], *, whole: bool = False) -> Iterator[Item]:
     """Yield the sentences of a whole transcript (`Sentences`)."""
-    sentences = Sentences()
+    sentences = Sentences(whole=whole)
     yield from sentences.items(items)
     yield from sentences.finish()
 
@@ -245,18 +364,29 @@ def _is_punctuated(text: str) -> bool:
     )
 
 
+def _is_begun(text: str, other: str) -> bool:
+    """Whether one of two texts begins with the words of the other one, and both have words."""
+    words, others = _words(text), _words(other)
+    count = min(len(words), len(others))
+    return count > 0 and words[:count] == others[:count]
+
+
+def _end_of(text: str, count: int) -> int:
+    """Return where the first ``count`` words of a text end, with what belongs to them."""
+    places = [match.end() for match in WORD.finditer(text) if bare(match[0])]
+    end = places[count - 1] if count else 0
+    while end and end < len(text) and _closes(text, end):  # punctuation that is a word of its own, as in Chinese
+        end += 1
+    return end
+
+
 def _boundary(cut: str, text: str) -> int:
     """Return where ``text`` continues, given a beginning of an earlier version of it."""
     if not cut:
         return 0
-    if text.startswith(cut) and (len(text) == len(cut) or not bare(text[len(cut)]) or not bare(cut[-1])):
+    if text.startswith(cut) and (len(text) == len(cut) or not bare(text[len(cut)].strip()) or not bare(cut[-1])):
         return len(cut)
-    places = [match for match in WORD.finditer(text) if bare(match[0])]
-    count = _most_similar(_words(cut), [bare(match[0]) for match in places])
-    end = places[count - 1].end() if count else 0
-    while end and end < len(text) and _closes(text, end):  # punctuation that is a word of its own, as in Chinese
-        end += 1
-    return end
+    return _end_of(text, _most_similar(_words(cut), _words(text)))
 
 
 def _closes(text: str, place: int) -> bool:

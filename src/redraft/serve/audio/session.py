@@ -102,6 +102,7 @@ class AudioStream:
         ended: number of utterances before this recogniser's.
         begun: when the recogniser was opened, in seconds of the monotonic clock.
         arrivals: samples given to the recogniser so far, and when the last of them arrived, in order.
+        numbers: name of each of this recogniser's utterances -> its number.
         newest: utterance number -> its newest update, for recent utterances.
         dropped: dropped samples not reported yet; while there are any, more are dropped.
     """
@@ -113,6 +114,7 @@ class AudioStream:
     ended: int
     begun: float = field(default_factory=monotonic)
     arrivals: deque[tuple[int, float]] = field(default_factory=deque)
+    numbers: dict[str, int] = field(default_factory=dict)
     newest: dict[int, protocol.Recognised] = field(default_factory=dict)
     dropped: int = 0
 
@@ -124,7 +126,9 @@ class AudioStream:
     def again(self) -> AudioStream:
         """Return this stream for a new recogniser."""
         ended = max(self.newest, default=self.ended)
-        return replace(self, gaps=Gaps(self.received), ended=ended, begun=monotonic(), arrivals=deque(), dropped=0)
+        fresh = AudioStream(self.name, self.time, self.received, Gaps(self.received), ended)
+        fresh.newest = self.newest
+        return fresh
 
     def receive(self, samples: int, recognised: int, most: float) -> None:
         """Record new samples, which go to the recogniser or are dropped.
@@ -164,7 +168,7 @@ class AudioStream:
 
         It is the current time if the update has no new words.
         """
-        last = self.newest.get(self.ended + int(item.utterance))
+        last = self.newest.get(self._number(item))
         if last is not None and _words(last.text) == _words(item.text):
             return monotonic()  # an update without new words, such as a final one after a pause
         end = recognised if _begins(item) or item.time is None else round(item.time * RATE)
@@ -177,8 +181,10 @@ class AudioStream:
     def named(self, item: Update) -> Update:
         """Return the recogniser's update with its name and time in the session."""
         when = self.time + self.gaps.position(round((item.time or 0.0) * RATE), end=not _begins(item)) / RATE
-        name = f"{self.name}.{self.ended + int(item.utterance)}"
-        return replace(item, utterance=name, time=round(when, 3))
+        return replace(item, utterance=f"{self.name}.{self._number(item)}", time=round(when, 3))
+
+    def _number(self, item: Update) -> int:
+        return self.numbers.setdefault(item.utterance, self.ended + len(self.numbers) + 1)
 
     def remember(self, update: Update, recognised: int) -> protocol.Recognised:
         """Return the message for an update, and keep it in case the client misses it."""
@@ -190,6 +196,7 @@ class AudioStream:
             text=update.text,
             final=update.final,
             time=update.time,
+            speaker=update.speaker,
         )
         self.newest[int(update.utterance.rpartition(".")[2])] = message
         if len(self.newest) > _KEPT:
@@ -202,7 +209,7 @@ class AudioStream:
         last = next(reversed(self.newest.values()), None)
         if last is None or last.final:
             return None
-        return Update(last.utterance, last.seq, last.text, time=last.time)
+        return Update(last.utterance, last.seq, last.text, time=last.time, speaker=last.speaker)
 
 
 @dataclass(slots=True)
@@ -269,8 +276,8 @@ class SessionAudio:
         self._accept, self._send, self._room = accept, send, room
         self._stream: AudioStream | None = None
         self._process: RecogniserProcess | None = None
-        #: Cuts the recogniser's text into sentences, if that is wanted.
-        self._sentences: Sentences | None = None
+        #: Cuts the recogniser's text.
+        self._sentences = Sentences()
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         #: The recogniser's last progress, and the position last sent to the client.
@@ -432,7 +439,7 @@ class SessionAudio:
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
         self._stream, self._process = stream, process
         cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
-        self._sentences = Sentences() if cut else None
+        self._sentences = Sentences(whole=not cut)
         self._last, self._sent_position = Progress(None, 0, 0.0), stream.received
         self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
         log.info("listening", extra={"session": self._name})
@@ -468,8 +475,7 @@ class SessionAudio:
     def _updates(self, progress: Progress) -> list[Update]:
         """Return the updates of a message from the recogniser."""
         items: list[Item] = [] if progress.item is None else [progress.item]
-        if self._sentences is not None:
-            items = [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]
+        items = [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]
         return [item for item in items if isinstance(item, Update)]
 
     def _accept_update(self, update: Update, stream: AudioStream, since: float) -> None:
@@ -485,7 +491,7 @@ class SessionAudio:
 
     def _recognised(self) -> int:
         """Return the number of samples before the words that are in no finished sentence yet."""
-        since = None if self._sentences is None else self._sentences.since
+        since = self._sentences.since
         return self._last.samples if since is None else min(self._last.samples, round(max(0.0, since - _BEFORE) * RATE))
 
     def _stop(self, problem: protocol.Error) -> None:
