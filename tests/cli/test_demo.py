@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from redraft import interrupt
 from redraft.captions.events import Update
 from redraft.captions.talk import RECORDING, load_talk
 from redraft.cli.demo import stage
-from redraft.cli.demo.player import Counts, Player, Sentence
+from redraft.cli.demo.player import FIGURES, Counts, Player, Sentence, print_table
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Tally
 from redraft.speech import isolated
@@ -96,14 +97,14 @@ def test_demo_ends_with_whole_talk(redraft: Command, monkeypatch: pytest.MonkeyP
     assert done.status == 0 and done.out.count(OWN_SCREEN) == 1
     left = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[2])
     assert "sentence 2 of 2" not in left and "German" not in left
-    places = [left.index(text) for text in ("A/D:", "method", "redraft:", "final captions as with ar: cd de ")]
+    places = [left.index(text) for text in ("passes of the model", "final captions as with ar", "redraft:")]
     assert places == sorted(places)
 
 
 def stopping(after: int) -> object:
     """The talk, of which Ctrl-C leaves this many sentences and one more update."""
 
-    def timed(talk: Iterable[Update], speed: float) -> Iterator[Update]:
+    def timed(talk: Iterable[Update], speed: float, silent: object) -> Iterator[Update]:
         finished = 0
         for update in talk:
             yield replace(update, time=speed)
@@ -122,7 +123,7 @@ def test_ctrl_c_prints_table_so_far(redraft: Command, monkeypatch: pytest.Monkey
     assert done.status == 130
     assert done.err.startswith(f"redraft: stopped after {finished} sentences")
     left = done.out.partition(BACK)[2]
-    assert ("tokens/s" in left) is (finished > 0)
+    assert ("tokens per second" in left) is (finished > 0)
 
 
 def test_ctrl_c_leaves_every_method_with_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +188,9 @@ def test_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: py
     monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises(dies=True))
     done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--threads", "1")
     assert (
-        done.status == 1 and "tokens/s" in done.out and re.search(r"stopped after 4.\d s of audio: OSError", done.err)
+        done.status == 1
+        and "tokens per second" in done.out
+        and re.search(r"stopped after 4.\d s of audio: OSError", done.err)
     )
 
 
@@ -218,13 +221,40 @@ def test_demo_in_terminal_is_resized_and_stopped() -> None:
         terminal.type("\x03")
         assert terminal.ended() == 130
     left = terminal.output.rpartition(BACK)[2]
-    assert "Redraft demo" not in left and "pas" in left and "stopped after" in left
+    assert "Redraft demo" not in left and "passes of the model" in left and "stopped after" in left
     assert "Traceback" not in terminal.output and terminal.output.rstrip().endswith("which the table counts")
+    assert left.count("Next: ") == 1
 
 
-def test_columns_are_explained_before_table(redraft: Command) -> None:
-    shown = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1").out
-    assert 0 <= shown.find("passes: runs of the model. A/D: drafted") < shown.find("ssbd beta=0.2")
+@pytest.mark.parametrize("languages", [("de",), ("de", "zh", "ja"), ("de", "zh", "ja", "fr", "es", "it")])
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_table_fits_terminal(languages: tuple[str, ...], width: int) -> None:
+    rows = [
+        {
+            **{"method": method, "options": "beta=0.2", "target_language": tag, "segments": 40, "same_as_ar": 39},
+            **dict.fromkeys(FIGURES, 12345.678),
+        }
+        for tag in languages
+        for method in ("ar", "ssbd")
+    ]
+    console = Console(width=width, file=io.StringIO(), force_terminal=True, record=True)
+    print_table(rows, "|".join(["redraft:0.1.0", "model:demo.gguf@3f", "processor:some", "x" * 50]), console)
+    lines = console.export_text().splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert sum(line.count("12,346") for line in lines) >= 4 * len(rows) and "…" not in "".join(lines)
+    parts = [part for line in lines if "|" in line for part in line.split("|")]
+    assert {"redraft:0.1.0", "model:demo.gguf@3f", "processor:some"} <= set(parts)
+
+
+@pytest.mark.parametrize("speed", [1.0, 4.0, 1000.0])
+def test_clock_is_that_of_the_talk(monkeypatch: pytest.MonkeyPatch, speed: float) -> None:
+    monkeypatch.setattr(stage, "paced", iter)
+    monkeypatch.setattr(stage, "playing", lambda path: nullcontext(False))
+    silent: list[bool] = []
+    talk = load_talk()
+    played = list(stage.timed(talk, speed, lambda: silent.append(True)))
+    assert [round(each.time or 0.0, 3) for each in played] == [round(each.time or 0.0, 3) for each in talk]
+    assert silent == [True] * (speed == 1)
 
 
 def test_keyboard_input_has_hint() -> None:

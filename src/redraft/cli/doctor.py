@@ -32,6 +32,8 @@ _DRAFTED = 16
 _WITH_KERNELS = ("7", "8", "14", "15", "18")
 #: The ratio of T(2) to T(1) from which their kernels are llama.cpp's own: 1.7 to 2.6 without ours, 1 to 1.6 with them.
 _OWN = 1.65
+#: Cells of the table of times with bars, and of each number of threads in it.
+_TABLE, _TIMES = 42, 22
 #: Extras for work on Redraft itself.
 _FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
@@ -65,7 +67,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     from redraft.backends import costs, kernels
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
-    from redraft.signature import print_json, signature
+    from redraft.signature import print_json, print_signature, signature
 
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     console = Console()
@@ -86,8 +88,9 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
         print_json(_rows(found, curve), signed, sys.stdout)
         return
     _print_system(f"{tested}{slow}", console)
-    console.print(_table(found, curve))
-    console.print(f"[dim]{signed}[/dim]\n", soft_wrap=True, highlight=False)
+    console.print(_table(found, curve, console.width))
+    print_signature(signed, console)
+    console.print()
     needed = curve.break_even(_DRAFTED)
     pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
     console.print(
@@ -104,7 +107,7 @@ def _compare_formats(model: str, engine: LlamaOptions, console: Console | None) 
 
     from redraft.backends.formats import FORMATS, measure_formats
     from redraft.backends.load import resolve
-    from redraft.signature import print_json, signature
+    from redraft.signature import print_json, print_signature, signature
 
     path = resolve(model)
     steps = track(measure_formats(path, engine), "measuring", len(FORMATS), transient=True, disable=console is None)
@@ -120,7 +123,8 @@ def _compare_formats(model: str, engine: LlamaOptions, console: Console | None) 
     for row in rows:
         table.add_row(*map(str, row.values()))
     console.print(table)
-    console.print(f"[dim]{signed}[/dim]\n", soft_wrap=True, highlight=False)
+    print_signature(signed, console)
+    console.print()
     quick = {method: min(found, key=lambda each: getattr(each, method)).format for method in ("ar", "ssbd")}
     console.print(
         f"Fastest here: {quick['ar']} for ar, {quick['ssbd']} for ssbd. Formats with fewer bits may translate worse.",
@@ -161,10 +165,11 @@ def _print_system(tested: str, console: Console) -> None:
     console.print(
         ", ".join([processor().label, f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]), highlight=False
     )
-    console.print(f"kernels: {tested}", highlight=False, soft_wrap=True)
-    console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]", highlight=False, soft_wrap=True)
+    whole = not console.is_terminal  # only a terminal has a width that lines must not exceed
+    console.print(f"kernels: {tested}", highlight=False, soft_wrap=whole)
+    console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]", highlight=False, soft_wrap=whole)
     for name, text in (("extras", _extras()), ("microphones", _microphones()), ("models", _models())):
-        console.print(f"{name}: {text}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{name}: {text}", highlight=False, markup=False, soft_wrap=whole)
     console.print()
 
 
@@ -219,17 +224,21 @@ def _threads(count: int) -> str:
     return f"{count} thread{'s' * (count > 1)}"
 
 
-def _table(found: Sequence[Measured], curve: CostCurve) -> Table:
-    """Return a table of T(n) for every number of threads, with spread, and the fastest in multiples of T(1)."""
+def _table(found: Sequence[Measured], curve: CostCurve, width: int) -> Table:
+    """Return a table of T(n) for every number of threads, with spread, and the fastest in multiples of T(1).
+
+    Where ``width`` has room, bars show the times too.
+    """
     from rich.table import Table
 
     table = Table(box=None)
-    table.add_column("n new tokens", justify="right")
+    bars = width >= _TABLE + _TIMES * len(found)
+    table.add_column("new\ntokens n", justify="right")
     for each in found:
-        ending = f", {_threads(each.threads)}" if each.threads else ""
-        table.add_column(f"T(n) ms{ending}", justify="right")
-        table.add_column("spread", justify="right")
-    table.add_column("T(n)/T(1)", justify="right")
+        ending = _threads(each.threads) if each.threads else ""
+        table.add_column(f"T(n) ms\n{ending}", justify="right", no_wrap=True)
+        table.add_column("\nspread", justify="right", no_wrap=True)
+    table.add_column("T(n)\n/T(1)", justify="right")
     table.add_column("")
     for index, (size, seconds) in enumerate(zip(curve.sizes, curve.seconds, strict=True)):
         cells = [(f"{each.curve.seconds[index] * 1e3:.2f}", f"{each.spread[index]:.0%}") for each in found]
@@ -238,6 +247,6 @@ def _table(found: Sequence[Measured], curve: CostCurve) -> Table:
             str(size),
             *(cell for pair in cells for cell in pair),
             f"{seconds / curve.seconds[0]:.2f}",
-            f"[cyan]{bar}[/cyan]",
+            f"[cyan]{bar}[/cyan]" if bars else "",
         )
     return table

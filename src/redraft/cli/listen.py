@@ -13,6 +13,7 @@ import click
 from redraft.captions.formats.read import Item
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
+from redraft.cli.shared.suggestion import suggest
 from redraft.errors import InputError
 
 if TYPE_CHECKING:
@@ -155,6 +156,8 @@ def listen(
             yield newest(items) if live else items
 
     captioning.caption(opened, delay.check, source=source, **chosen)
+    if chosen["server"] is None:
+        suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 
 
 @contextmanager

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from redraft.cli.shared.options import as_json, needs
+from redraft.cli.shared.suggestion import suggest
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft.models.hub import CATALOGUE, FREE, SPEECH, HubModel, cached_path, fetch, models_folder, speech_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EXAMPLES = """\b
 Examples:
@@ -17,8 +23,8 @@ Examples:
   redraft models get hy-mt2-1.8b
 """
 
-#: Width of the table in files and pipes.
-_WIDEST = 160
+#: Width of the table in files and pipes, and from which on what models are good for stands beside the rest.
+_WIDEST, _WIDE = 160, 110
 
 
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
@@ -37,28 +43,44 @@ def models(context: click.Context, as_json: bool) -> None:
             click.echo(json.dumps(row))
         return
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = max(console.width, _WIDEST)
-    table = Table(box=None)
-    for name in ("model", "size", "licence", "state"):
-        table.add_column(name, justify="right" if name == "size" else "left", no_wrap=True)
-    table.add_column("good for", overflow="fold")  # the source goes below it, so that the table fits 80 columns
-    for row in rows:
-        about = f"{row['note']}\n[dim]{row['source']}[/dim]"
-        size = f"{row['megabytes']:,} MB"
-        table.add_row(f"[bold]{row['model']}[/bold]", size, str(row["licence"]), str(row["state"]), about)
-    console.print(table)
+    _print(rows, console)
     console.print(
-        f"\nDownloaded models are kept in {models_folder()} (set by REDRAFT_MODELS).", style="dim", soft_wrap=True
-    )
-    console.print(
-        "Download one: redraft models get NAME. Use it: redraft translate --model NAME, or\n"
-        "redraft listen --recogniser sherpa:NAME if it recognises speech.",
+        f"Downloaded models are kept in {models_folder()} (set by REDRAFT_MODELS). "
+        "--model takes their names, and --recogniser sherpa:NAME those that recognise speech.",
         style="dim",
     )
+    suggest("download one: redraft models get hy-mt2-1.8b")
+
+
+def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
+    """Print a line of facts for each model, and what it is good for beside or, on narrow terminals, below it."""
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    heads = ("model", "size", "licence", "state")
+    facts = [(str(row["model"]), f"{row['megabytes']:,} MB", str(row["licence"]), str(row["state"])) for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *facts, strict=True)]
+
+    def grid(cells: Sequence[str], about: Text) -> Table:
+        found = Table.grid(padding=(0, 2, 0, 0))
+        for name, width in zip(heads, widths, strict=True):
+            found.add_column(justify="right" if name == "size" else "left", no_wrap=True, min_width=width)
+        found.add_row(*cells, about, style="" if cells in facts else "bold")
+        return found
+
+    wide = console.width >= _WIDE
+    console.print(grid(heads, Text("good for" if wide else "")))
+    for row, cells in zip(rows, facts, strict=True):
+        about = Text.assemble(str(row["note"]), (f"\n{row['source']}", "dim"))
+        console.print(grid(cells, about if wide else Text()))
+        if not wide:
+            console.print(Padding(about, (0, 0, 0, 2)))
+    console.print()
 
 
 def _shipped_row(name: str) -> dict[str, str | int]:

@@ -9,6 +9,7 @@ import click
 
 from redraft import interrupt
 from redraft.cli.shared import options as common
+from redraft.cli.shared.suggestion import suggest
 from redraft.errors import MissingExtra, OptionError, install
 
 EXAMPLES = """\b
@@ -130,3 +131,5 @@ def serve(
     except Stopped as error:  # unlike invalid settings, this may go away after a restart
         click.echo(f"redraft: {error}", err=True)
         raise click.exceptions.Exit(1) from None
+    if chosen.transcripts is None:
+        suggest("keep what is said: redraft serve --transcripts FOLDER")

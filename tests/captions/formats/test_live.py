@@ -152,6 +152,10 @@ def test_what_is_redrawn_fits_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.findall(r"Satz-(\d)", " ".join(screen(console))) == list("01234")
 
 
+#: The end of a screen that is erased row by row: terminals keep what is erased at once for scrolling back.
+ERASED = "\x1b[2K\x1b[1B\x1b[H"
+
+
 def until(ready: Callable[[], bool]) -> None:
     """Wait for what another thread does."""
     end = time.monotonic() + 10
@@ -171,9 +175,10 @@ def test_narrower_terminal(by_itself: bool, monkeypatch: pytest.MonkeyPatch) -> 
     console.width = 40
     if not by_itself:  # the next caption comes before anybody has looked
         writer.write(caption("5", "Satz-5 " + "kurz " * 12, seq=1))
-    until(lambda: "\x1b[2J" in output(console))
+    until(lambda: ERASED in output(console))
     writer.close()
-    cleared = output(console).rpartition("\x1b[2J")[2]
+    assert "\x1b[2J" not in output(console)
+    cleared = output(console).rpartition(ERASED)[2]
     console.file = io.StringIO(cleared)
     lines = screen(console)
     assert max(map(cell_len, lines)) <= 40 and len(lines) < 12
@@ -192,7 +197,7 @@ def test_redrawn_part_of_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     console.width = 90
     writer.write(caption("9", "Satz-9"))
     writer.close()
-    console.file = io.StringIO(output(console).rpartition("\x1b[2J")[2])
+    console.file = io.StringIO(output(console).rpartition(ERASED)[2])
     found = re.findall(r"(Satz|bad)-(\d)", " ".join(screen(console)))
     assert found[-2:] == [("Satz", "8"), ("Satz", "9")] and ("bad", "8") in found and ("Satz", "7") in found
     assert len(found) == len({*found}) and ("Satz", "0") not in found

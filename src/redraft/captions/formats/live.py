@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.control import Control
 from rich.live import Live
 from rich.measure import Measurement
-from rich.segment import Segment, SegmentLines
+from rich.segment import ControlType, Segment, SegmentLines
 from rich.table import Table
 from rich.text import Text
 
@@ -187,9 +188,12 @@ class LiveWriter:
     def _start_over(self, live: Live) -> None:
         """Clear the screen and print the most recent parts again."""
         live.transient = True
+        live.update(Group())  # it would be drawn once more
         live.stop()
         self._live = None
-        self._console.clear()
+        # Row by row: terminals keep a screen that is cleared at once for scrolling back, where it would stand twice.
+        row = (ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_DOWN, 1)
+        self._console.control(Control(ControlType.HOME, *row * self._console.height, ControlType.HOME))
         room, shown = self._console.height - len(self._console.render_lines(self.render())) - 1, []
         for part in reversed(self._above):
             room -= len(self._console.render_lines(self._final(part)))

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from redraft import interrupt
 from redraft.cli.shared import options as common
+from redraft.cli.shared.suggestion import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,12 +32,7 @@ Examples:
   redraft demo --sentences 3 --json
 """
 
-#: Descriptions of the table's columns.
-COLUMNS = (
-    "passes: runs of the model. A/D: drafted tokens that were kept. A/O: output tokens that came from a draft. "
-    "NE: tokens erased per token of the final text. NE shown: the same for what captions show. "
-    "speed-up: tokens per second, relative to ar."
-)
+NO_SOUND = "the talk could not be heard: there is no sound device, or the extra `listen` is not installed"
 
 
 @click.command(epilog=EXAMPLES)
@@ -111,7 +108,9 @@ def demo(
     with ExitStack() as stack:
         backend, small = _open(stack, model, chosen, len(languages), engine)
         found: list[Update] = []
-        updates = stage.first(stage.recognised(recogniser, found), sentences) if recogniser else iter(talk)
+        silent = Event()
+        heard = stage.recognised(recogniser, found, silent.set) if recogniser else None
+        updates = stage.first(heard, sentences) if heard else iter(talk)
         players = [
             player.Player(backend, each, language, beta, small, mask=mask, source=source_policy)
             for language in languages
@@ -119,8 +118,8 @@ def demo(
         ]
         # Play in real time only on a terminal.
         if console.is_terminal and not as_json:
-            updates = updates if live else stage.timed(talk, speed)
-            with stage.Stage(players, console, talk[-1].time or 0.0, listening) as shown:
+            updates = updates if live else stage.timed(talk, speed, silent.set)
+            with stage.Stage(players, console, talk[-1].time or 0.0, listening, silent) as shown:
                 stopped = player.play(players, updates, shown.show)
         else:
             progress = Console(stderr=True)
@@ -130,7 +129,11 @@ def demo(
         settings: dict[str, Any] = {"hidden": mask.label or "nothing", "source": source_policy}
         settings |= {"recogniser": listening} if live else {}
         signed = signature(backend.model.path, "talk", text_hash(text), **settings)
+    if silent.is_set():
+        click.echo(f"redraft: {NO_SOUND}", err=True)
     _print(players, signed, console, as_json=as_json)
+    if not as_json:
+        suggest("translate what you say: redraft listen --to de")
     _exit(stopped, len(players[0].finished))
 
 
@@ -172,7 +175,7 @@ def _print(players: Sequence[Player], signed: str, console: Console, *, as_json:
         if as_json:
             print_json(rows, signed, sys.stdout)
         else:
-            console.print(f"\n{COLUMNS}\n", style="dim", highlight=False)
+            console.print()
             player.print_table(rows, signed, console)
 
 

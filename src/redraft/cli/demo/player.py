@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Caption, Update
 from redraft.decoding.method import Method
 from redraft.decoding.types import Tally, common_prefix
 from redraft.errors import RedraftError
+from redraft.signature import print_signature
 from redraft.translator import Translator
 
 
@@ -124,21 +125,24 @@ def play(
     return None
 
 
-#: Field -> heading and number format.
-COLUMNS = {
-    "target_language": ("to", ""),
-    "method": ("method", ""),
+#: Field -> name and number format.
+FIGURES = {
     "updates": ("updates", ",.0f"),
-    "output_tokens": ("tokens", ",.0f"),
-    "target_passes": ("passes", ",.0f"),
-    "draft_passes": ("small model's passes", ",.0f"),
-    "draft_acceptance": ("A/D", ".1%"),
-    "output_acceptance": ("A/O", ".1%"),
-    "ne_output": ("NE", ".2f"),
-    "ne_display": ("NE shown", ".2f"),
-    "tokens_per_second": ("tokens/s", ",.0f"),
-    "speedup": ("speed-up", ".2f"),
+    "output_tokens": ("output tokens", ",.0f"),
+    "target_passes": ("passes of the model", ",.0f"),
+    "draft_passes": ("passes of the small model", ",.0f"),
+    "draft_acceptance": ("drafted tokens kept (A/D)", ".1%"),
+    "output_acceptance": ("output from drafts (A/O)", ".1%"),
+    "ne_output": ("erased per token (NE)", ".2f"),
+    "ne_display": ("the same, of those shown", ".2f"),
+    "tokens_per_second": ("tokens per second", ",.0f"),
+    "speedup": ("speed-up over ar", ".2f"),
+    "same": ("final captions as with ar", ""),
 }
+#: What stands for a figure that a method does not have.
+NONE = "–"
+#: Cells between two columns.
+_GAP = 2
 #: Minimum width where there is no terminal, and width of a line in a heading, in characters.
 LEAST_WIDTH, HEADING_WIDTH = 160, 9
 
@@ -181,37 +185,44 @@ def _ratio(above: float, below: float, digits: int = 4) -> float | None:
 
 
 def print_table(rows: Sequence[dict[str, Any]], signature: str, console: Console) -> None:
-    """Print a table without empty columns, its signature, and how many final captions are those of re-translation."""
-    names = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
-    if len({row["target_language"] for row in rows}) == 1:
-        names.remove("target_language")
-    table = Table(header_style="bold", pad_edge=False, box=None, padding=(0, 1, 0, 0))
-    for name in names:
-        heading, form = COLUMNS[name]
-        lines = textwrap.wrap(heading, HEADING_WIDTH, break_long_words=False)
-        table.add_column("\n".join(lines), justify="right" if form else "left", no_wrap=True)
-    last = rows[0]["target_language"]
-    for row in rows:
-        if row["target_language"] != last:
-            table.add_row()
-        last = row["target_language"]
-        table.add_row(*(_cell(row, name) for name in names))
+    """Print a column per player and a row per figure, without empty rows, and the signature.
+
+    Columns for which the console has no room go into another table below.
+    """
     if not console.is_terminal:  # only a terminal has a width that lines must not exceed
         console.width = max(console.width, LEAST_WIDTH)
-    console.print(table)
-    console.print(Text(signature, style="dim"), soft_wrap=True)
-    same = [
-        f"{row['method']} {row['target_language']} {row['same_as_ar']} of {row['segments']}"
-        for row in rows
-        if row["method"] != "ar" and "same_as_ar" in row
-    ]
-    if same:
-        note = f"final captions as with ar: {', '.join(same)}; the others may be better or worse."
-        console.print(note, style="dim", highlight=False)
+    names = [name for name in FIGURES if any(_cell(row, name) != NONE for row in rows)]
+    first = max(cell_len(FIGURES[name][0]) for name in names)
+    columns = [_column(row, names) for row in rows]
+    while columns:
+        room = console.width - first
+        some: list[list[str]] = []
+        while columns and (not some or room >= _GAP + _width(columns[0])):
+            room -= _GAP + _width(columns[0])
+            some.append(columns.pop(0))
+        table = Table(header_style="bold", pad_edge=False, box=None, padding=(0, _GAP, 0, 0))
+        table.add_column(no_wrap=True)
+        for heading, *_ in some:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for place, name in enumerate(names, 1):
+            table.add_row(FIGURES[name][0], *(column[place] for column in some))
+        console.print(table)
+        console.print()
+    print_signature(signature, console)
+
+
+def _column(row: dict[str, Any], names: Sequence[str]) -> list[str]:
+    """Return the heading of a player, its language, method and settings, and its figures."""
+    heading = textwrap.wrap(f"{row['method']} {row['options']}", HEADING_WIDTH, break_long_words=False)
+    return ["\n".join([row["target_language"], *heading]), *(_cell(row, name) for name in names)]
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(cell_len(line) for cell in column for line in cell.split("\n"))
 
 
 def _cell(row: dict[str, Any], name: str) -> str:
-    if name == "method":
-        return f"{row['method']} {row['options']}".strip()
-    value = row[name]
-    return "–" if value is None else format(value, COLUMNS[name][1])
+    if name == "same":
+        known = row["method"] != "ar" and "same_as_ar" in row
+        return f"{row['same_as_ar']} of {row['segments']}" if known else NONE
+    return NONE if row[name] is None else format(row[name], FIGURES[name][1])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from threading import Event
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -28,6 +29,7 @@ from redraft.speech.newest import newest
 from redraft.speech.recogniser import Recogniser, transcribe
 from redraft.speech.sentences import Sentences
 
+NO_SOUND = " · no sound device"
 #: Maximum number of earlier sentences above a caption.
 EARLIER = 2
 #: Maximum lines of text in a panel, and the minimum below which the legend is dropped.
@@ -50,25 +52,34 @@ def first(updates: Iterable[Update], sentences: int) -> Iterator[Update]:
             return
 
 
-def timed(talk: Sequence[Update], speed: float) -> Iterator[Update]:
-    """Yield the updates of a talk at ``speed`` times its original speed, with its sound if that is 1; 0 never waits."""
+def timed(talk: Sequence[Update], speed: float, silent: Callable[[], None]) -> Iterator[Update]:
+    """Yield the updates of a talk at ``speed`` times its original speed, with its sound if that is 1; 0 never waits.
+
+    ``silent`` is called if the sound cannot be played.
+    """
     if not speed:
         yield from talk
         return
-    with playing(str(RECORDING)) if speed == 1 else nullcontext():
+    with playing(str(RECORDING)) if speed == 1 else nullcontext(True) as sounds:
+        if not sounds:
+            silent()
         timed = [replace(update, time=(update.time or 0.0) / speed) for update in talk]
-        yield from (item for item in paced(timed) if isinstance(item, Update))  # a talk contains no failures
+        for item in paced(timed):
+            if isinstance(item, Update):  # a talk contains no failures
+                yield replace(item, time=(item.time or 0.0) * speed)
 
 
-def recognised(recogniser: Recogniser, found: list[Update]) -> Iterator[Update]:
+def recognised(recogniser: Recogniser, found: list[Update], silent: Callable[[], None]) -> Iterator[Update]:
     """Yield what a recogniser makes of the recording of the talk at its original speed, while its sound plays.
 
-    Every update is also appended to ``found``.
+    Every update is also appended to ``found``.  ``silent`` is called if the sound cannot be played.
 
     Raises:
         RedraftError: at the end, if the recogniser has failed.
     """
-    with playing(str(RECORDING)):
+    with playing(str(RECORDING)) as sounds:
+        if not sounds:
+            silent()
         blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
         problem = ""
         for item in newest(transcribe(blocks, recogniser, Sentences())):
@@ -92,13 +103,22 @@ class Stage:
         console: the terminal.
         length: length of the talk in seconds.
         listening: name of the recogniser that recognises it now; empty if its text was recognised before.
+        silent: set if the talk should be heard and cannot be.
     """
 
     #: Minimum seconds between two redraws; drawing takes time from the methods under comparison.
     INTERVAL = 0.05
 
-    def __init__(self, players: Sequence[Player], console: Console, length: float, listening: str = "") -> None:
+    def __init__(
+        self,
+        players: Sequence[Player],
+        console: Console,
+        length: float,
+        listening: str = "",
+        silent: Event | None = None,
+    ) -> None:
         self._players, self._console, self._length, self._listening = players, console, length, listening
+        self._silent = silent or Event()
         self._languages = list(dict.fromkeys(each.language for each in players))
         self._live = Live(console=console, auto_refresh=False, screen=True)
         self._resizes = SizeWatch(console, self._redraw)
@@ -152,10 +172,11 @@ class Stage:
         return title
 
     def _source(self, update: Update) -> Panel:
+        note = NO_SOUND if self._silent.is_set() else ""
         words = Text(update.text, style="bold" if update.final else "")
         return Panel(
             self._newest([words], self._console.width - _FRAME, SOURCE_LINES),
-            title=f"English, as {self._listening or 'the recogniser'} sends it",
+            title=f"English, as {self._listening or 'the recogniser'} sends it{note}",
             title_align="left",
             border_style="dim",
             height=SOURCE_LINES + 2,
