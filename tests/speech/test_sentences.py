@@ -137,6 +137,21 @@ def test_two_sentences() -> None:
     assert (made[2].time, made[3].time) == (0.0, 0.0)  # the second sentence starts where the first one ends
 
 
+def test_end_found_again() -> None:
+    """A sentence ended when its words were there, whenever the recogniser sees its end."""
+    house, dog, sun = "The house is red.", "The dog is big.", "The sun"
+    texts = [(f"{house} {dog}", 4.5), ("The house is red, the dog is big.", 5.0), (f"{house} {dog} {sun}", 6.0)]
+    texts += [(f"{house} {dog} {sun} is warm.", time) for time in (8.1, 8.5)]
+    for begun in (texts, texts[1:]):
+        made = [each for each in in_sentences(transcript(begun)) if isinstance(each, Update)]
+        start = begun[0][1]
+        assert [(each.text, each.time) for each in made if each.final] == [
+            (house, start),
+            (dog, start),
+            ("The sun is warm.", 8.5),
+        ]
+
+
 def test_two_sentences_without_times() -> None:
     updates = transcript([("I like cats. And dogs", None)] * (SETTLED_UPDATES + 1))
     assert finals(in_sentences(updates[:-1])) == ["I like cats.", "And dogs"]
@@ -243,6 +258,19 @@ def spoken(texts: Iterable[str]) -> str:
     return "".join("".join(text.split()) for text in texts)
 
 
+def check_times(items: Iterable[object]) -> None:
+    """A sentence does not end before it begins, and the next one does not begin before that."""
+    begun: dict[str, float] = {}
+    ended = 0.0
+    for item in items:
+        if isinstance(item, Update) and item.time is not None:
+            begun.setdefault(item.utterance, item.time)
+            assert begun[item.utterance] >= ended
+            if item.final:
+                assert item.time >= begun[item.utterance]
+                ended = item.time
+
+
 def check_order(items: Iterable[object]) -> None:
     """Updates of sentences are in order, and each sentence has one final update before the next one begins."""
     order, current = Order(), ""
@@ -259,6 +287,7 @@ def check_order(items: Iterable[object]) -> None:
 def test_no_word_is_lost(updates: list[Update]) -> None:
     made = list(in_sentences(updates))
     check_order(made)
+    check_times(made)
     assert spoken(finals(made)) == spoken(finals(updates))
 
 
@@ -289,6 +318,7 @@ def test_any_stream(updates: list[Update]) -> None:
         revised = revised or not whole.startswith(spoken(finals(made)))
     made += sentences.finish()
     check_order(made)
+    check_times(made)
     assert revised or spoken(finals(made)) == whole
 
 

@@ -232,7 +232,8 @@ class Sentences:
         text, time = utterance.text, utterance.last.time
         utterance.see(text)
         sentence, done, gone = utterance.sentence, 0, 0
-        for end, words, since in self._cuts(utterance, text):
+        for end, words, seen in self._cuts(utterance, text):
+            since = _later(seen, sentence.start)
             over = since if _words(text[end:]) else time
             yield from self._made(sentence, text[done:end].strip(), over, final=True)
             sentence, done, gone = sentence.next(since), end, words
@@ -245,7 +246,7 @@ class Sentences:
         for end, words in [] if self._whole else self._over(utterance, text):
             if words > first:
                 yield from self._clauses(utterance, text, first, words, ended=True)
-                yield end, words, utterance.ends[utterance.words[:words]][0]
+                yield end, words, utterance.seen[words - 1][0]
                 first = words
         yield from self._clauses(utterance, text, first, len(utterance.words), ended=final)
 
@@ -307,7 +308,8 @@ class Sentences:
             yield from self._made(sentence, text, time, final=True)
 
     def _made(self, sentence: _Sentence, text: str, time: float | None, *, final: bool = False) -> Iterator[Update]:
-        """Yield an update of a sentence; the first one has the time of its start."""
+        """Yield an update of a sentence, not before its start; the first one has the time of that."""
+        time = _later(time, sentence.start)
         if not sentence.name:
             sentence.name = self._new_name(sentence.part_of)
             if sentence.start is not None and (time is None or sentence.start < time):
@@ -341,6 +343,11 @@ def in_sentences(items: Iterable[Item], *, whole: bool = False) -> Iterator[Item
 
 def _is_over(waiting: _Sentence, time: float) -> bool:
     return waiting.paused is not None and time - waiting.paused > PAUSE
+
+
+def _later(time: float | None, start: float | None) -> float | None:
+    """Return a time, or the start of its sentence if a recogniser's times run backwards."""
+    return time if time is None or start is None else max(time, start)
 
 
 def _seen(before: tuple[float | None, int] | None, time: float | None) -> tuple[float | None, int]:
