@@ -35,6 +35,7 @@ class Sound(ModuleType):
     ) -> None:
         super().__init__("sounddevice")
         self.names, self.refuses, self.dies, self.blocks = names, refuses, dies, 11
+        self.sample: Any = 0.0
         self.recorded = threading.Event()
         self.silently, self.starts = False, 0
 
@@ -70,7 +71,7 @@ class Sound(ModuleType):
 
         def record() -> None:
             for _ in range(self.blocks):
-                callback(np.zeros((22_050, 2), np.float32), 22_050, None, None)
+                callback(np.full((22_050, 2), self.sample, np.float32), 22_050, None, None)
                 over.wait(0.01)
             self.recorded.set()
             if (self.dies and not self.silently) or over.wait():
@@ -118,6 +119,14 @@ def test_microphone_until_ctrl_c(redraft: Run, scripted: Scripted, sound: Sound)
     finals = [row["source"] for row in done.rows if row["type"] == "final"]
     assert finals == ["I have a dog", "I have a dog", "I have a"]  # what was cut off is not lost
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_channels_that_cancel(sound: Sound) -> None:
+    sound.sample = np.array([0.5, -0.5])
+    recording = microphone.Microphone()
+    block = next(recording.blocks())
+    recording.stop()
+    assert isinstance(block, np.ndarray) and abs(block).max() > 0.4
 
 
 @pytest.mark.parametrize("silently", [False, True])

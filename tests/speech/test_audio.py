@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from redraft.errors import InputError, MissingExtra
 from redraft.speech import audio
-from redraft.speech.audio import RATE, Samples, at_speed, file_blocks, pcm_blocks
+from redraft.speech.audio import RATE, Mixer, Samples, at_speed, file_blocks, pcm_blocks
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("soxr")
@@ -83,6 +84,37 @@ def test_raw_audio(rate: int, channels: int) -> None:
     found = np.concatenate(list(pcm_blocks(io.BytesIO(pcm), rate, channels)))
     assert len(found) / RATE == pytest.approx(2.0, abs=0.01)
     assert frequency(found) == pytest.approx(440, abs=1)
+
+
+def loudness(blocks: Iterable[Samples]) -> float:
+    return float(np.sqrt(2 * np.mean(np.square(np.concatenate(list(blocks))))))
+
+
+@pytest.mark.parametrize(
+    ("gains", "heard"),
+    [((1, -1), 1), ((0.5, -0.6), 0.6), ((1, 0, -1), 1), ((1, 1), 1), ((1, 0), 0.5), ((1, 0.5), 0.75)],
+)
+def test_channels_that_cancel(tmp_path: Path, gains: tuple[float, ...], heard: float) -> None:
+    sound = tone(RATE) * np.array(gains, np.float32)
+    path = tmp_path / "tone.wav"
+    soundfile.write(path, sound, RATE, subtype="FLOAT")
+    pcm = io.BytesIO((sound * 32767).astype("<i2").tobytes())
+    mixer = Mixer()
+    for blocks in (
+        file_blocks(str(path)),
+        pcm_blocks(pcm, RATE, len(gains)),
+        [mixer.mixed(block) for block in np.array_split(sound, 20)],
+    ):
+        assert loudness(blocks) == pytest.approx(heard / 2, rel=0.01)
+
+
+def test_silence_and_agreement_after_channels_that_cancel() -> None:
+    mixer, sound = Mixer(), tone(RATE, 0.1)
+    noise = np.random.default_rng(0).normal(0, 1e-5, (RATE // 10, 2)).astype(np.float32)
+    assert loudness([mixer.mixed(sound * np.array([1, -1], np.float32))]) > 0.4
+    assert loudness([mixer.mixed(noise)]) < 1e-4
+    assert loudness([mixer.mixed(sound * np.array([1, -1], np.float32))]) > 0.4
+    assert np.array_equal(mixer.mixed(np.repeat(sound, 2, axis=1)), sound[:, 0])
 
 
 def test_raw_audio_that_is_none() -> None:

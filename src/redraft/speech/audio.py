@@ -1,7 +1,7 @@
 """Audio from files and pipes, as blocks of mono samples at 16 kHz, in bounded memory.
 
 A block is a one-dimensional float32 array of any length with values from -1 to 1.  Other sample rates are resampled,
-and channels are mixed.
+and channels are mixed (`Mixer`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ RATE = 16_000
 BLOCK_SECONDS = 0.1
 
 Samples: TypeAlias = NDArray[np.float32]
+
+#: Power of the mean of channels below which they cancel each other, and above which they no longer do; as a share of
+#: what it is if they have nothing in common.
+_CANCELS, _AGREE = 0.1, 0.5
+#: Power of a channel with sound, and how much of the power before a block counts.
+_AUDIBLE, _REMEMBERED = 1e-7, 0.95
 
 #: First bytes of audio files; raw samples are unlikely to start with them.
 _CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b"\x1aE\xdf\xa3": "WebM"}
@@ -56,6 +62,32 @@ def library(name: str, extra: str = "listen") -> ModuleType:
         raise MissingExtra(f"this needs {error.name}, which is not installed: {install(extra)}") from error
 
 
+class Mixer:
+    """Mixes the channels of one source.
+
+    A microphone wired to both sides of a balanced input gives channels that cancel each other.  Where the mean has much
+    less power than the channels, the loudest of them so far is taken, until they agree again.
+    """
+
+    def __init__(self) -> None:
+        self._cancels = False
+        #: Power of each channel so far; old blocks count less and less.
+        self._power = np.zeros(0)
+
+    def mixed(self, block: Samples) -> Samples:
+        """Return the samples of a block with the shape (samples, channels) as one channel."""
+        mean: Samples = block.mean(axis=1, dtype=np.float32)
+        if block.shape[1] == 1 or not len(block):
+            return mean
+        power = np.square(block, dtype=np.float64).mean(axis=0)
+        self._power = power + (_REMEMBERED * self._power if len(self._power) else 0)
+        if power.max() > _AUDIBLE:
+            share = float(np.square(mean, dtype=np.float64).mean()) / (power.sum() / block.shape[1] ** 2)
+            # Of channels that have nothing in common, it is 1.
+            self._cancels = share < (_AGREE if self._cancels else _CANCELS)
+        return np.ascontiguousarray(block[:, int(self._power.argmax())]) if self._cancels else mean
+
+
 def file_blocks(path: str) -> Iterator[Samples]:
     """Read an audio file: WAV, FLAC, MP3, Ogg and other formats of libsndfile.
 
@@ -75,10 +107,11 @@ def file_blocks(path: str) -> Iterator[Samples]:
 
     def blocks() -> Iterator[Samples]:
         size = max(1, round(file.samplerate * BLOCK_SECONDS))
+        mixer = Mixer()
         with file:
             try:
                 while len(read := file.read(size, dtype="float32", always_2d=True)):
-                    yield read.mean(axis=1)
+                    yield mixer.mixed(read)
             except soundfile.LibsndfileError as error:
                 raise InputError(f"input file {path!r} cannot be read to its end: {_reason(error)}") from None
 
@@ -102,14 +135,14 @@ def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: 
 
 
 def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Samples]:
-    width = 2 * channels
+    width, mixer = 2 * channels, Mixer()
     size = max(1, round(rate * BLOCK_SECONDS)) * width
     while data := pipe.read(size):
         if not checked and (kind := container(data, untagged=True)):
             raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file")
         checked = True
         whole = len(data) - len(data) % width
-        yield np.frombuffer(data[:whole], "<i2").reshape(-1, channels).mean(axis=1, dtype=np.float32) / 32768
+        yield mixer.mixed(np.frombuffer(data[:whole], "<i2").astype(np.float32).reshape(-1, channels) / 32768)
         if whole < len(data):
             raise InputError(f"the audio ends in the middle of a sample: {channels} x 16 bits were expected")
 

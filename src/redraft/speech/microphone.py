@@ -14,7 +14,7 @@ import numpy as np
 
 from redraft.captions.events import Failure
 from redraft.errors import InputError, MissingExtra, first_sentence
-from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library, resampled
+from redraft.speech.audio import BLOCK_SECONDS, RATE, Mixer, Samples, library, resampled
 
 #: Seconds of audio buffered for a slow recogniser before some is dropped.
 _WAITING = 60.0
@@ -79,6 +79,7 @@ class Microphone:
         self._rate, self._channels = self._settings(found)
         self._queue: queue.Queue[Samples] = queue.Queue(round(_WAITING / BLOCK_SECONDS))
         self._lost, self._stopped, self._over = 0, False, False
+        self._mixer = Mixer()
         self.dropped = 0.0
 
     def _settings(self, found: Any) -> tuple[int, int]:
@@ -156,7 +157,7 @@ class Microphone:
 
     def _recorded(self, block: Samples, frames: int, *_: object) -> None:
         try:
-            self._queue.put_nowait(block.mean(axis=1))
+            self._queue.put_nowait(self._mixer.mixed(block))
         except queue.Full:
             self._lost += frames
 
