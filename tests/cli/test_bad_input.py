@@ -225,6 +225,27 @@ class TestStreams:
             (b"RIFF\x24\x08\x00\x00WAVEfmt ", [], "is a recording (WAV), not a transcript: `redraft listen FILE`"),
             (b"\xff\xfb\x90d", ["--input", "jsonl"], "is a recording (MP3)"),
             (b"\x7fELF\x02\x01\x00\n", [], "is binary, not a transcript in UTF-8"),
+            (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ["--input", "text"], "is binary, not a transcript in UTF-8"),
+            (b"%PDF-1.7\n%\xe2\xe3\n", ["--input", "text"], "is a PDF document, not a transcript"),
+            ("Hello".encode("utf-16"), ["--input", "text"], "is text in UTF-16, not a transcript in UTF-8: convert it"),
+            (b"1\n00:00:01,000 --> 00:00:02,500\nHi\n", [], "has subtitles with times: write only its texts"),
+            (b"WEBVTT\n\n00:01.000 --> 00:02.500\nHi\n", ["--input", "text"], "has subtitles with times"),
+            (b"[00:00:00.000 --> 00:00:02.500]   Hi\n", [], "has a transcript with times, as whisper.cpp"),
+            (b"2691.4399 300 1380 Chairman, thank you.\n", [], "has three numbers before each text, as whisper_stre"),
+            (b"1200 0 900 Yes\n1900 900 1700 I do.\n", ["--input", "text"], "has three numbers before each text"),
+            (
+                b'{"emission_time": 8.8, "text": " So,", "is_final": false}\n',
+                ["--input", "jsonl"],
+                "has the rows of SimulStreaming: read them with --input simulstreaming",
+            ),
+            (
+                b'{"utterance": "1", "seq": 0, "text": "hi"}\n',
+                ["--input", "simulstreaming"],
+                "has JSON Lines: read them with --input jsonl",
+            ),
+            (b'{"partial": "one two"}\n', [], "has messages of vosk-server: read them from the server"),
+            (b'{\n  "text": "Hi", "segments": []}\n', ["--input", "jsonl"], "has a JSON document"),
+            (b'<?xml version="1.0"?>\n<tt>', ["--input", "text"], "has XML or HTML: write only its texts"),
         ],
     )
     def test_another_format(self, redraft: Run, tmp_path: Path, data: bytes, options: list[str], part: str) -> None:
@@ -236,3 +257,10 @@ class TestStreams:
         piped = redraft("translate", "--to", "de", *options, stdin=data)
         assert (piped.status, piped.out) == (2, "")
         assert piped.err.startswith(f"redraft: standard input {part}")
+
+    @pytest.mark.parametrize(
+        "text", ["1 2 3 go.", "[Music]", "3 2 1\nGo!", "12:30 we meet.", "{sic} he said.", "--> here", "15 16 17 years"]
+    )
+    def test_text_that_only_looks_odd(self, redraft: Run, text: str) -> None:
+        done = redraft(*RUN, "--input", "text", "--output", "jsonl", stdin=text.encode())
+        assert [row["source"] for row in events(done)[0] if row["type"] == "final"] == text.split("\n")

@@ -16,8 +16,8 @@ from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
 from redraft.captions.source import LONGEST
+from redraft.cli.shared.forms import refuse_other
 from redraft.errors import InputError
-from redraft.speech.audio import container
 from redraft.translator import Translator
 
 
@@ -42,23 +42,6 @@ def opened(file: str, form: str) -> Iterator[io.BufferedReader]:
     with source:
         refuse_other(source, form, f"input file {file!r}")
         yield source
-
-
-def refuse_other(source: io.BufferedReader, form: str, name: str = "standard input") -> None:
-    """Look at the first bytes without consuming them; waits for them if the source is a pipe.
-
-    Raises:
-        InputError: they are those of a recording, of another binary file, or of JSON Lines read as text.
-    """
-    first = source.peek(1)
-    if kind := container(first, untagged=True):
-        raise InputError(f"{name} is a recording ({kind}), not a transcript: `redraft listen FILE` translates speech")
-    if b"\0" in first.partition(b"\n")[0]:
-        raise InputError(
-            f"{name} is binary, not a transcript in UTF-8 (`redraft listen FILE` translates WAV, FLAC, MP3 and Ogg)"
-        )
-    if form in ("lines", "text") and first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b'{"'):
-        raise InputError(f"{name} has JSON Lines: read them with --input jsonl")
 
 
 def updates(source: io.BufferedReader, form: str, lag: int, rate: float | None) -> Iterator[Item]:

@@ -1,0 +1,106 @@
+"""Recognise input of another form than ``--input`` says, by its first bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+from redraft.errors import InputError
+from redraft.speech.audio import container
+
+_AUDIO = "`redraft listen FILE` translates WAV, FLAC, MP3 and Ogg"
+#: First bytes of files that are not text.
+_BINARY = {
+    b"%PDF-": "a PDF document",
+    b"PK\x03\x04": "a ZIP archive or an office document",
+    b"\x1f\x8b": "a gzip file",
+    b"{\\rtf": "a document in RTF",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+}
+_REMEDIES = {
+    "text in UTF-16": "convert it with `iconv -f UTF-16 -t UTF-8`",
+    "a gzip file": "unpack it with `gunzip`",
+}
+_STAMP = r"(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3}"
+#: Forms of text that no option reads, and what helps.
+_MARKED = (
+    (rf"WEBVTT\b|(?:\d+\s*\n)?\s*{_STAMP} --> {_STAMP}|\[Script Info\]", "subtitles with times"),
+    (rf"{_STAMP},{_STAMP}\s*\n|\[\d+:\d\d[.:]\d+\]", "subtitles with times"),
+    (rf"\[{_STAMP} --> {_STAMP}\]", "a transcript with times, as whisper.cpp and Whisper print it"),
+    (r"start\tend\ttext\s*\n", "a table of Whisper with times"),
+    (r"<\?xml|<!doctype|<html|<tt\b|<transcript", "XML or HTML"),
+)
+_ONLY_TEXT = "write only its texts, a line each, and read them with --input text"
+#: Three numbers and text, and what one of such numbers has that nobody says so.
+_NUMBERS = re.compile(r"((?:\d+(?:\.\d+)?[ \t]+){3})\S*[^\W\d]")
+_TIME = re.compile(r"\.\d|\d{3}")
+#: JSON over several lines, or a list of objects.
+_DOCUMENT = re.compile(r'\[\s*\{|\{\s*\n\s*"')
+#: A form of JSON Lines by the fields that its first line has.
+_FIELDS = (
+    ({"utterance", "seq"}, "JSON Lines", "read them with --input jsonl", "jsonl"),
+    ({"emission_time"}, "the rows of SimulStreaming", "read them with --input simulstreaming", "simulstreaming"),
+    ({"partial"}, "messages of vosk-server", "read them from the server, with --input vosk:ws://HOST", ""),
+    ({"lines"}, "messages of WhisperLiveKit", "read them from the server, with --recogniser of redraft listen", ""),
+    (
+        {"segment", "text"},
+        "messages of sherpa-onnx",
+        "read them from the server, with --input sherpa:ws://HOST:6006",
+        "",
+    ),
+)
+
+
+def refuse_other(source: io.BufferedReader, form: str, name: str = "standard input") -> None:
+    """Look at the first bytes without consuming them; waits for them if the source is a pipe.
+
+    Args:
+        source: the input.
+        form: its form, one of `redraft.cli.shared.options.INPUTS`.
+        name: what it is called in messages.
+
+    Raises:
+        InputError: they evidently have another form; the message says which, and what reads it.
+    """
+    first = source.peek(1)
+    if kind := container(first, untagged=True):
+        raise InputError(f"{name} is a recording ({kind}), not a transcript: `redraft listen FILE` translates speech")
+    if binary := next((words for head, words in _BINARY.items() if first.startswith(head)), None):
+        remedy = _REMEDIES.get(binary, "save it as plain text in UTF-8")
+        raise InputError(f"{name} is {binary}, not a transcript in UTF-8: {remedy}")
+    text = first.decode(errors="replace").removeprefix("\ufeff").lstrip()
+    if b"\0" in first.partition(b"\n")[0] or (b"\0" in first and "\ufffd" in text):
+        raise InputError(f"{name} is binary, not a transcript in UTF-8 ({_AUDIO})")
+    if text.startswith(("{", "[")) and (found := _json(text, form)):
+        raise InputError(f"{name} has {found}")
+    if found := next((words for pattern, words in _MARKED if re.match(pattern, text, re.IGNORECASE)), None):
+        raise InputError(f"{name} has {found}: {_ONLY_TEXT}")
+    if _has_numbers(text):
+        raise InputError(
+            f"{name} has three numbers before each text, as whisper_streaming writes them: remove them with "
+            "`cut -d' ' -f4-` and use --input text, or run its successor SimulStreaming and use --input simulstreaming"
+        )
+
+
+def _json(text: str, form: str) -> str | None:
+    """Return what JSON looks like that is not of this form, and what reads it."""
+    if _DOCUMENT.match(text):
+        return f"a JSON document, not a line for each update: {_ONLY_TEXT}"
+    line = text.partition("\n")[0].strip()
+    try:
+        fields = set(value) if isinstance(value := json.loads(line), dict) else set()
+    except (ValueError, RecursionError):
+        fields = set()
+    for needed, words, remedy, reads in _FIELDS:
+        if needed <= fields:
+            return None if reads == form else f"{words}: {remedy}"
+    if form in ("lines", "text") and line.startswith('{"'):
+        return "JSON Lines: read them with --input jsonl"
+    return None
+
+
+def _has_numbers(text: str) -> bool:
+    lines = [_NUMBERS.match(line) for line in text.split("\n")[:3] if line.strip()]
+    return bool(lines) and all(line and _TIME.search(line[1]) for line in lines)
