@@ -142,7 +142,8 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
             raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file")
         checked = True
         whole = len(data) - len(data) % width
-        yield mixer.mixed(np.frombuffer(data[:whole], "<i2").astype(np.float32).reshape(-1, channels) / 32768)
+        samples = np.frombuffer(data[:whole], "<i2").reshape(-1, channels).astype(np.float32)
+        yield mixer.mixed(samples / np.float32(32768))
         if whole < len(data):
             raise InputError(f"the audio ends in the middle of a sample: {channels} x 16 bits were expected")
 
