@@ -16,7 +16,8 @@ from redraft.signature import file_hash
 from redraft_bench.bench.read import read_results
 from tools import build_benchmarks as build
 from tools.benchmark_pages import page
-from tools.checks import below
+from tools.checks import below, finals
+from tools.typed_figures import figures, typed
 
 RECORDED = Path(__file__).parent / "measure" / "bench" / "recorded.jsonl"
 ROWS = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
@@ -151,3 +152,42 @@ def test_languages_share_table(root: Path) -> None:
     text = page([german, japanese], root).replace("\N{NO-BREAK SPACE}", " ")
     assert text.count("| 1.50 · 1.25 |") == 1 and text.count("| 1.50 · – |") == 1
     assert "\nGerman · Japanese." in text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("`ssbd` is 1.4 to 2.1 times as fast.", ["1.4 to 2.1 times as fast"]),
+        ("It erases 40% as much in 18 passes, and 79 ms later.", ["40%", "18 passes", "79 ms"]),
+        ("A quarter fewer, or twice as many: two to three times.", ["twice", "two to three times"]),
+        ("takes a third longer and loses 0.8 chrF", ["a third", "0.8 chrF"]),
+        ("`beam:4`, `beta=0.2`, 95% intervals, 32-bit floats, 8 of 40 sentences, [exact](exact.md#1.5)", []),
+        ("| lag | 1.5 ms |\n", []),
+    ],
+)
+def test_typed_figures(text: str, found: list[str]) -> None:
+    assert figures(text) == found
+
+
+def test_typed_figures_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "ROOT", root)
+    assert not list(typed(root))
+    (root / "benchmarks" / "notes" / "trade.md").write_text("It is 1.5 times as fast.\n", encoding="utf-8")
+    (root / "README.md").write_text("![x](docs/drafts.svg)\n\n*They take 19 passes.*\n\nz\n", encoding="utf-8")
+    found = build.main(["--check"])
+    assert found is not None and "benchmarks/notes/trade.md: '1.5 times as fast'" in found
+    assert "README.md, below the picture: '19 passes'" in found
+
+
+def test_findings_are_those_of_the_rows() -> None:
+    cells = [("de", "biased", 0.0, (0.0, 0.0), 50), ("de", "beam:4", -0.17, (-1.2, 0.8), 150)]
+    cells += [("ja", "biased", 0.0, (0.0, 0.0), 40), ("ja", "beam:4", 1.5, (0.2, 2.8), 60)]
+    rows = [
+        {"data": "x", "target_language": to, "final": final, "gain": gain, "gain_low": low, "gain_high": high}
+        | {"milliseconds": ms}
+        for to, final, gain, (low, high), ms in cells
+    ]
+    assert finals(rows) == (
+        "`beam:4` gains +0.7 chrF on average (-0.2 to +1.5), and is better beyond chance in 1 of 2 cells and worse in "
+        "0; it takes 1.5 to 3.0 times as long."
+    )

