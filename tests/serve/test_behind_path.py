@@ -79,6 +79,13 @@ def test_short_link(address: str) -> None:
     assert get(f"{address}watch/hall-1?language=de")[:2] == (200, f"{address}watch?room=hall-1&language=de")
 
 
+@pytest.mark.parametrize("path", ["watch", "docs", "overlay-form", "watch/hall-1"])
+def test_slash_at_the_end(address: str, path: str) -> None:
+    status, found, _ = get(f"{address}{path}/?language=de")
+    assert status == 200 and found.startswith(f"{address}{path.partition('/')[0]}?")
+    assert found.endswith("language=de")
+
+
 @pytest.mark.parametrize("name", [path.name for path in sorted((WEB / "js").iterdir())])
 def test_script_addresses(name: str) -> None:
     assert not re.search(r"[\"'`(]/(v1|js|css|watch|overlay|docs|talk)\b", (WEB / "js" / name).read_text("utf-8"))

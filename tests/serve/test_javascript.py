@@ -41,6 +41,18 @@ module.watchLag(session, (sentence) => shown.push(sentence));
 for (const [type, detail] of given) session.dispatchEvent(new CustomEvent(type, { detail }));
 return shown;
 """
+#: Delays before reconnecting after each of some connections: none, short, long, or one with progress.
+DELAYS = """
+const backoff = new module.Backoff();
+let now = 0;
+performance.now = () => now;
+return given.map((connection) => {
+  if (connection) backoff.connected();
+  now += connection === "long" ? 60_000 : 10;
+  if (connection === "progress") backoff.reset();
+  return backoff.next();
+});
+"""
 SAME = 'return module.sameOf(given, ["de", "pt-BR", "zh-Hant", "no"]) ?? null;'
 RESTORED = """
 const [most, hidden, finals] = given, lost = [];
@@ -199,6 +211,13 @@ def test_restoring(tmp_path: Path, most: int) -> None:
     fitting, too_long = (finals, []) if most > 8100 else (finals[:-1], finals[-1:])
     assert [each for piece in found["sent"] for each in piece.get("finals", ())] == fitting
     assert found["lost"] == too_long
+
+
+def test_delays(tmp_path: Path) -> None:
+    connections = ["short"] * 4 + ["long", None, "short", "progress", None]
+    (waits,) = in_node(tmp_path, "backoff", DELAYS, [connections])
+    longest = [200, 400, 800, 1600, 200, 400, 800, 200, 400]
+    assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True)), waits
 
 
 def test_same_language(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 
@@ -10,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import WebSocketRoute
 
 from redraft import interrupt
@@ -200,6 +201,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         middleware=[Middleware(Guard, hosts=hosts, origins=settings.origins, local=local)],
         exception_handlers={HTTPException: _http_error},
     )
+    app.router.redirect_slashes = False  # its address would be absolute, without the path that a proxy removes
     app.state.hub = hub
     return app
 
@@ -207,6 +209,9 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
 async def _http_error(request: Request, error: Exception) -> Response:
     """Return Starlette's own errors in the same form as all others; to browsers, a page for a wrong address."""
     status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (500, None)
+    if status == 404 and (page := re.search(r"/([\w.-]+)/$", request.url.path)):
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"../{page[1]}{query}")
     if status == 404 and "text/html" in request.headers.get("accept", ""):
         sent = request.scope.get("raw_path", request.scope["path"].encode()).decode("latin-1")
         return HTMLResponse(pages.missing(sent.removeprefix(request.scope.get("root_path", ""))), status)
