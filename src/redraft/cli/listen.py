@@ -155,7 +155,7 @@ def listen(
             # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
             yield newest(items) if live else items
 
-    captioning.caption(opened, delay.check, source=source, **chosen)
+    captioning.caption(opened, delay.check, live=live, source=source, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 
