@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.serve.browsers import FAKE_SOCKET, expect, final, finals, play, until, wait_for_end, wait_for_finals
+from tests.serve.servers import Running, running
 
 TEXTS = """
 const TEXTS = {
@@ -132,3 +136,88 @@ def test_failed_translation(visit: Callable[..., Any]) -> None:
     expect(failed).to_have_text("Not translated")
     assert failed.get_attribute("class") == "cell failed"
     expect(page.locator("#problem")).to_contain_text("nothing came")
+
+
+LANGUAGES = "ar bn cs da de el es fa fi fr he hi hu id it ja ko nl pl pt".split()
+
+
+@pytest.mark.parametrize(("width", "height", "least"), [(844, 390, 0.6), (320, 568, 0.45), (390, 844, 0.6)])
+def test_many_languages_leave_room(visit: Callable[..., Any], width: int, height: int, least: float) -> None:
+    with running(targets=32, slots=64) as wide, wide.socket() as socket:
+        name = socket.start(*LANGUAGES)["session"]
+        socket.say("update", utterance="1", seq=0, text="we saw", final=True)
+        socket.until("final")
+        size = {"width": width, "height": height}
+        page = visit(f"{wide.url}/watch?session={name}", viewport=size, tolerated="WebSocket|ERR_CONNECTION_REFUSED")
+        expect(page.locator(".cell.final:visible")).to_have_count(1)
+        assert page.evaluate(f"{VIEW}.clientHeight") > least * height
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        last = page.locator("#languages button").nth(len(LANGUAGES) - 1)
+        last.click()
+        expect(last).to_have_attribute("aria-pressed", "true")
+
+
+def test_forced_colours_show_what_is_on(visit: Callable[..., Any]) -> None:
+    page = visit(forced_colors="active")
+    background = "(each) => getComputedStyle(each).backgroundColor"
+    for chosen, other in (("input:checked", "input:not(:checked)"),):
+        found = [page.locator(f".kinds label:has({each})").first.evaluate(background) for each in (chosen, other)]
+        assert found[0] != found[1]
+    pause = page.locator("#pause")
+    before = pause.evaluate(background)
+    pause.evaluate("(each) => each.setAttribute('aria-pressed', 'true')")
+    until(page, f"({background})(document.getElementById('pause')) !== {json.dumps(before)}")
+
+
+def test_skip_link_is_on_top(visit: Callable[..., Any]) -> None:
+    page = visit()
+    page.keyboard.press("Tab")
+    skip = page.locator(".skip")
+    expect(skip).to_be_focused()
+    assert skip.evaluate(
+        """(link) => {
+          const { x, y } = link.getBoundingClientRect();
+          return document.elementFromPoint(x + 4, y + 4) === link;
+        }"""
+    )
+
+
+def test_focus_after_dismissed_problem(visit: Callable[..., Any]) -> None:
+    page = visit(script="delete window.webkitSpeechRecognition; delete window.SpeechRecognition;")
+    page.get_by_text("Speak", exact=True).click()
+    page.locator("#listen").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Dismiss").focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.localName") == "main"
+
+
+def test_overlay_is_a_table(server: Running, visit: Callable[..., Any]) -> None:
+    with server.socket() as socket:
+        name = socket.start("ar")["session"]
+        socket.say("update", utterance="1", seq=0, text="we saw", final=True)
+        page = visit(f"/overlay?session={name}&clear=0")
+        expect(page.get_by_role("table", name="Captions").get_by_role("rowgroup").get_by_role("row")).to_have_count(1)
+        expect(page.get_by_role("heading", level=1)).to_have_count(1)
+        watch = visit(f"/watch?session={name}&original=true")
+        title = watch.locator(".head > [data-key=ar]")
+        expect(title).to_have_attribute("dir", "rtl")
+    expect(visit("/watch").get_by_role("main").locator("#which")).to_be_visible()
+
+
+def test_transcript_is_linked_from_a_long_page(server: Running, visit: Callable[..., Any]) -> None:
+    with server.socket() as socket:
+        name = socket.start("de")["session"]
+        page = visit(f"/watch?session={name}")
+        until(page, "document.querySelector('.view') !== null")
+        link = page.evaluate(
+            """async (name) => {
+              const { Columns } = await import("/js/columns.js");
+              const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
+              const columns = new Columns(place, region, ["de"], "en", () => `v1/sessions/${name}/transcript`);
+              for (let n = 0; n < 502; n++) columns.final({ utterance: `${n}`, language: "de", text: "Wir" });
+              return document.querySelector(".earlier:not([hidden]) a").href;
+            }""",
+            name,
+        )
+        assert link == f"{server.url}/v1/sessions/{name}/transcript"

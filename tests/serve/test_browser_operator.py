@@ -63,7 +63,8 @@ def test_hide_and_correct(server: Running, visit: Callable[..., Any]) -> None:
     button(page, "Correct").click()
     expect(page.locator(final("de")).first).to_have_text("Wir sahen es")
     page.locator(final("de")).nth(1).focus()  # by keyboard, too
-    page.keyboard.press("Enter")
+    expect(page.locator(final("de")).nth(1)).to_have_attribute("aria-description", "Press Enter to hide or correct it.")
+    page.keyboard.press("Space")
     button(page, "Hide from viewers").click()
     expect(page.locator(".unseen")).to_have_text(second)
     assert transcript(server, page) == ["Wir sahen es"]

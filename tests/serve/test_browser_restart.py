@@ -142,7 +142,7 @@ def test_shorter_caption_moves_nothing(visit: Callable[..., Any]) -> None:
     page = visit("/watch?session=" + "a" * 32, tolerated="404")
     shorten = """async () => {
           const { Columns } = await import("/js/columns.js");
-          document.querySelector("main").hidden = false;
+          document.getElementById("stage").hidden = false;
           const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
           const columns = new Columns(place, region, ["de", "ja"]);
           const caption = (language, text) => ({ utterance: "1", language, text, unstable: "" });
@@ -166,7 +166,7 @@ def test_finished_row_leaves_no_hole(visit: Callable[..., Any]) -> None:
     page = visit("/watch?session=" + "a" * 32, tolerated="404")
     shrink = """async () => {
           const { Columns } = await import("/js/columns.js");
-          document.querySelector("main").hidden = false;
+          document.getElementById("stage").hidden = false;
           const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
           const columns = new Columns(place, region, ["de"]);
           const say = (kind, utterance, text) => columns[kind]({ utterance, language: "de", text, unstable: "" });

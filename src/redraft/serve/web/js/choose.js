@@ -9,7 +9,10 @@ const CELLS = ".cell:not(.source)";
  */
 export function choose(rows, chosen) {
   const reach = () => {
-    for (const cell of rows.querySelectorAll(`${CELLS}:not([tabindex])`)) cell.tabIndex = 0;
+    for (const cell of rows.querySelectorAll(`${CELLS}:not([tabindex])`)) {
+      cell.tabIndex = 0;
+      cell.setAttribute("aria-description", "Press Enter to hide or correct it.");
+    }
   };
   const take = ({ target: part }) => {
     const cell = part.closest(CELLS);
@@ -18,7 +21,11 @@ export function choose(rows, chosen) {
     const { utterance } = cell.parentElement.dataset;
     chosen({ utterance, language: dataset.language, text, final: classList.contains("final"), unseen: classList.contains("unseen") });
   };
-  const press = (event) => event.key === "Enter" && take(event);
+  const press = (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault(); // the space bar would scroll
+    take(event);
+  };
   const growing = new MutationObserver(reach);
   growing.observe(rows, { childList: true });
   rows.addEventListener("click", take);
@@ -28,6 +35,6 @@ export function choose(rows, chosen) {
     growing.disconnect();
     rows.removeEventListener("click", take);
     rows.removeEventListener("keydown", press);
-    for (const cell of rows.querySelectorAll(CELLS)) cell.removeAttribute("tabindex");
+    for (const cell of rows.querySelectorAll(CELLS)) for (const name of ["tabindex", "aria-description"]) cell.removeAttribute(name);
   };
 }

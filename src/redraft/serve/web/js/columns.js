@@ -7,7 +7,6 @@ import { mark, nameOf, ownNameOf } from "./languages.js";
 
 /** Maximum number of rows, so that long sessions do not slow the page down. */
 const MOST = 500;
-const EARLIER = "Earlier captions are in the transcript.";
 const NOT_TRANSLATED = "Not translated";
 /** Minimum width of a readable column in pixels, at standard type size. */
 const NARROW = 170;
@@ -29,19 +28,22 @@ export class Columns {
    * @param {HTMLElement} place where they go
    * @param {HTMLElement} region live region for screen readers
    * @param {string[]} targets languages
-   * @param {string} [source] the language spoken; gets the first column
+   * @param {string} source the language spoken, if it is known; gets the first column
+   * @param {() => string} transcript returns the address of the transcript, which has captions that are no longer shown
    */
-  constructor(place, region, targets, source = "") {
+  constructor(place, region, targets, source, transcript) {
     this.#place = place;
     this.#languages = new Map([
       [SOURCE, { tag: source, name: "Original", english: source && nameOf(source) }],
       ...targets.map((tag) => [tag, { tag, name: ownNameOf(tag), english: nameOf(tag) }]),
     ]);
     this.#announcer = new Announcer(region);
-    const earlier = element("p", { className: "earlier", textContent: EARLIER, hidden: true });
+    const link = element("a", { textContent: "transcript", target: "_blank", rel: "noopener" });
+    const earlier = element("p", { className: "earlier", hidden: true });
+    earlier.append("Earlier captions are in the ", link, ".");
     const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
     const table = element("div", { className: "table", role: "table", ariaLabel: "Captions" });
-    this.#captions = new Captions(view, this.#languages, { most: MOST, onTrim: () => (earlier.hidden = false) });
+    this.#captions = new Captions(view, this.#languages, { most: MOST, onTrim: () => ([earlier.hidden, link.href] = [false, transcript()]) });
     this.#head.append(...[...this.#languages].map(([key, language]) => titleOf(key, language)));
     table.append(this.#head, this.#captions.rows);
     view.append(earlier, table);
@@ -130,6 +132,7 @@ function titleOf(key, { tag, name, english }) {
   title.append(own);
   if (key === SOURCE) title.className = "source";
   else mark(own, tag);
+  title.dir = own.dir; // above the text of its column
   if (english && english !== name) title.append(element("small", { textContent: english }));
   return title;
 }

@@ -83,7 +83,8 @@ function listenTo(made, start) {
   problem("");
   wanted.show(start);
   wanted.lock(true);
-  columns = new Columns(at("captions"), at("announcer"), start.targets, start.source);
+  let name = memory.session?.name;
+  columns = new Columns(at("captions"), at("announcer"), start.targets, start.source, () => `v1/sessions/${name}/transcript?format=txt`);
   operator.attend(session, columns);
   lines?.stop();
   lines = reading ? new ReadingLines(session, reading) : null;
@@ -108,12 +109,13 @@ function listenTo(made, start) {
     if (quiet) refuse(detail.message);
     if (!wanted.complain(detail, quiet) && !quiet) problem(detail.message);
   });
-  const showShare = (name) => showLinks(at("share"), { session: name, room: start.room, targets: start.targets });
-  showShare(memory.session?.name);
+  const showShare = () => showLinks(at("share"), { session: name, room: start.room, targets: start.targets });
+  showShare();
   at("share").hidden = false; // also after the end, since the transcript stays available for a while
   session.addEventListener("started", ({ detail }) => {
     begun = true;
-    showShare(detail.session);
+    name = detail.session;
+    showShare();
   });
   session.addEventListener("state", ({ detail }) => {
     showState(detail, SENTENCES);

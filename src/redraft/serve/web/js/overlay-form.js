@@ -134,6 +134,7 @@ function preview(options) {
 
 at("address-tools").append(copyButton(() => at("address").textContent, "overlay"));
 await build();
+document.querySelector("main").hidden = false; // all at once, so that nothing moves
 const defaults = Object.fromEntries(Object.entries(OPTIONS).map(([name, [, initial]]) => [name, initial]));
 preview(defaults);
 show();

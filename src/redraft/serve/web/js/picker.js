@@ -32,6 +32,7 @@ export class LanguagePicker {
       this.#show(several, original);
     };
     this.#show(several, original);
+    place.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   #button(tag) {

@@ -4,7 +4,12 @@ const bar = document.getElementById("problem");
 const calm = document.getElementById("notice");
 /** Topic -> its line; the connection has precedence. */
 const notices = new Map([["connection", ""]]);
-bar.querySelector("button").addEventListener("click", () => problem(""));
+bar.querySelector("button").addEventListener("click", () => {
+  problem("");
+  const main = document.querySelector("main"); // the focus must not go with the button
+  main.tabIndex = -1;
+  main.focus({ preventScroll: true });
+});
 
 /** Show an error; an empty one hides the banner. */
 export function problem(sentence) {

@@ -50,11 +50,12 @@ if (named) at("tools").append(qrButton(() => location.href));
 const languagesOf = ({ search }) => new URLSearchParams(search).getAll("language");
 
 /** Show the languages of a session, which may change when it resumes. */
-function showColumns({ targets, source }) {
+function showColumns({ targets, source, session = of.session }) {
+  const transcript = () => `v1/sessions/${encodeURIComponent(session)}/transcript?format=txt`;
   let shown = new Set();
   restart = () => {
     newest.clear();
-    columns = new Columns(at("captions"), at("announcer"), targets, source);
+    columns = new Columns(at("captions"), at("announcer"), targets, source, transcript);
     columns.showOnly(shown);
   };
   restart();
