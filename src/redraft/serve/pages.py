@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import unquote, urlencode
 
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -14,6 +16,8 @@ from starlette.staticfiles import StaticFiles
 
 from redraft.captions.talk import RECORDING
 
+#: For texts that are the same for everyone, so that their length tells nothing.
+COMPRESSED = [Middleware(GZipMiddleware)]
 WEB = Path(__file__).parent / "web"
 #: Path -> file: the page, the overlay with the form for its address, and the page for viewers.
 PAGES = {
@@ -84,10 +88,10 @@ async def watch_room(request: Request) -> Response:
 def routes() -> list[BaseRoute]:
     """Return the routes of pages and static files; none at the root hides other paths."""
     return [
-        *(Route(path, _file(WEB / name), methods=["GET"]) for path, name in PAGES.items()),
+        *(Route(path, _file(WEB / name), methods=["GET"], middleware=COMPRESSED) for path, name in PAGES.items()),
         Route("/talk.ogg", _file(RECORDING, "audio/ogg"), methods=["GET"]),
         Route("/watch/{room}", watch_room, methods=["GET"]),
-        *(Mount(f"/{folder}", StaticFiles(directory=WEB / folder)) for folder in ("css", "js")),
+        *(Mount(f"/{path}", StaticFiles(directory=WEB / path), middleware=COMPRESSED) for path in ("css", "js")),
     ]
 
 
