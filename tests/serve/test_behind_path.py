@@ -110,7 +110,7 @@ def test_client(address: str) -> None:
 
 
 def test_pages_in_a_browser(server: Running, tmp_path: Path) -> None:
-    from tests.serve.browsers import chromium, play, session_of, shortened, wait_for_finals
+    from tests.serve.browsers import chromium, play, session_of, shortened, until, wait_for_finals
 
     with behind(server, tmp_path) as address, chromium() as browser:
         complaints: list[str] = []
@@ -126,5 +126,5 @@ def test_pages_in_a_browser(server: Running, tmp_path: Path) -> None:
             viewer.goto(address + path)
             viewer.locator(".cell.final:visible").first.wait_for()
         page.get_by_role("button", name="QR code").first.click()
-        page.wait_for_function("document.querySelector('.qr img')?.naturalWidth > 0")
+        until(page, "document.querySelector('.qr img')?.naturalWidth > 0")
         assert complaints == []
