@@ -10,7 +10,7 @@ from pathlib import Path
 from redraft_bench.bench.plots.kinds import PLOTS, Plot, plots_of
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.report import heading
-from redraft_bench.bench.tables import STREAMED, TABLES
+from redraft_bench.bench.tables import LOSSES, STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
 from redraft_bench.eval.figures import Row
 from tools.benchmark_streams import ordered, overview, stream_title
@@ -31,7 +31,7 @@ SHOWN = {
     "jacobi": ("method", "pass_speedup", "speedup"),
     "bild": ("method", "same_as_ar", "chrf", "target_passes", "draft_passes", "pass_speedup", "speedup"),
     "aasd": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
-    "quality": ("method", "segments", "bleu", "chrf"),
+    "quality": ("method", "segments", "bleu", "chrf", *LOSSES),
     "replay": ("method", "target_passes", "pass_speedup", "speedup"),
     "capacity": (
         *("method", "talks", "caption_lag_p50_ms", "caption_lag_p95_ms", "ne_units", "lanes_a_pass"),

@@ -83,6 +83,8 @@ def runs() -> Iterator[Run]:
     for data in ("flores200.devtest", "acl6060.dev", "tatoeba2021", "mexpresso"):
         for language in LANGUAGES if data != "mexpresso" else ("de", "zh"):
             yield Run("quality", data, language, 0)
+    for language in LANGUAGES:
+        yield Run("quality", "spoken", language, 0)
 
 
 def measured() -> set[str]:

@@ -13,6 +13,7 @@ from redraft.errors import InputError, OptionError
 from redraft_bench.eval.perturb import perturb
 from redraft_bench.eval.revise import revise
 from redraft_bench.eval.sets import SETS, lag_stream, load_set
+from redraft_bench.eval.spoken import SPOKEN, load_spoken
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.talks import recogniser_stream, talk_stream
 
@@ -67,8 +68,9 @@ def open_stream(
             ``least_words`` has no effect on this data.
     """
     _refuse_idle(name, form, least_words)
-    if name in SETS:
-        stream = lag_stream(load_set(name, to, limit, least_words), to, lag)
+    if name in (*SETS, SPOKEN):
+        test = load_spoken(to, limit) if name == SPOKEN else load_set(name, to, limit, least_words)
+        stream = lag_stream(test, to, lag)
     elif name == TALK:
         stream = Stream.load(TRANSCRIPT)
         stream = replace(stream, segments=stream.segments[: limit or None])
@@ -82,9 +84,8 @@ def open_stream(
         stream = Stream.load(Path(name), form)
         stream = replace(stream, segments=stream.segments[: limit or None])
     else:
-        raise InputError(
-            f"--data must be one of {', '.join((TALK, *RECOGNISED, *SETS, *TALKS))} or a JSON Lines file, not {name!r}"
-        )
+        known = ", ".join((TALK, *RECOGNISED, *SETS, SPOKEN, *TALKS))
+        raise InputError(f"--data must be one of {known} or a JSON Lines file, not {name!r}")
     if revisions:
         if noise or lag == 0:
             raise OptionError("revisions cannot be combined with noise, or with whole sentences (lag 0)")
@@ -97,7 +98,7 @@ def open_stream(
 def _refuse_idle(name: str, form: str, least_words: int) -> None:
     if least_words and name not in SETS:
         raise OptionError(f"least_words is for test sets, so leave it out for {name!r}")
-    if form != "jsonl" and name in (TALK, *RECOGNISED, *SETS, *TALKS):
+    if form != "jsonl" and name in (TALK, *RECOGNISED, *SETS, SPOKEN, *TALKS):
         raise OptionError(f"the format {form} is for a file of your own, so leave it out for {name!r}")
 
 
@@ -127,4 +128,4 @@ def recognised(name: str, to: str, limit: int = 0) -> Stream:
 
 def reveals(name: str) -> bool:
     """Whether ``lag`` sets the updates of this data set; a file and ``recogniser`` have their own."""
-    return name in SETS or name == "acl6060.talks"
+    return name in SETS or name in (SPOKEN, "acl6060.talks")

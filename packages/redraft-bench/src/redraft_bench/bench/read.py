@@ -37,6 +37,7 @@ SETS = {
     "dickens": "a reading of Dickens, recognised by Moonshine",
     "mexpresso": "mExpresso",
     "recogniser": "ACL 60/60, recognised by KIT's recogniser",
+    "spoken": "what people say",
     "talk": "the demo talk",
     "talk-whisper": "the demo talk, recognised by Whisper",
     "tatoeba": "Tatoeba, recognised by Moonshine",

@@ -17,8 +17,10 @@ from redraft_bench.eval.caption_lag import caption_lag_figures
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, TableLine, baseline, rows
 from redraft_bench.eval.long_yaal import LongYaal, long_yaal
+from redraft_bench.eval.losses import losses
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
+from redraft_bench.eval.spoken import SPOKEN
 from redraft_bench.eval.stream_laal import stream_laal
 from redraft_bench.eval.timing import latency_figures
 
@@ -36,6 +38,9 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         scores = [_quality(each, scored, bench.language, seed) for each in lines]
         for row, (figures, _metrics) in zip(found, scores, strict=True):
             row.update(figures)
+        if bench.stream.name == SPOKEN:
+            for row, each in zip(found, lines, strict=True):
+                row.update(_losses(each, scored, bench))
         line += f"|metrics:{scores[0][1]}|bootstrap:1000,95%,seed {seed}"
     if bench.drafts_by_cost:
         line += f"|drafting:{text_hash(bench.file('.drafting.json').read_text('utf-8'))}"
@@ -130,6 +135,13 @@ def _quality(line: TableLine, references: dict[int, str], language: str, seed: i
         low, high = interval(per_segment, statistic, seed=seed)
         row.update({f"{name}_low": round(low, 2), f"{name}_high": round(high, 2)})
     return row, scores.signature
+
+
+def _losses(line: TableLine, references: dict[int, str], bench: Bench) -> Row:
+    """Return what translations of utterances have lost."""
+    sources = [bench.stream.segments[number].source for number in references]
+    translations = [line.records[number].translation for number in references]
+    return losses(sources, translations, list(references.values()), parse_language(bench.language).code)
 
 
 def _references(bench: Bench) -> dict[int, str]:

@@ -29,6 +29,9 @@ COLD = (
     *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
 )
 
+LOSSES = ("empty", "cut_short", "number_lost", "name_lost", "negation_lost", "wrong_language")
+QUALITY = ("method", "bleu", "chrf", *LOSSES)
+
 TRADE = ("method", "source", "mask", "chrf", "bleu", "ne_display", "dal", "cpu_ms", "cpu_speedup")
 
 RECOGNISED = (
@@ -259,7 +262,7 @@ TABLES = {
             COLD,
             postedit=True,
         ),
-        Table("quality", "BLEU and chrF of greedy decoding on whole sentences.", _quality, 0, COLD),
+        Table("quality", "BLEU and chrF of greedy decoding on whole sentences.", _quality, 0, QUALITY),
         Table("peers", "Redraft and other libraries on the same model and text.", _peers),
     )
 }

@@ -32,6 +32,12 @@ COLUMNS = {
     "long_yaal": Column("LongYAAL (s)", ".2f", "lag of whole recordings as OmniSTEval measures it"),
     "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval if computed"),
     "chrf": Column("chrF", ".1f", "chrF of the final translations, with its 95% interval if computed"),
+    "empty": Column("empty", ",.0f", "translations without any letter"),
+    "cut_short": Column("cut", ",.0f", "translations that lack their end"),
+    "number_lost": Column("numbers lost", ",.0f", "translations that lack a number"),
+    "name_lost": Column("names lost", ",.0f", "translations that lack a name"),
+    "negation_lost": Column("negations lost", ",.0f", "translations that lack a negation"),
+    "wrong_language": Column("wrong language", ",.0f", "translations in another language or script"),
     "same_as_ar": Column("as ar", ",.0f", "segments with the same final translation as ar"),
     "ne_output": Column("NE", ".2f", "normalized erasure: retracted tokens per token of the final output"),
     "ne_display": Column("NE shown", ".2f", "the same for what the reader sees"),
@@ -136,12 +142,19 @@ COLUMNS = {
     "left_over": Column("left over", ",.0f", "sessions, lanes and slots still held after all talks"),
 }
 
+#: Count -> field with the number of segments that it could apply to.
+OUT_OF = {
+    "same_as_ar": "segments",
+    "number_lost": "with_number",
+    "name_lost": "with_name",
+    "negation_lost": "with_negation",
+}
 #: Fields without a column of their own.
 APART = {
     *("bench", "data", "signature", "replay", "options", "latency_unit"),
     *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
     *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
-    *("dal_low", "dal_high"),
+    *("dal_low", "dal_high", "with_number", "with_name", "with_negation"),
     *("chrf_change_low", "chrf_change_high"),
     *("lag_first_low", "lag_first_high", "lag_good_low", "lag_good_high"),
 }
@@ -208,7 +221,7 @@ def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:
     if isinstance(value, str):
         return value
     text = format(value, form) if form else str(value)
-    if name == "same_as_ar":
-        return f"{text}/{row.get('segments')}"
+    if name in OUT_OF:
+        return f"{text}/{row.get(OUT_OF[name])}"
     low, high = (row.get(f"{name}_{bound}") if bounds else None for bound in ("low", "high"))
     return f"{text} ({low:{form}}–{high:{form}})" if low is not None and high is not None else text

@@ -22,6 +22,10 @@ SETS = {
     "tatoeba2021": "tatoeba2021.en-{to}.{side}.txt",
 }
 
+#: Number of words of turns such as "I see.", which belong to the language and not to a test: models are trained on them
+#: even if a test has them, so quality is measured without them.
+TURN = 3
+
 
 @dataclass(frozen=True, slots=True)
 class TestSet:

@@ -112,7 +112,8 @@ def run(
 ) -> None:
     """Run TABLE and print its figures; a report with plots goes to --out.
 
-    Tables of whole sentences use a --lag of 0 by default, and quality uses flores200.devtest as --data.
+    Tables of whole sentences use a --lag of 0 by default. quality uses flores200.devtest as --data, and leaves out the
+    segments of test sets with up to three words, since models are trained on such turns.
     """
     from rich.console import Console
 
@@ -120,6 +121,7 @@ def run(
     from redraft_bench.bench.report import write
     from redraft_bench.bench.results import finish
     from redraft_bench.eval.quality import quality
+    from redraft_bench.eval.sets import SETS, TURN
     from redraft_bench.eval.table import print_table
 
     table = TABLES[name]
@@ -131,6 +133,8 @@ def run(
         given["lag"] = table.lag
     if name == "quality" and not common.is_given("data"):
         given["data"] = REFERENCED
+    if name == "quality" and given["data"] in SETS and not common.is_given("least_words"):
+        given["least_words"] = TURN + 1
     quality([""], [""], "en")  # fails before the run if a dependency is missing
     # Check languages, data and models before anything runs.
     jobs = [_bench(table, language, out, given=dict(given), methods=methods, drafts=drafts) for language in to]
