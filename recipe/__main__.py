@@ -1,6 +1,6 @@
 """``python -m recipe``: `train` makes the demo models, from the data to the GGUF files.
 
-`align` fine-tunes a draft model.
+`ship` puts them in the package, and `align` fine-tunes a draft model.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from rich.table import Table
 from tokenizers import Tokenizer
 
 from recipe import align as alignment
+from recipe import average as averaging
+from recipe import ship as shipping
 from recipe.composition import composition, table
 from recipe.corpus import LANGUAGES, SOURCE_WEIGHTS, cached_split, write_split
 from recipe.held_out import measure
@@ -182,6 +184,27 @@ def evaluate(models: tuple[str, ...], data: Path, out: Path, kind: str, pairs: i
     for path, tokenizer in zip(paths, tokenizers, strict=True):
         for row in measure(path, tokenizer, chosen, greedy):
             click.echo(json.dumps(row))
+
+
+@recipe.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="GGUF")
+@click.option("--name", type=click.Choice(list(SHIPPED)), default="demo", help="The model that it replaces.")
+def ship(model: Path, name: str) -> None:
+    """Put GGUF in the place of a model that ships, unless it loses more of what people say.
+
+    Both translate the set spoken, which is chosen from $REDRAFT_DATA. Prints the counts of the new weights, an object a
+    line.
+    """
+    for language, counts in shipping.ship(model, shipped_path(name)).items():
+        click.echo(json.dumps({"to": language, **counts}))
+
+
+@recipe.command()
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("checkpoints", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def average(out: Path, checkpoints: tuple[Path, ...]) -> None:
+    """Write the mean of CHECKPOINTS, or GGUF files, to the checkpoint OUT."""
+    averaging.average(checkpoints, out)
 
 
 def begin_with_shipped(stages: Sequence[str], out: Path) -> None:

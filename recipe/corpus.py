@@ -1,13 +1,13 @@
 """Parallel text for training: files, licences, sampling weights, and the held-out part.
 
-All files ``en-*.tsv.gz`` in `FOLDERS` are read.  Some licences exclude a pair, its provenance sets its sampling weight,
-`recipe.clean` unifies its spelling or drops it, and `Thinning` limits how often documentation repeats a pattern.
+All files ``en-*.tsv.gz`` in `FOLDERS` are read, and the turns of `HELD_BY_TESTS`.  Some licences exclude a pair, its
+provenance sets its sampling weight, `recipe.clean` unifies its spelling or drops it, and `Thinning` limits how often
+documentation repeats a pattern.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import random
 import re
 from collections import Counter
@@ -17,8 +17,12 @@ from pathlib import Path
 
 from recipe.clean import clean
 from redraft.errors import InputError, OptionError
+from redraft_bench.eval.sets import TURN
+from redraft_bench.eval.spoken import KEPT_BACK, held_out, kept_back
 
-FOLDERS = ("train", "train2", "train3")
+FOLDERS = ("train", "train2", "train3", "train4")
+#: Files of pairs whose English a test set holds, of which those of up to `TURN` words are used.
+HELD_BY_TESTS = "train/phrases-in-tests.en-{language}.tsv.gz"
 LANGUAGES = ("de", "zh", "ja")
 
 #: Parts of a licence that exclude a pair.  CC BY-SA might be read to cover weights, which ship under Apache-2.0.
@@ -31,21 +35,28 @@ EXCLUDED_LICENCES = ("BY-SA", "research use", "NC")
 SOURCE_WEIGHTS = {
     "everyday": {
         "cocoa-mt": 1.5,
+        "coming-out-simulator": 1.5,
         "covost2(de": 1.5,
         "covost2(en-zh": 1.5,
         "covost2(ja": 1.0,
         "global-storybooks": 1.0,
+        "nicky-case": 0.8,
+        "pepper-carrot": 1.0,
+        "recognizers-times-numbers": 0.8,
+        "refugee-phrasebook": 0.5,
+        "sepia-assistant": 0.4,
         "tanaka": 0.8,
         "tatoeba": 1.0,
         "xpersona": 0.5,
     },
-    "talks": {"ami": 1.5, "europarl": 0.7, "hf-course-subtitles": 1.2},
+    "talks": {"ami": 1.5, "bitcoin-talks": 0.8, "europarl": 0.7, "hf-course-subtitles": 1.2, "morevna-lessons": 1.0},
     "prose": {
         "bitcoin.org": 0.5,
         "covost2(zh": 0.3,
         "cwa-app": 0.5,
         "mlqe-pe": 0.8,
         "opensource.guide": 1.0,
+        "qald10-questions": 0.8,
         "renpy-tutorial": 0.7,
         "tico-19": 0.8,
     },
@@ -53,11 +64,14 @@ SOURCE_WEIGHTS = {
         "agents-course": 0.4,
         "audio-transformers-course": 0.4,
         "course": 0.4,
+        "create-ponder": 0.2,
         "elixirschool": 0.25,
         "fastapi-docs": 0.25,
         "hetzner-community": 0.3,
+        "learn-git-branching": 0.3,
         "msdocs:OfficeDocs-AlchemyInsights": 0.3,
         "msdocs:mixed-reality": 0.3,
+        "osrm-navigation": 0.2,
         "rust-book": 0.5,
         "scratch": 0.4,
         "three-fundamentals": 0.25,
@@ -117,8 +131,6 @@ REPETITIVE = {"interfaces", "business", "technical"}
 #: Share of the training tokens by target language.
 LANGUAGE_SHARES = {"de": 0.38, "zh": 0.29, "ja": 0.33}
 
-HELD_OUT_PER_MILLE = 5
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -171,12 +183,6 @@ _NUMBER = re.compile(r"\d+([.,]\d+)*")
 _NAME = re.compile(r"(?<!^)\b[A-Z][\w'-]*(\W+[A-Z][\w'-]*)*")
 
 
-def held_out(source: str) -> bool:
-    """Whether a pair is held out for tuning; depends only on its English text, so it holds for all languages."""
-    digest = hashlib.blake2b(source.encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "big") % 1000 < HELD_OUT_PER_MILLE
-
-
 def files(data: Path, language: str) -> list[Path]:
     """Return the files of a target language.
 
@@ -190,43 +196,62 @@ def files(data: Path, language: str) -> list[Path]:
     return found
 
 
+def lines(data: Path, language: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield source, target, provenance and licence of every line of the files of a target language.
+
+    A file of two columns has one provenance, which is the middle of its name; ``BY-SA`` there is its licence.  What
+    only tests use is left out.
+
+    Raises:
+        OptionError: the data folder has no file of the language.
+        InputError: a line has neither two nor four fields.
+    """
+    phrases = data / HELD_BY_TESTS.format(language=language)
+    for path in (*files(data, language), *([phrases] if phrases.exists() else [])):
+        described = path.name.removeprefix(f"en-{language}.").removesuffix(".tsv.gz").split(".", 1)
+        with gzip.open(path, "rt", encoding="utf-8") as rows:
+            for number, row in enumerate(rows, 1):
+                fields = row.rstrip("\n").split("\t")
+                if len(fields) == 2:
+                    fields += [*described, ""][:2]
+                if len(fields) != 4:
+                    raise InputError(f"{path} must have source, target, provenance and licence in every line", number)
+                tested = path.parent.name == KEPT_BACK and kept_back(fields[0])
+                if not tested and (path != phrases or len(fields[0].split()) <= TURN):
+                    yield fields[0], fields[1], fields[2], fields[3]
+
+
 def read_pairs(data: Path, language: str) -> Iterator[Pair]:
     """Yield the usable pairs of one target language, without duplicates, and thinned except for held-out ones.
 
     Raises:
-        OptionError: the data folder has no file of the language, or a provenance has no weight.
-        InputError: a line does not have four fields.
+        OptionError: as `lines`, or a provenance has no weight.
+        InputError: as `lines`.
     """
     seen: set[tuple[str, str]] = set()
     thinning = Thinning()
-    for path in files(data, language):
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                fields = line.rstrip("\n").split("\t")
-                if len(fields) != 4:
-                    raise InputError(f"{path} must have source, target, provenance and licence in every line", number)
-                source, target, provenance, licence = fields
-                if any(part in licence for part in EXCLUDED_LICENCES):
-                    continue
-                cleaned = clean(source, target, language)
-                if not cleaned or cleaned in seen:
-                    continue
-                seen.add(cleaned)
-                kind, weight = kind_and_weight(provenance)
-                if kind not in REPETITIVE or held_out(cleaned[0]) or thinning.keeps(cleaned[0]):
-                    yield Pair(*cleaned, language, weight, kind)
+    for source, target, provenance, licence in lines(data, language):
+        if any(part in licence for part in EXCLUDED_LICENCES):
+            continue
+        cleaned = clean(source, target, language)
+        if not cleaned or cleaned in seen:
+            continue
+        seen.add(cleaned)
+        kind, weight = kind_and_weight(provenance)
+        if kind not in REPETITIVE or held_out(cleaned[0]) or thinning.keeps(cleaned[0]):
+            yield Pair(*cleaned, language, weight, kind)
 
 
 def split(data: Path) -> tuple[dict[str, list[Pair]], dict[str, list[Pair]]]:
     """Return ``(training, held_out)`` pairs by target language; cleaning takes minutes."""
     training: dict[str, list[Pair]] = {}
-    kept_back: dict[str, list[Pair]] = {}
+    for_tuning: dict[str, list[Pair]] = {}
     for language in LANGUAGES:
-        training[language], kept_back[language] = [], []
+        training[language], for_tuning[language] = [], []
         for pair in read_pairs(data, language):
-            (kept_back if held_out(pair.source) else training)[language].append(pair)
-        random.Random(0).shuffle(kept_back[language])
-    return training, kept_back
+            (for_tuning if held_out(pair.source) else training)[language].append(pair)
+        random.Random(0).shuffle(for_tuning[language])
+    return training, for_tuning
 
 
 def write_split(data: Path, cache: Path) -> None:

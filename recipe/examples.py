@@ -19,6 +19,8 @@ from torch.utils.data import IterableDataset, get_worker_info
 from recipe.corpus import LANGUAGE_SHARES, Pair
 from recipe.tokenizer import BOS, EOS, PAD, target_tag
 from recipe.unfinished import unfinished
+from redraft.captions.sentence import DEFAULT_MARK, as_sentence
+from redraft_bench.eval.sets import TURN
 from redraft_train.spoken import as_recognised
 
 #: Ids of an example, and the position of its first target.
@@ -33,17 +35,24 @@ MAX_LENGTH = LENGTHS[-1]
 DRAWN = 48
 SPACED = {"de"}
 
+#: Kinds of text that people say, as a whole; those that are made from patterns are among them.
+SAID, MADE = {"everyday", "talks"}, "constructions"
+#: Number of words of what people say at a time, and shares of short turns and of `MADE` among that.
+SAID_WORDS, TURNS, PATTERNS = 30, 0.35, 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """A batch: ``ids`` (rows, length) int64, padded on the right.
 
-    ``rows`` and ``columns`` index the targets' predecessors.
+    ``rows`` and ``columns`` index the targets' predecessors.  An ``anchored`` batch teaches nothing new: the model
+    learns what it predicted before (`recipe.loss.divergence_slope`).
     """
 
     ids: NDArray[np.int64]
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
+    anchored: bool = False
 
     @property
     def targets(self) -> NDArray[np.int64]:
@@ -61,6 +70,8 @@ class Mixture:
         joined: examples of several pairs.
         given: ready-made examples.
         unfinished: prefix pairs, among those, whose source ends as a recogniser's unfinished text does.
+        said: whole utterances of people, written as `redraft.captions.sentence` writes final texts: a mark at the end
+            tells a whole from the beginning of one.
     """
 
     prefix: float
@@ -68,6 +79,7 @@ class Mixture:
     joined: float = 0.35
     given: float = 0.0
     unfinished: float = 0.0
+    said: float = 0.0
 
 
 def cut_in_proportion(
@@ -116,6 +128,7 @@ class ExampleStream(IterableDataset[Batch]):
         self._tokenizer, self._mixture, self._tokens = tokenizer, mixture, tokens
         self._seed, self._random = seed, random.Random(seed)
         self._pairs, self._given = pairs, given
+        self._said = {language: said(of_language) for language, of_language in pairs.items()} if mixture.said else {}
         self._cumulative = {
             language: np.cumsum([pair.weight for pair in of_language]).tolist()
             for language, of_language in pairs.items()
@@ -157,6 +170,8 @@ class ExampleStream(IterableDataset[Batch]):
             yield ids, len(head) - 1
 
     def _draw(self, language: str) -> tuple[str, str]:
+        if self._mixture.said and self._random.random() < self._mixture.said:
+            return self._utterance(language)
         joined = self._random.random() < self._mixture.joined
         number = self._random.randint(2, 4) if joined else 1
         drawn = self._random.choices(self._pairs[language], cum_weights=self._cumulative[language], k=number)
@@ -171,6 +186,15 @@ class ExampleStream(IterableDataset[Batch]):
             source = as_recognised(source, self._random)
         return source, target
 
+    def _utterance(self, language: str) -> tuple[str, str]:
+        """Draw a whole utterance, half of them as recognisers without punctuation write them."""
+        kind = self._random.random()
+        place = 0 if kind < TURNS else 1 if kind < TURNS + PATTERNS else 2
+        pairs = self._said[language][place] or self._pairs[language]
+        pair = self._random.choice(pairs)
+        source = as_recognised(pair.source, self._random) if self._random.random() < 0.5 else pair.source
+        return as_sentence(source, DEFAULT_MARK), pair.target
+
     def _batch(self, examples: list[Example], length: int) -> Batch:
         ids = np.full((len(examples), length), self._pad, np.int64)
         rows: list[NDArray[np.int64]] = []
@@ -181,6 +205,14 @@ class ExampleStream(IterableDataset[Batch]):
             columns.append(learnt)
             rows.append(np.full(len(learnt), row))
         return Batch(ids, np.concatenate(rows), np.concatenate(columns))
+
+
+def said(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair], list[Pair]]:
+    """Return short turns, those made from patterns, and all other utterances of people that are not too long."""
+    made = [pair for pair in pairs if pair.kind == MADE]
+    spoken = [pair for pair in pairs if pair.kind in SAID and len(pair.source.split()) <= SAID_WORDS]
+    turns = [pair for pair in spoken if len(pair.source.split()) <= TURN]
+    return turns, made, [pair for pair in spoken if len(pair.source.split()) > TURN]
 
 
 def padded(length: int) -> int:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,10 @@ class Phase:
         rate: peak learning rate of the matrices (Muon).
         embedding_rate: peak learning rate of embeddings and norms (AdamW).
         warmup_steps: steps of linear warm-up.
+        said: share of batches of whole utterances of people, 0-1, see `recipe.examples.Mixture`.  The model learns
+            their translations; on all other batches, it learns to predict what it predicted before the phase.
+        kept: tokens between two copies of the weights that are kept in the folder; 0 keeps none.  The mean of those of
+            the second half is the result (`recipe.average`).
         distilled: share of examples made of a model's own translations, 0-1.
         rounded: whether the matrices are rounded as in Q4_0 for the loss, see `recipe.rounding`.
         seed: random seed of the weights and of the order of the data.
@@ -61,6 +65,8 @@ class Phase:
     rate: float = 4e-3
     embedding_rate: float = 2.5e-3
     warmup_steps: int = 100
+    said: float = 0.0
+    kept: int = 0
     distilled: float = 0.0
     rounded: bool = False
     seed: int = 0
@@ -108,6 +114,7 @@ class Trainer:
         self.phase, self.hardware = phase, hardware
         self.tokens, self.step, self.seconds = 0, 0, 0.0
         self._since = time.monotonic()
+        self._original: Decoder | None = None
         self._matrices = [
             p for name, p in self.model.named_parameters() if p.ndim == 2 and not name.startswith("embedding")
         ]
@@ -151,7 +158,10 @@ class Trainer:
             disable=rank() > 0,
         ) as bar:
             for batch in takewhile(lambda _: self.progress() < 1, stream):
+                before = self.tokens
                 losses.append(self.train_step(batch))
+                if self.phase.kept and self.tokens // self.phase.kept > before // self.phase.kept:
+                    self.keep(folder / f"at-{self.tokens:09}.pt")
                 bar.update(self.tokens - bar.n)
                 now = time.monotonic()
                 if now - shown > 20:
@@ -176,6 +186,9 @@ class Trainer:
         mixture = Mixture(phase.prefix, phase.spoken, given=phase.distilled, unfinished=phase.unfinished)
         seed = phase.seed + self.tokens + rank()
         stream = ExampleStream(pairs, tokenizer, mixture, phase.batch * hardware.scale, seed, distilled)
+        if phase.said:
+            utterances = ExampleStream(pairs, tokenizer, Mixture(0.0, said=1.0), phase.batch * hardware.scale, seed)
+            return alternating(utterances, stream, phase.said)
         if hardware.workers == 0:
             return stream
         return DataLoader(stream, batch_size=None, num_workers=hardware.workers, multiprocessing_context="fork")
@@ -194,7 +207,8 @@ class Trainer:
             for group in optimizer.param_groups:
                 group["lr"] = base * scale
         with rounded(self._matrices if self.phase.rounded else []):
-            loss = batch_loss(self.model, batch, self.hardware.device, self._slope)
+            original = self._original if batch.anchored else None
+            loss = batch_loss(self.model, batch, self.hardware.device, self._slope, original)
             loss.backward()  # type: ignore[no-untyped-call]
         now = time.monotonic()
         tokens, seconds = average_gradients(self.model, batch.ids.size, now - self._since)
@@ -237,6 +251,17 @@ class Trainer:
         torch.save(state, part)
         part.replace(path)
 
+    def anchor(self, original: Decoder) -> None:
+        """Keep to what ``original`` predicts, in batches that are anchored."""
+        self._original = original.to(self.hardware.device).eval().requires_grad_(False)
+
+    def keep(self, path: Path) -> None:
+        """Write the weights alone, atomically."""
+        if rank() == 0:
+            part = path.with_suffix(".part")
+            torch.save({"shape": asdict(self.model.shape), "model": self.model.state_dict()}, part)
+            part.replace(path)
+
     def restore(self, path: Path) -> None:
         """Resume from a checkpoint written by `save`."""
         state = torch.load(path, map_location=self.hardware.device)
@@ -244,6 +269,15 @@ class Trainer:
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.tokens, self.step, self.seconds = state["tokens"], state["step"], state["seconds"]
+
+
+def alternating(learnt: Iterable[Batch], anchored: Iterable[Batch], share: float) -> Iterator[Batch]:
+    """Yield batches of the first stream as ``share`` of all, and of the second one as anchored ones."""
+    first, second, due = iter(learnt), iter(anchored), 0.0
+    while True:
+        due += share
+        yield next(first) if due >= 1 else replace(next(second), anchored=True)
+        due %= 1
 
 
 def spawn(work: Callable[..., None], arguments: Sequence[Any], processes: int) -> None:

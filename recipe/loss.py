@@ -32,10 +32,26 @@ def softmax_slope(logits: Tensor, targets: Tensor, scale: Tensor) -> tuple[Tenso
     return loss, slope.to(logits.dtype)
 
 
+def divergence_slope(logits: Tensor, original: Tensor, targets: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the Kullback-Leibler divergence from ``original`` logits, and ``scale`` times its gradient.
+
+    Arguments and sums are those of `softmax_slope`.
+    """
+    counts = (targets >= 0).float()[:, None]
+    new, old = torch.log_softmax(logits.float(), -1), torch.log_softmax(original.float(), -1)
+    wanted = old.exp()
+    loss = ((wanted * (old - new)).sum(-1, keepdim=True) * counts).sum()
+    return loss, ((new.exp() - wanted) * (counts * scale)).to(logits.dtype)
+
+
 def batch_loss(
-    model: Decoder, batch: Batch, device: str, slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
+    model: Decoder,
+    batch: Batch,
+    device: str,
+    slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope,
+    original: Decoder | None = None,
 ) -> Tensor:
-    """Return the mean cross-entropy of the targets.
+    """Return the mean cross-entropy of the targets; with ``original``, the divergence from what that model predicts.
 
     There is no label smoothing, which would flatten the probabilities that the bias compares.
     """
@@ -45,7 +61,11 @@ def batch_loss(
     lower = product_type(device)
     with torch.autocast(device, lower, enabled=lower != torch.float32):
         hidden = model.hidden(ids)[rows, columns]
-    loss: Tensor = TiedCrossEntropy.apply(hidden, model.embedding.weight, targets, slope)
+        old = None
+        if original is not None:
+            with torch.no_grad():
+                old = original.hidden(ids)[rows, columns], original.embedding.weight
+    loss: Tensor = TiedCrossEntropy.apply(hidden, model.embedding.weight, targets, slope, old)
     return loss
 
 
@@ -67,9 +87,17 @@ class TiedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, slope: Callable[..., tuple[Tensor, Tensor]]
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        slope: Callable[..., tuple[Tensor, Tensor]],
+        original: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """Map ``hidden`` (n, hidden), ``weight`` (vocabulary, hidden) and ``targets`` (n,) to a scalar."""
+        """Map ``hidden`` (n, hidden), ``weight`` (vocabulary, hidden) and ``targets`` (n,) to a scalar.
+
+        With ``original``, another model's hidden states and weight, it is the divergence from that model.
+        """
         n, chunk = len(hidden), TiedCrossEntropy.CHUNK[hidden.device.type]
         padding = -n % chunk
         rows = F.pad(hidden.detach(), (0, 0, 0, padding)).to(product_type(hidden.device.type))
@@ -77,10 +105,16 @@ class TiedCrossEntropy(torch.autograd.Function):
         low = weight.detach().to(rows.dtype)
         grad_rows, grad_weight = torch.empty_like(rows), torch.zeros_like(weight)
         total = torch.zeros((), device=hidden.device)
+        if original is not None:
+            other, low_other = F.pad(original[0], (0, 0, 0, padding)).to(rows.dtype), original[1].to(rows.dtype)
         scale = torch.full((), 1.0 / n, device=hidden.device)
         for start in range(0, len(rows), chunk):
             here = slice(start, start + chunk)
-            loss, slopes = slope(rows[here] @ low.T, wanted[here], scale)
+            logits = rows[here] @ low.T
+            if original is None:
+                loss, slopes = slope(logits, wanted[here], scale)
+            else:
+                loss, slopes = divergence_slope(logits, other[here] @ low_other.T, wanted[here], scale)
             total += loss
             grad_rows[here] = slopes @ low
             grad_weight += slopes.T @ rows[here]
@@ -88,7 +122,7 @@ class TiedCrossEntropy(torch.autograd.Function):
         return total / n
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         """Scale the gradients computed by `forward`."""
         grad_hidden, grad_weight = ctx.saved_tensors
-        return grad_hidden * grad_outputs[0], grad_weight * grad_outputs[0], None, None
+        return grad_hidden * grad_outputs[0], grad_weight * grad_outputs[0], None, None, None

@@ -10,6 +10,7 @@
 
 Further stages have not been run to their end yet:
 
+    demo-spoken  continues `demo-taught` on what people say
     tiny-taught  continues `tiny-mbr` on the same outputs
     demo-q4      continues `demo-taught` with weights rounded as in Q4_0; to be exported with --format Q4_0
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from recipe.examples import BATCH
 from recipe.loop import Phase
 from recipe.model import Shape
 from recipe.teach import Distillation
@@ -90,6 +92,22 @@ TEACHER_PHASE = replace(
     DEMO_MORE, tokens=101_000_000, prefix=0.2, spoken=0.2, unfinished=0.0, dropout=0.15, rate=8e-4, seed=7
 )
 DEMO_TAUGHT = replace(DEMO_MBR, tokens=3_500_000, seed=8)
+#: Half of it keeps to what the model predicted before, on texts of all kinds and their beginnings.
+DEMO_SPOKEN = replace(
+    DEMO_MORE,
+    tokens=1_000_000,
+    batch=BATCH // 2,
+    said=0.5,
+    kept=100_000,
+    unfinished=0.0,
+    prefix=0.6,
+    decay=1.0,
+    rate=3e-4,
+    embedding_rate=2.5e-4,
+    dropout=0.05,
+    warmup_steps=15,
+    seed=10,
+)
 TINY_TAUGHT = replace(TINY_MBR, seed=9)
 #: What is rounded needs little.
 DEMO_Q4 = replace(DEMO_MORE, tokens=20_000_000, decay=1.0, dropout=0.0, rate=2e-4, embedding_rate=1.5e-4, rounded=True)
@@ -102,6 +120,7 @@ STAGES: dict[str, Stage] = {
     "demo-more": Stage(LARGE, DEMO_MORE, start="demo-mbr"),
     "teacher": Stage(TEACHER, TEACHER_PHASE, start="demo-mbr"),
     "demo-taught": Stage(LARGE, DEMO_TAUGHT, "teacher", TAUGHT, start="demo-more"),
+    "demo-spoken": Stage(LARGE, DEMO_SPOKEN, start="demo-taught"),
     "tiny-taught": Stage(TINY, TINY_TAUGHT, "teacher", TAUGHT, start="tiny-mbr"),
     "demo-q4": Stage(LARGE, DEMO_Q4, start="demo-taught"),
 }
@@ -113,6 +132,7 @@ DEFAULT_STAGES = ("demo", "tiny", "demo-mbr", "tiny-mbr", "demo-more", "teacher"
 EXPORTED = {
     "demo-taught": "redraft-demo",
     "tiny-mbr": "redraft-demo-tiny",
+    "demo-spoken": "redraft-demo-spoken",
     "tiny-taught": "redraft-demo-tiny-taught",
     "demo-q4": "redraft-demo-q4",
 }

@@ -11,6 +11,8 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
+from recipe.average import average
+from recipe.constructions import constructions
 from recipe.corpus import cached_split
 from recipe.export import write_gguf
 from recipe.loop import Hardware, Trainer, together
@@ -26,6 +28,8 @@ from redraft.errors import ModelError
 PAIRS = "pairs.tsv.gz"
 #: Examples made by a teacher.
 EXAMPLES = "examples.npz"
+#: Number of pairs made from patterns for each language; they weigh little among all pairs (`recipe.examples.PATTERNS`).
+CONSTRUCTIONS = 6_000
 #: Result of a finished stage, in its folder.
 FINAL = "final.pt"
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
@@ -64,10 +68,18 @@ def work(
         elif stage.start:
             begun = grow(read_model(checkpoint(folder.parent, stage.start)), stage.shape.layers)
             trainer.model.load_state_dict(begun.state_dict())
+        if stage.start and stage.phase.said:
+            trainer.anchor(read_model(checkpoint(folder.parent, stage.start)))
         distilled = Packed.load(examples) if examples else ()
         pairs = cached_split(data, cache)[0]
+        if stage.phase.said:
+            for language, made in constructions(CONSTRUCTIONS).items():
+                pairs[language] += made
         complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
         if rank == 0 and complete:
+            kept = sorted(folder.glob("at-*.pt"))
+            if kept:
+                average(kept[len(kept) // 2 :], folder / "last.pt")
             (folder / "last.pt").rename(folder / FINAL)
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from recipe.corpus import held_out
 from redraft import Caption, Failure, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
 from redraft.captions.formats.read import prefixes
 from redraft.captions.formats.write import SubtitleWriter
+from redraft_bench.eval.spoken import held_out
 
 pytestmark = pytest.mark.slow
 

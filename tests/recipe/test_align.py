@@ -22,7 +22,7 @@ from recipe.align import (  # noqa: E402
     fine_tune,
 )
 from recipe.calibrate import Calibration, batches, draw, limit, outputs  # noqa: E402
-from recipe.corpus import LANGUAGES, Pair, held_out  # noqa: E402
+from recipe.corpus import LANGUAGES, Pair  # noqa: E402
 from recipe.examples import Mixture  # noqa: E402
 from recipe.export import write_gguf  # noqa: E402
 from recipe.generate import generate  # noqa: E402
@@ -36,6 +36,7 @@ from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.draft.previous import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.errors import CapabilityError, ModelError  # noqa: E402
+from redraft_bench.eval.spoken import held_out  # noqa: E402
 from tests.gguf_models import write_llama  # noqa: E402
 from tests.recipe.toys import toy_pairs, write_pairs  # noqa: E402
 

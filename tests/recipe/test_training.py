@@ -22,7 +22,6 @@ from recipe.corpus import (  # noqa: E402
     Pair,
     Thinning,
     cached_split,
-    held_out,
     kind_and_weight,
     read_pairs,
 )
@@ -37,6 +36,7 @@ from recipe.tokenizer import train_tokenizer  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
 from redraft.decoding.types import Score  # noqa: E402
 from redraft.errors import InputError, OptionError  # noqa: E402
+from redraft_bench.eval.spoken import held_out  # noqa: E402
 from tests.recipe.toys import toy_pairs, write_pairs  # noqa: E402
 
 SHAPE = Shape(300, hidden=64, layers=2, heads=2, feed_forward=64, head=32)
