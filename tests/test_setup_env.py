@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -10,11 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
-from redraft.backends import machine, selftest
+from redraft.backends import kernels, machine, selftest
 from redraft.backends.selftest import Kernels, SelfTestResult
 from tools import compilers, setup_env
 
@@ -182,6 +184,93 @@ class TestEngine:
             setup_env.install_engine(Path("python"), "1.0")
         assert built[-1] == "removing llama-cpp-python"
         assert list(folder.iterdir()) == []
+
+
+CMAKE = shutil.which("cmake")
+KERNELS = setup_env.KERNELS[0]
+
+
+@pytest.mark.skipif(CMAKE is None, reason="cmake is not installed")
+class TestKernels:
+    @pytest.fixture
+    def tree(self, tmp_path: Path) -> Path:
+        """What of llama.cpp's source the kernels replace, and nothing else."""
+        script = re.split(r"_open\(\"(.*?)\" \"\w+\"\)", KERNELS.read_text(encoding="utf-8"))
+        for name, steps in zip(script[1::2], script[2::2], strict=True):
+            file = tmp_path / "vendor/llama.cpp/ggml/src/ggml-cpu" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("\n".join(re.findall(r"_replace\(\[=\[(.*?)\]=\]", steps, re.DOTALL)), encoding="utf-8")
+        (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.21)\nproject(llama_cpp NONE)\n")
+        return tmp_path
+
+    def build(self, tree: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        include = f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={KERNELS}"
+        command = [str(CMAKE), "-S", str(tree), "-B", str(tree / "build"), include, *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    def sources(self, tree: Path) -> dict[str, str]:
+        return {path.name: path.read_text(encoding="utf-8") for path in (tree / "vendor").rglob("*") if path.is_file()}
+
+    def test_source_is_replaced_and_marked(self, tree: Path) -> None:
+        before = self.sources(tree)
+        assert len([name for name in before if name.endswith(".cpp")]) == 5
+        assert self.build(tree).returncode == 0
+        after = self.sources(tree)
+        assert all(before[name] != after[name] for name in before if name.endswith(".cpp"))
+        assert {path.name for path in setup_env.KERNELS[1:]} <= after.keys()
+        assert f'{{ "REDRAFT_KERNELS", "{setup_env.kernels_mark({})}" }}' in after["ggml-cpu.cpp"]
+        assert self.build(tree).returncode == 0 and self.sources(tree) == after
+
+    @pytest.mark.parametrize("name", ["sgemm.cpp", "repack.cpp", "tiled.cpp", "ops.cpp", "ggml-cpu.cpp"])
+    @pytest.mark.parametrize("change", ["gone", "twice", "missing"])
+    def test_changed_source_ends_build(self, tree: Path, name: str, change: str) -> None:
+        (file,) = (tree / "vendor").rglob(name)
+        text = file.read_text(encoding="utf-8")
+        file.write_text({"gone": "// new", "twice": f"{text}\n{text}", "missing": ""}[change], encoding="utf-8")
+        if change == "missing":
+            file.unlink()
+        done = self.build(tree)
+        assert done.returncode != 0
+        said = " ".join(done.stderr.split())
+        assert f"{name} does not have" in said and "CMAKE_ARGS=-DREDRAFT_KERNELS=OFF builds without" in said
+        assert self.build(tree, "-DREDRAFT_KERNELS=OFF").returncode == 0
+
+    def test_switch(self, tree: Path) -> None:
+        before = self.sources(tree)
+        assert self.build(tree, "-DREDRAFT_KERNELS=OFF").returncode == 0
+        assert self.sources(tree) == before
+        for off in ("-DREDRAFT_KERNELS=OFF", "-DX=1 -DREDRAFT_KERNELS:BOOL=off"):
+            assert setup_env.kernels_mark({"CMAKE_ARGS": off}) == ""
+        assert setup_env.kernels_mark({"CMAKE_ARGS": "-DREDRAFT_KERNELS=ON"}) == setup_env.kernels_mark({}) != ""
+
+
+@pytest.mark.parametrize(
+    ("origin", "features", "found"),
+    [
+        ("redraft/wheels/llama-cpp-python-1.0/cp311/a.whl", "REDRAFT_KERNELS = 1234abcd | AVX2 = 1", "1.0"),
+        ("redraft/wheels/llama-cpp-python-1.0/cp311/a.whl", "REDRAFT_KERNELS = abcd1234 | AVX2 = 1", ""),
+        ("redraft/wheels/llama-cpp-python-1.0/cp311/a.whl", "AVX2 = 1", ""),  # before there were marks
+        ("downloads/llama_cpp_python-1.0.whl", "CUDA = 1", "1.0"),  # chosen by the user
+    ],
+)
+def test_wheel_of_ours_with_other_kernels_is_outdated(tmp_path: Path, origin: str, features: str, found: str) -> None:
+    """A stand-in for the environment's interpreter, which has this wheel."""
+    about = tmp_path / "llama_cpp_python-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: llama-cpp-python\nVersion: 1.0\n")
+    (about / "direct_url.json").write_text(f'{{"url": "file:///home/me/.cache/{origin}"}}')
+    (tmp_path / "llama_cpp.py").write_text(f"def llama_print_system_info():\n    return b'{features}'\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    assert setup_env.installed_engine(python, "1234abcd") == found
+
+
+def test_this_build_has_its_kernels() -> None:
+    tag = setup_env.wheel_folder("", setup_env.build_environment(os.environ)).name
+    if f"/{tag}/" not in (distribution(setup_env.ENGINE).read_text("direct_url.json") or ""):
+        pytest.skip("llama.cpp was not compiled from these kernels on this machine: run make")
+    assert kernels.mark() == setup_env.kernels_mark(os.environ)
 
 
 def test_missing_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

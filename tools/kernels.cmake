@@ -5,27 +5,43 @@
 # CMake runs this file after the `project` command of llama-cpp-python.  If the processor has AVX2, Q8_0 and Q5_0 get
 # the kernel in q8_rows.h, Q4_K and Q6_K the one in k_rows.h, and attention the one in attention_rows.h.  Tiles of
 # float matrices fetch the next one in advance: a tile reads four rows of the weights at once, and hardware
-# prefetchers do not follow four streams as short as the rows of a small model.  If a file has changed in llama.cpp,
-# it keeps its own kernels.
+# prefetchers do not follow four streams as short as the rows of a small model.
+#
+# The library carries a mark, a digest of these files, among the features that it reports (`redraft doctor`).  If
+# llama.cpp's source has changed where a kernel goes, the build ends; -DREDRAFT_KERNELS=OFF builds without kernels.
+
+option(REDRAFT_KERNELS "Give llama.cpp the kernels of Redraft" ON)
+if(NOT REDRAFT_KERNELS)
+    message(STATUS "llama.cpp keeps its own kernels")
+    return()
+endif()
 
 set(_folder "${CMAKE_CURRENT_SOURCE_DIR}/vendor/llama.cpp/ggml/src/ggml-cpu")
+
+# The same as in tools/setup_env.py.
+set(_digests "")
+foreach(_name kernels.cmake q8_rows.h k_rows.h attention_rows.h)
+    file(SHA256 "${CMAKE_CURRENT_LIST_DIR}/${_name}" _digest)
+    string(APPEND _digests "${_digest}")
+endforeach()
+string(SHA256 _mark "${_digests}")
+string(SUBSTRING "${_mark}" 0 8 _mark)
 
 # Replace a text that occurs once in the source.
 function(_replace old new)
     string(FIND "${_source}" "${old}" _first)
     string(FIND "${_source}" "${old}" _last REVERSE)
     if(_first EQUAL -1 OR NOT _first EQUAL _last)
-        set(_problem "${old}" PARENT_SCOPE)
-    else()
-        string(REPLACE "${old}" "${new}" _source "${_source}")
-        set(_source "${_source}" PARENT_SCOPE)
+        message(FATAL_ERROR "Redraft's kernels do not fit this version of llama.cpp, whose ${_file} does not have "
+            "these lines once (CMAKE_ARGS=-DREDRAFT_KERNELS=OFF builds without the kernels):\n${old}")
     endif()
+    string(REPLACE "${old}" "${new}" _source "${_source}")
+    set(_source "${_source}" PARENT_SCOPE)
 endfunction()
 
 # Read `_source` from a file that does not have the kernel yet; `_new` says whether there is one.
 macro(_open name kernel)
     set(_file "${_folder}/${name}")
-    set(_problem "")
     set(_source "")
     set(_new OFF)
     if(EXISTS "${_file}")
@@ -39,16 +55,12 @@ endmacro()
 
 # Write `_source`, and the kernels' files beside it.
 macro(_close)
-    if(_problem STREQUAL "")
-        get_filename_component(_beside "${_file}" DIRECTORY)
-        foreach(_kernel ${ARGN})
-            file(COPY "${CMAKE_CURRENT_LIST_DIR}/${_kernel}.h" DESTINATION "${_beside}")
-        endforeach()
-        file(WRITE "${_file}" "${_source}")
-        message(STATUS "llama.cpp gets faster kernels in ${_file}")
-    else()
-        message(WARNING "llama.cpp keeps its kernels in ${_file}, which has no such lines once:\n${_problem}")
-    endif()
+    get_filename_component(_beside "${_file}" DIRECTORY)
+    foreach(_kernel ${ARGN})
+        file(COPY "${CMAKE_CURRENT_LIST_DIR}/${_kernel}.h" DESTINATION "${_beside}")
+    endforeach()
+    file(WRITE "${_file}" "${_source}")
+    message(STATUS "llama.cpp gets faster kernels in ${_file}")
 endmacro()
 
 _open("llamafile/sgemm.cpp" "k_rows")
@@ -98,14 +110,13 @@ if(_new)
 endif()
 
 # Q4_K is repacked, and neither type is multiplied in llama.cpp's tiles.  Matrices of experts are multiplied as before.
-if(_problem STREQUAL "")
-    _open("repack.cpp" "k_rows")
-    if(_new)
-        _replace([=[#include "repack.h"
+_open("repack.cpp" "k_rows")
+if(_new)
+    _replace([=[#include "repack.h"
 ]=] [=[#include "repack.h"
 #include "llamafile/k_rows.h"
 ]=])
-        _replace([=[    void forward_mul_mat(ggml_compute_params * params, ggml_tensor * op) {
+    _replace([=[    void forward_mul_mat(ggml_compute_params * params, ggml_tensor * op) {
 ]=] [=[    void forward_mul_mat(ggml_compute_params * params, ggml_tensor * op) {
 #if defined(Q8_ROWS)
         if constexpr (std::is_same_v<BLOC_TYPE, block_q4_K> && INTER_SIZE == 8) {
@@ -116,12 +127,12 @@ if(_problem STREQUAL "")
         }
 #endif
 ]=])
-        _close()
-    endif()
+    _close()
+endif()
 
-    _open("tiled/tiled.cpp" "k_rows")
-    if(_new)
-        _replace([=[    // Supported quant types for src0
+_open("tiled/tiled.cpp" "k_rows")
+if(_new)
+    _replace([=[    // Supported quant types for src0
 ]=] [=[#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
     if ((src0->type == GGML_TYPE_Q4_K || src0->type == GGML_TYPE_Q6_K) && ggml_n_dims(src0) < 3) {
         return false;  // see k_rows.h
@@ -129,8 +140,7 @@ if(_problem STREQUAL "")
 #endif
     // Supported quant types for src0
 ]=])
-        _close()
-    endif()
+    _close()
 endif()
 
 _open("ops.cpp" "attention_rows")
@@ -148,4 +158,13 @@ static void ggml_compute_forward_flash_attn_ext_f16(
 
     const bool kv_is_f32_or_f16 = (k->type]=])
     _close("attention_rows")
+endif()
+
+_open("ggml-cpu.cpp" "REDRAFT_KERNELS")
+if(_new)
+    _replace([=[        std::vector<ggml_backend_feature> features;
+]=] "        std::vector<ggml_backend_feature> features;
+        features.push_back({ \"REDRAFT_KERNELS\", \"${_mark}\" });
+")
+    _close()
 endif()

@@ -45,7 +45,10 @@ FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", 
 SURPLUS = "/lib;/include;*.so.*.*.*"
 #: Leaves out image support, almost a third of the compilation.
 ONLY_TEXT = "-DLLAVA_BUILD=OFF"
-#: Makes passes over few tokens two to three times as fast; CMake runs the first on llama.cpp's source.
+#: Folder of the cache with our wheels.
+WHEELS = "redraft/wheels"
+#: Makes passes over few tokens two to three times as fast; CMake runs the first on llama.cpp's source, and ends the
+#: build if that has changed.  CMAKE_ARGS=-DREDRAFT_KERNELS=OFF leaves them out.
 KERNELS = tuple(ROOT / "tools" / name for name in ("kernels.cmake", "q8_rows.h", "k_rows.h", "attention_rows.h"))
 
 #: Environment variables that affect the build.
@@ -84,8 +87,14 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
         check_python()
         run([sys.executable, "-m", "venv", str(venv)], f"making {venv}")
     version = engine_version(ROOT / "constraints.txt")
-    if installed_engine(python) != version:
+    mark = kernels_mark(os.environ)
+    if installed_engine(python, mark) != version:
         install_engine(python, version)
+        if not installed_engine(python, mark):
+            raise SystemExit(
+                "llama.cpp has been compiled without the kernels of tools/kernels.cmake, which the build has not read; "
+                "CMAKE_ARGS=-DREDRAFT_KERNELS=OFF does without them"
+            )
     options = ["--constraint", str(ROOT / "constraints.txt")]
     for target in targets(extras):
         options += ["--editable", target] if editable else [target]
@@ -136,10 +145,41 @@ def engine_version(constraints: Path) -> str:
     return pin[1]
 
 
-def installed_engine(python: Path) -> str:
-    """Return the version of llama-cpp-python in an environment; empty if it has none."""
-    query = f"from importlib.metadata import version; print(version('{ENGINE}'))"
-    return subprocess.run([python, "-c", query], capture_output=True, text=True, check=False).stdout.strip()
+#: Prints the version of llama.cpp's bindings, where they were installed from, and the features of the library.
+_INSTALLED = f"""
+from importlib.metadata import distribution
+found = distribution('{ENGINE}')
+print(found.version)
+print(found.read_text('direct_url.json') or '', flush=True)
+import llama_cpp
+print(llama_cpp.llama_print_system_info().decode())
+"""
+
+
+def installed_engine(python: Path, mark: str) -> str:
+    """Return the version of llama-cpp-python in an environment.
+
+    Args:
+        python: the environment's interpreter.
+        mark: the mark of the kernels that a wheel of ours must have; others are taken as they are.
+
+    Returns:
+        The version; empty if there is none, or a wheel of ours with other kernels.
+    """
+    found = subprocess.run([python, "-c", _INSTALLED], capture_output=True, text=True, check=False).stdout
+    version, _, more = found.partition("\n")
+    origin, _, features = more.partition("\n")
+    marked = re.search(r"REDRAFT_KERNELS = (\w+)", features)
+    ours = f"{WHEELS}/{ENGINE}-" in origin
+    return "" if ours and mark != (marked[1] if marked else "") else version
+
+
+def kernels_mark(environment: Mapping[str, str]) -> str:
+    """Return the mark of a library that is built now, as tools/kernels.cmake makes it; empty if it has no kernels."""
+    if re.search(r"-DREDRAFT_KERNELS(:BOOL)?=(OFF|0|NO|FALSE)\b", environment.get("CMAKE_ARGS", ""), re.IGNORECASE):
+        return ""
+    digests = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in KERNELS)
+    return hashlib.sha256(digests.encode()).hexdigest()[:8]
 
 
 def build_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -167,7 +207,7 @@ def wheel_folder(version: str, build: Mapping[str, str]) -> Path:
     digest = hashlib.sha256("\n".join((features(), *known, *options, *kernels)).encode()).hexdigest()[:8]
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{sys.platform}-{platform.machine()}-{digest}"
     cache: Path = redraft("machine").cache_folder(build)
-    return cache / "wheels" / f"{ENGINE}-{version}" / tag
+    return cache.parent / WHEELS / f"{ENGINE}-{version}" / tag
 
 
 def features() -> str:

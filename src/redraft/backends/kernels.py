@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import sys
 from dataclasses import asdict
 from functools import cache
@@ -83,6 +84,12 @@ def complaint(verdict: SelfTestResult) -> str:
         f"llama.cpp's AMX kernels {_FOUND[verdict.kernels]} in this build ({verdict.detail}), so models run without "
         "them, about half as fast; `redraft doctor` says how to get a right build"
     )
+
+
+def mark() -> str:
+    """Return the mark of our kernels in this build of llama.cpp (tools/kernels.cmake); empty if it has none."""
+    found = re.search(r"\bREDRAFT_KERNELS = (\w+)", lib.llama_print_system_info().decode())
+    return found[1] if found else ""
 
 
 def report() -> str:

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
-#: `general.file_type` of weights that have kernels in tools/kernels.cmake: Q8_0, Q5_0, Q4_K_S, Q4_K_M and Q6_K.
-_WITH_KERNELS = ("7", "8", "14", "15", "18")
-#: The ratio of T(2) to T(1) from which their kernels are llama.cpp's own: 1.7 to 2.6 without ours, 1 to 1.6 with them.
-_OWN = 1.65
+#: `general.file_type` of weights that have kernels in tools/kernels.cmake: floats, Q8_0, Q5_0, Q4_K_S, Q4_K_M and Q6_K.
+_WITH_KERNELS = ("0", "1", "32", "7", "8", "14", "15", "18")
 #: Cells of the table of times with bars, and of each number of threads in it.
 _TABLE, _TIMES = 42, 22
 #: Extras for work on Redraft itself.
@@ -82,12 +80,12 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
             shown = partial(track, description=words, transient=True, disable=as_json)
             found.append(costs.measure(backend, count, shown))
         curve, path = costs.best_of(found), backend.model.path
-        slow = _slow_kernels(curve, backend.metadata)
+        ours = _ours(backend.metadata)
     signed = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
     if as_json:
         print_json(_rows(found, curve), signed, sys.stdout)
         return
-    _print_system(f"{tested}{slow}", console)
+    _print_system(tested, ours, console)
     console.print(_table(found, curve, console.width))
     print_signature(signed, console)
     console.print()
@@ -150,7 +148,7 @@ def _rows(found: Sequence[Measured], curve: CostCurve) -> list[dict[str, str | i
     return rows
 
 
-def _print_system(tested: str, console: Console) -> None:
+def _print_system(tested: str, ours: str, console: Console) -> None:
     """Print versions, processor and what is installed."""
     import llama_cpp
 
@@ -167,23 +165,24 @@ def _print_system(tested: str, console: Console) -> None:
     )
     whole = not console.is_terminal  # only a terminal has a width that lines must not exceed
     console.print(f"kernels: {tested}", highlight=False, soft_wrap=whole)
+    if ours:
+        console.print(f"Redraft's kernels: {ours}", highlight=False, soft_wrap=whole)
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]", highlight=False, soft_wrap=whole)
     for name, text in (("extras", _extras()), ("microphones", _microphones()), ("models", _models())):
         console.print(f"{name}: {text}", highlight=False, markup=False, soft_wrap=whole)
     console.print()
 
 
-def _slow_kernels(curve: CostCurve, metadata: Mapping[str, str]) -> str:
-    """Return that tools/kernels.cmake has faster kernels for these weights; empty if this build has them."""
-    import llama_cpp
+def _ours(metadata: Mapping[str, str]) -> str:
+    """Return the mark of the kernels of tools/kernels.cmake in this build, or how to get them; empty if of no use."""
+    from redraft.backends import kernels
+    from redraft.backends.engine import lib
 
-    info = llama_cpp.llama_print_system_info().decode()
-    if metadata.get("general.file_type") not in _WITH_KERNELS or "AVX2 = 1" not in info or curve(2) < _OWN * curve(1):
-        return ""
-    return (
-        f"; a pass over 2 tokens takes {curve(2) / curve(1):.1f} times as long as one over 1: "
-        "docs/install.md says how to build faster kernels"
-    )
+    if mark := kernels.mark():
+        return mark
+    if metadata.get("general.file_type") in _WITH_KERNELS and "AVX2 = 1" in lib.llama_print_system_info().decode():
+        return "not in this build, and faster for this model: docs/install.md says how to build them"
+    return ""
 
 
 def _extras() -> str:
