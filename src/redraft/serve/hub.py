@@ -138,12 +138,15 @@ class Hub:
             moved = last not in (None, self.name) or (self.fanout is not None and await self.fanout.moved(known))
             if self._sessions.get(known.name) is not known:  # meanwhile
                 raise Refused("capacity", "the session was not admitted: try again later")
-            if not moved:
+            if known.left is not None:  # it takes no more updates, and the client has what is missing in it
+                self._forget(known)
+            elif not moved:
                 self.metrics.resumed.inc()
                 if self.fanout:
                     self.fanout.resumed(known)
                 return known, True
-            self._superseded(known)
+            else:
+                self._superseded(known)
         self._admit(address)
         token = token or new_token()
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
@@ -286,7 +289,9 @@ class Hub:
         keep = _POST_SECONDS if session.by_post else self.settings.keep_seconds
         # Without lanes it has only just started.
         if session.engine and session.delivery.owner is None and time.monotonic() - session.touched > keep:
-            self._forget(session)
+            session.leave()
+            if session.done or session.stuck:
+                self._forget(session)
 
     async def drain(self) -> None:
         """Refuse new sessions, finish captions in progress, then close all connections; clients reconnect elsewhere."""

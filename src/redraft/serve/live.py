@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from redraft.captions import events
-from redraft.captions.formats.read import printable
+from redraft.captions.formats.read import finished, printable
 from redraft.captions.languages import same_of
 from redraft.captions.source import LONGEST
 from redraft.errors import InputError
@@ -38,6 +38,10 @@ _UNWRITTEN = (
 )
 #: Maximum number of unanswered updates over all languages; beyond it, the connection is not read.
 MOST_PENDING = 64
+#: Maximum number of utterances without an end that get one when the session ends.
+MOST_OPEN = 64
+#: Seconds without a pass after which a session whose client has left is given up.
+STUCK_SECONDS = 3.0
 
 
 class Pending:
@@ -103,6 +107,7 @@ class LiveSession:
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
         ended: whether it takes no more updates.
+        left: when it ended because its client did not come back, in seconds of the monotonic clock.
         over: called when it has ended.
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
@@ -124,6 +129,7 @@ class LiveSession:
     kept: int = 0
     touched: float = field(default_factory=time.monotonic)
     ended: bool = False
+    left: float | None = None
     posts: Posts = field(default_factory=Posts)
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
@@ -132,6 +138,8 @@ class LiveSession:
     delivery: Delivery = field(init=False)
     file: SessionFile = field(init=False)
     _counts: SessionCounts = field(init=False)
+    #: Utterance -> its newest update, of the most recent ones that have not ended.
+    _open: dict[str, events.Update] = field(default_factory=dict)
     #: The newest update, if it is not final, with the languages that it is translated into; and the timer of `_rest`.
     _unfinished: tuple[events.Update, Sequence[str]] | None = None
     _timer: asyncio.TimerHandle | None = None
@@ -194,6 +202,7 @@ class LiveSession:
         except InputError as error:
             raise Refused("stale", str(error)) from None
         self.pending.add(update, missing)
+        self._note(update)
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
         self.transcript.begin(update.utterance, update.time if begun is None else begun)
@@ -206,6 +215,14 @@ class LiveSession:
     ) -> None:
         if self.engine:
             self.engine.submit([self.lanes[language] for language in languages], update, since, rest=rest)
+
+    def _note(self, update: events.Update) -> None:
+        """Remember an utterance until its end."""
+        self._open.pop(update.utterance, None)
+        if not update.final:
+            self._open[update.utterance] = update
+            if len(self._open) > MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
 
     def _wait(self, update: events.Update, languages: Sequence[str]) -> None:
         """Translate words of this update that are held back if no other one comes for a while."""
@@ -316,13 +333,29 @@ class LiveSession:
                 self.delivery.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
 
     def end(self) -> None:
-        """End the session: no more updates will come, except from audio that is still being recognised."""
+        """End the session and its utterances: no more updates will come, except from audio that is being recognised."""
         if self.audio and self.audio.running:
             self.audio.finish(then=self.end)
             return
-        self._rest()
+        for update in list(self._open.values()):
+            self.accept(finished(update))
+        self._stop_waiting()
         self.ended = True
         self._finish()
+
+    def leave(self) -> None:
+        """End the session, since its client has not come back."""
+        if self.left is None:
+            self.left = time.monotonic()
+            self.end()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether its client has left, and nothing has happened since for a while."""
+        if self.audio and self.audio.running:  # it has a limit of its own
+            return False
+        worked = [lane.worked for lane in self.lanes.values() if lane.worked is not None]
+        return self.left is not None and time.monotonic() - max(self.left, *worked, 0.0) > STUCK_SECONDS
 
     def listen(self, recognisers: Recognisers) -> SessionAudio:
         """Return its audio, whose recognisers come from ``recognisers``."""
