@@ -28,6 +28,7 @@ from typing import Any
 
 import click
 import numpy as np
+from redraft.speech.newest import newest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.stabilise import Mask
@@ -36,7 +37,6 @@ from redraft.signature import file_hash, machine
 from redraft.speech.audio import RATE, Samples, at_speed, file_blocks, library
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.isolated import isolated
-from redraft.speech.newest import newest
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import resolve
 from redraft.translator import Translator

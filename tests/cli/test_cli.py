@@ -197,13 +197,16 @@ class TestTables:
         verdict = r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time.*\n$"
         assert re.search(verdict, done.out)
 
-    def test_doctor_slow_kernels(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("llama_cpp.llama_print_system_info", lambda: b"AVX2 = 1 | LLAMAFILE = 1")
-        waiting, fast = CostCurve((1, 2), (1.0, 2.1)), CostCurve((1, 2), (1.0, 1.3))
-        for weights in ("7", "15"):  # Q8_0 and Q4_K_M
-            assert "2 tokens takes 2.1 times" in doctor._slow_kernels(waiting, {"general.file_type": weights})
-        assert doctor._slow_kernels(waiting, {"general.file_type": "2"}) == ""
-        assert doctor._slow_kernels(fast, {"general.file_type": "7"}) == ""
+    def test_doctor_mark(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        features = b"CPU : AVX2 = 1 | LLAMAFILE = 1"
+        monkeypatch.setattr("llama_cpp.llama_print_system_info", lambda: features)
+        for weights in ("1", "7", "15"):  # F16, Q8_0 and Q4_K_M
+            assert doctor._ours({"general.file_type": weights}).startswith("not in this build")
+        assert doctor._ours({"general.file_type": "2"}) == ""
+        done = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
+        assert "\nRedraft's kernels: not in this build, and faster for this model" in done.out
+        features = b"CPU : REDRAFT_KERNELS = 12ab34cd | AVX2 = 1 |"
+        assert doctor._ours({"general.file_type": "7"}) == kernels.mark() == "12ab34cd"
 
     def test_doctor_extras(self, monkeypatch: pytest.MonkeyPatch) -> None:
         needed = [
@@ -280,7 +283,8 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
             process.stdout.close()
             process.stdin.write(b"Two.\n" * 10)
             process.stdin.close()
-            assert (process.wait(20), process.stderr.read()) == (0, b"")
+            assert process.wait(20) == 0
+            assert process.stderr.read() == b"redraft: utterance 1, de: no caption: Two.\n"
 
     @pytest.mark.parametrize("arguments", [["methods"], ["models"], ["--help"], ["listen", "--help"]], ids=" ".join)
     def test_output_is_not_read(self, arguments: list[str]) -> None:
@@ -314,7 +318,10 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
             process.stdin.flush()
             process.stdout.readline()
             process.send_signal(signal.SIGINT)
-            assert (process.wait(20), process.stderr.read().strip()) == (130, b"")
+            assert process.wait(20) == 130
+            assert json.loads(process.stdout.read().splitlines()[-1])["type"] == "final"
+            said = b"redraft: stopping: finishing 1 sentence; press Ctrl-C again to stop at once\n"
+            assert process.stderr.read() == said
 
     @pytest.mark.parametrize(
         ("redirection", "status", "message"),

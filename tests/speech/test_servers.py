@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
 import threading
@@ -236,6 +237,22 @@ def test_server_that_listens_by_itself() -> None:
     assert finals(items) == ["one", "tw", "three four"]
     failures = [item.message for item in items if isinstance(item, Failure)]
     assert "a message of" in failures[0] and "the connection was lost" in failures[1] and len(failures) == 2
+
+
+def test_server_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last words are final, even if it sends nothing more."""
+    monkeypatch.setattr(servers, "_ASKED", 0.1)
+    left, asked = threading.Event(), itertools.count()
+
+    def talk(socket: Any) -> None:
+        socket.send('{"text": "one"}')
+        socket.send('{"partial": "two"}')
+        assert left.wait(20)
+
+    with serving(talk) as url:
+        items = list(overhear(f"vosk:{url}", QUICK, lambda: next(asked) > 3))
+        left.set()
+    assert finals(items) == ["one", "two"]
 
 
 def test_server_announces_its_end() -> None:

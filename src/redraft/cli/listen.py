@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ import click
 from redraft.captions.formats.read import Item
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
+from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.suggestion import suggest
 from redraft.errors import InputError
 
@@ -114,7 +113,8 @@ def listen(
     """Translate speech while it is spoken, from the microphone, a recording, or raw audio from a pipe.
 
     Without FILE, this records the microphone until Ctrl-C. FILE can be WAV, FLAC, MP3 or Ogg. With -, it reads raw
-    16-bit little-endian samples from standard input.
+    16-bit little-endian samples from standard input. Ctrl-C finishes what has been recognised; a second one ends at
+    once, and names the sentences that have no caption.
 
     Captions go to standard output, errors to standard error. The exit status is 1 if something could not be recognised
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
@@ -141,73 +141,54 @@ def listen(
     delay, words = Delay(warn, speed or 1.0), NoWords(warn, live=live)
 
     @contextmanager
-    def opened() -> Iterator[Iterator[Item]]:
+    def opened(ending: Ending) -> Iterator[Iterator[Item]]:
         from redraft.speech import isolated
-        from redraft.speech.newest import newest
         from redraft.speech.recogniser import transcribe
         from redraft.speech.sentences import Sentences
 
-        with _blocks(file, device, rate, channels, speed, delay) as (blocks, origin):
-            announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-            opened = isolated.isolated(recogniser, source, pause, punctuation)
-            items = transcribe(announced, opened, Sentences(whole=not sentences))
-            items = delay.recognised(words.recognised(items))
-            # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-            yield newest(items) if live else items
+        blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
+        announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
+        opened = isolated.isolated(recogniser, source, pause, punctuation)
+        items = transcribe(announced, opened, Sentences(whole=not sentences))
+        yield delay.recognised(words.recognised(items))
 
-    captioning.caption(opened, delay.check, live=live, source=source, **chosen)
+    # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
+    captioning.caption(opened, delay.check, live=live, skip=live, source=source, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 
 
-@contextmanager
 def _blocks(
-    file: str | None, device: str | None, rate: int, channels: int, speed: float | None, delay: Delay
-) -> Iterator[tuple[Iterator[Samples | Failure], str]]:
-    """Open the selected audio source and describe it; with the microphone, Ctrl-C only ends the recording."""
+    file: str | None,
+    device: str | None,
+    rate: int,
+    channels: int,
+    speed: float | None,
+    delay: Delay,
+    ending: Ending,
+) -> tuple[Iterator[Samples | Failure], str]:
+    """Open the selected audio source and describe it; it ends early if that is asked for."""
+    from redraft.cli.shared import stream
     from redraft.speech.audio import at_speed, file_blocks, pcm_blocks
 
     if file is None:
         from redraft.speech.microphone import Microphone
 
         microphone = Microphone(device)
-        with _stopped_by_ctrl_c(microphone.stop):
-            recorded = delay.blocks(microphone.blocks(), lambda: microphone.dropped)
-            yield recorded, f"{microphone.name!r}; press Ctrl-C to stop"
-        return
+        ending.endless = True
+        ending.when_asked(microphone.stop)
+        recorded = delay.blocks(microphone.blocks(), lambda: microphone.dropped)
+        return recorded, f"{microphone.name!r}; press Ctrl-C to stop"
     blocks: Iterator[Samples | Failure]
-    if file == "-":
-        if sys.stdin is None:
-            raise InputError("standard input is closed: name a file to read")
-        blocks = pcm_blocks(sys.stdin.buffer, rate, channels)
-    else:
-        blocks = file_blocks(file)
+    blocks = pcm_blocks(stream.standard_input(ending), rate, channels) if file == "-" else file_blocks(file)
     if speed is not None:
-        blocks = at_speed(blocks, speed)
+        blocks = at_speed(blocks, speed, sleep=ending.sleep)
+    blocks = ending.until(blocks)
     # A recording that is read as fast as it is recognised cannot be behind.
     live = file == "-" or speed is not None
-    yield delay.blocks(blocks) if live else iter(blocks), "standard input" if file == "-" else repr(file)
+    return delay.blocks(blocks) if live else blocks, "standard input" if file == "-" else repr(file)
 
 
 def _announced(blocks: Iterator[Samples | Failure], sentence: str) -> Iterator[Samples | Failure]:
     click.echo(f"redraft: {sentence}", err=True)
     yield from blocks
-
-
-@contextmanager
-def _stopped_by_ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
-    """Let Ctrl-C end the recording, so that the last words are still translated; a second one ends the program."""
-
-    def interrupted(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        stop()
-
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # another handler is installed, or this is not the main thread
-        yield
-        return
-    signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

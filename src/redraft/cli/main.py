@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    """Return the exit status: 0 success, 1 something could not be translated, 2 error, 130 interrupted."""
+    """Return the exit status: 0 success, 1 something could not be translated, 2 error, 128 and more interrupted."""
     try:
         status = cli.main(arguments, prog_name="redraft", standalone_mode=False) or 0
         sys.stdout.flush()

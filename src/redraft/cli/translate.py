@@ -12,6 +12,7 @@ import click
 from redraft.captions.formats.read import Item
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
+from redraft.cli.shared.ending import Ending
 from redraft.errors import OptionError
 
 EXAMPLES = """\b
@@ -40,6 +41,8 @@ Examples:
 def translate(file: str, form: str, lag: int, rate: float | None, sentences: bool, **chosen: Any) -> None:
     """Translate a growing transcript from FILE or standard input.
 
+    Ctrl-C finishes what has been read; a second one ends at once, and names the sentences that have no caption.
+
     Captions go to standard output, errors to standard error. The exit status is 1 if something could not be translated,
     and 2 if nothing was started. docs/streams.md describes all formats.
     """
@@ -48,21 +51,25 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
         raise OptionError(f"--input {form} reads from a server, so leave {file!r} out")
 
     @contextmanager
-    def opened() -> Iterator[Iterator[Item]]:
+    def opened(ending: Ending) -> Iterator[Iterator[Item]]:
+        from redraft.captions.formats.read import ended
         from redraft.cli.shared import stream
         from redraft.speech.sentences import in_sentences
 
         if "://" in form:
-            from redraft.speech.newest import newest
             from redraft.speech.servers import overhear
 
-            yield newest(in_sentences(overhear(form), whole=not sentences))
+            ending.endless = True
+            items = overhear(form, over=lambda: ending.asked)
+            yield in_sentences(items, whole=not sentences)
             return
-        with stream.opened(file, form) as source:
-            items = _hinted(stream.updates(source, form, lag, rate), file, form)
+        with stream.opened(file, form, ending) as source:
+            items = _hinted(stream.updates(source, form, lag, rate, ending.sleep), file, form)
+            if not stream.is_drained(file, form):
+                items = ended(ending.until(items))
             yield in_sentences(items, whole=not sentences)
 
-    captioning.caption(opened, live=file == "-", **chosen)
+    captioning.caption(opened, live=file == "-", skip="://" in form, **chosen)
 
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:

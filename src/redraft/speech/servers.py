@@ -23,6 +23,8 @@ from redraft.speech.recogniser import Hypothesis, Kept, Names, Recognised
 PATIENCE = Backoff(0.2, 5.0, 60.0)
 #: Timeout in seconds for the next message of a server that should finish.
 ANSWER = 30.0
+#: Seconds after which a receiver that waits for a message asks whether it is to end.
+_ASKED = 0.5
 #: Maximum size of a message in bytes; WhisperLiveKit sends all lines of a talk every time.
 _LONGEST = 1 << 24
 
@@ -102,14 +104,14 @@ class Server:
         """Send a message; raises ``closed`` if the connection is lost."""
         self._socket.send(message)
 
-    def receive(self, timeout: float | None) -> Iterator[ServerHypothesis | Failure]:
+    def receive(self, timeout: float) -> Iterator[ServerHypothesis | Failure]:
         """Yield the hypotheses in the next message, or a failure if it is invalid.
 
         Each message resets the limit of ``patience``, unless the audio has ended: a server that can only begin an
         utterance would be tried for ever.
 
         Args:
-            timeout: seconds to wait; None waits forever.
+            timeout: seconds to wait.
 
         Raises:
             TimeoutError: no message came in time.
@@ -196,21 +198,26 @@ class ServerRecogniser:
         return made
 
 
-def overhear(spec: str, patience: Backoff = PATIENCE) -> Iterator[Item]:
+def overhear(spec: str, patience: Backoff = PATIENCE, over: Callable[[], bool] = lambda: False) -> Iterator[Item]:
     """Yield what a server broadcasts to all clients, such as one with its own microphone.
 
     If the connection is lost, the current utterance ends with its last hypothesis.  If reconnecting fails, the last
     item is a failure.  See `Server` for arguments and exceptions.
+
+    Args:
+        over: whether to end, asked after every message and every half second.
     """
-    return _overheard(Server(spec, patience))
+    return _overheard(Server(spec, patience), over)
 
 
-def _overheard(server: Server) -> Iterator[Item]:
+def _overheard(server: Server, over: Callable[[], bool]) -> Iterator[Item]:
     names, began, origin = Names(), time.monotonic(), 0.0
     try:
-        while not server.dialect.over:
+        while not (server.dialect.over or over()):
             try:
-                found = list(server.receive(None))
+                found = list(server.receive(_ASKED))
+            except TimeoutError:
+                continue
             except server.closed:
                 yield from names.finish()
                 try:

@@ -125,6 +125,7 @@ class PushWriter:
         self.given_up = 0
         self._queue: queue.SimpleQueue[tuple[str, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._dropping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="redraft-push", daemon=True)
         self._thread.start()
 
@@ -137,6 +138,10 @@ class PushWriter:
         if text := printable(event.text).strip():
             self._queue.put((text, self._clock()))
 
+    def drop(self) -> None:
+        """Send nothing more: `close` then reports the captions in the queue."""
+        self._dropping.set()
+
     def close(self) -> None:
         """Send the queue, then close the other writer."""
         self._queue.put(None)
@@ -146,18 +151,24 @@ class PushWriter:
     def _run(self) -> None:
         seq = self._service.first()
         while (caption := self._queue.get()) is not None:
+            if self._dropping.is_set():
+                self._give_up(f"a caption was not sent: {caption[0]}")
+                continue
             try:
                 self._send(self._service.request(*caption, seq))
             except OSError as error:
-                self.given_up += 1
-                with self._lock:
-                    self.writer.write(Failure(f"a caption could not be sent and was dropped: {_reason(error)}"))
+                self._give_up(f"a caption could not be sent and was dropped: {_reason(error)}")
             # A dropped caption may have arrived after all, so its number is never used again.
             seq += 1
-            time.sleep(self._pace)
+            self._dropping.wait(self._pace)
+
+    def _give_up(self, message: str) -> None:
+        self.given_up += 1
+        with self._lock:
+            self.writer.write(Failure(message))
 
     def _send(self, request: Request) -> None:
-        """Send a caption; raises `OSError` once it is too old to be retried."""
+        """Send a caption; raises `OSError` once it is too old to be retried, or sending has ended."""
         for wait in chain(self._patience.waits(), [None]):
             try:
                 urlopen(request, timeout=_TIMEOUT).close()
@@ -165,9 +176,8 @@ class PushWriter:
             except OSError as error:
                 if isinstance(error, HTTPError):
                     error.close()
-                if wait is None:
+                if wait is None or self._dropping.wait(wait):
                     raise
-                time.sleep(wait)
 
 
 def _reason(error: OSError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from threading import Event
 
@@ -24,8 +24,8 @@ from redraft.captions.talk import RECORDING
 from redraft.cli.demo.player import Player
 from redraft.errors import RedraftError
 from redraft.speech.audio import at_speed, file_blocks
+from redraft.speech.backlog import Backlog
 from redraft.speech.microphone import playing
-from redraft.speech.newest import newest
 from redraft.speech.recogniser import Recogniser, transcribe
 from redraft.speech.sentences import Sentences
 
@@ -82,12 +82,13 @@ def recognised(recogniser: Recogniser, found: list[Update], silent: Callable[[],
             silent()
         blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
         problem = ""
-        for item in newest(transcribe(blocks, recogniser, Sentences())):
-            if isinstance(item, Update):
-                found.append(item)
-                yield item
-            else:  # a recogniser that was started again goes on
-                problem = item.message
+        with closing(Backlog(transcribe(blocks, recogniser, Sentences()))) as items:
+            for item in items:
+                if isinstance(item, Update):
+                    found.append(item)
+                    yield item
+                else:  # a recogniser that was started again goes on
+                    problem = item.message
         if problem:
             raise RedraftError(problem)
 

@@ -14,6 +14,7 @@ from redraft import interrupt
 from redraft.captions.formats.read import Item
 from redraft.captions.style import TEMPLATES
 from redraft.cli.shared import options as common
+from redraft.cli.shared.ending import Ending
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
@@ -30,13 +31,13 @@ prompt = click.option(
     help="Prompt of your own, with {source}; docs/models.md lists the other fields.",
 )
 
-#: Opens the input: fails on entry if it is invalid, then yields updates lazily.
-Opened = Callable[[], AbstractContextManager[Iterable[Item]]]
+#: Opens the input: fails on entry if it is invalid, then yields updates lazily, and fewer if the end is asked for.
+Opened = Callable[[Ending], AbstractContextManager[Iterable[Item]]]
 #: Called with each event once it is written.
 Watch: TypeAlias = "Callable[[Event], object]"
-#: Translates items and writes events; also takes what watches these, and whether the input is live.  Returns whether
-#: everything was translated.
-Run: TypeAlias = "Callable[[Iterable[Item], Writer, Watch | None, bool], bool]"
+#: Translates items and writes events; also takes what watches these, whether the input is live, and its ending.
+#: Returns whether everything was translated.
+Run: TypeAlias = "Callable[[Iterable[Item], Writer, Watch, bool, Ending], bool]"
 
 #: Options of model and engine, which a server sets itself.
 _OF_THE_SERVER = tuple("final model draft_model template prompt threads context_length gpu_layers dtype exact".split())
@@ -118,13 +119,20 @@ translation = common.all_of(
 )
 
 
-def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, **chosen: Any) -> None:
+def caption(
+    opened: Opened, watch: Watch | None = None, *, live: bool = False, skip: bool = False, **chosen: Any
+) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
+
+    A first signal ends the input, and what has been recognised is finished; a second one ends the program, as does an
+    output that is closed.  What then has no caption is named on standard error.  The exit status after a signal is 128
+    plus its number, unless the input would never have ended otherwise.
 
     Args:
         opened: opens the input.
         watch: called with each event once it is written.
         live: whether the input may pause in the middle of an utterance.
+        skip: whether partial updates are skipped if translation is slower than the input.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
@@ -140,6 +148,7 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
         from redraft.captions.stabilise import Mask
         from redraft.captions.style import Style
         from redraft.cli.shared import stream
+        from redraft.cli.shared.uncaptioned import accounted
         from redraft.decoding.beam import beam_width
 
     parse_language(chosen["source"], "source language")
@@ -157,10 +166,21 @@ def caption(opened: Opened, watch: Watch | None = None, *, live: bool = False, *
     }
     remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen)
     with ExitStack() as stack:
-        items = stack.enter_context(opened())
+        ending = stack.enter_context(Ending())
+        items = stack.enter_context(opened(ending))
         run = remote or _here(stack, languages, wanted, chosen)
+        stack.enter_context(ending.by_signals())
+        backlog, written = stack.enter_context(accounted(items, ending, languages, skip=skip))
         writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed, live=live))
-        whole = run(items, writer, watch, live)
+
+        def seen(event: Event) -> None:
+            written(event)
+            if watch:
+                watch(event)
+
+        whole = run(backlog, writer, seen, live, ending)
+    if ending.signal is not None and not ending.endless:
+        raise click.exceptions.Exit(128 + ending.signal)
     if not (whole and stream.wrote_everything(writer)):
         raise click.exceptions.Exit(1)
 
@@ -178,7 +198,7 @@ def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any],
             chosen["model"], to=languages, source=chosen["source_policy"], engine=engine, **wanted, **more
         )
     translator = stack.enter_context(made)
-    return lambda items, writer, watch, live: stream.run(items, translator, writer, watch, live=live)
+    return lambda items, writer, watch, live, _: stream.run(items, translator, writer, watch, live=live)
 
 
 def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]) -> Run:
@@ -190,7 +210,9 @@ def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Ma
     asked |= wanted if given & {"method", "beta", "option"} else {name: wanted[name] for name in ("mask", "style")}
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
     asked |= {"source": chosen["source_policy"]} if "source_policy" in given else {}
-    return lambda items, writer, watch, _: remote.run(items, writer, languages, watch, **asked)
+    return lambda items, writer, watch, _, ending: remote.run(
+        items, writer, languages, watch, stop=ending.stop, **asked
+    )
 
 
 def _check_server(server: str | None) -> None:

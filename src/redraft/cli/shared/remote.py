@@ -33,11 +33,13 @@ def run(
     watch: Callable[[Event], object] | None = None,
     *,
     key: str | None = None,
+    stop: Callable[[], object] = lambda: None,
     **wanted: Any,
 ) -> bool:
     """Translate a stream on a server; return whether everything succeeded.
 
-    The URL of the viewers' page is printed to standard error when the session starts.
+    The URL of the viewers' page is printed to standard error when the session starts.  If the output is closed, the
+    server still gets what has been recognised, for its viewers.
 
     Args:
         items: the updates.
@@ -45,16 +47,18 @@ def run(
         to: target languages.
         watch: called with each event once it is written.
         key: API key, if the server needs one.
+        stop: ends the updates; called if an event cannot be written.
         wanted: further arguments of `redraft.client.Client`.
 
     Raises:
         ServerError: the server cannot be reached, refuses, or the connection is lost for good.
         OptionError: the address or an option is invalid.
+        OSError: the output cannot be written.
     """
     client = Client(to=to, key=key, **wanted)
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
-        return asyncio.run(_run(items, ordered, client, watch))
+        return asyncio.run(_run(items, ordered, client, watch, stop))
     except ServerError as error:
         if error.code != "key":
             raise
@@ -66,8 +70,14 @@ def run(
             ordered.close()
 
 
-async def _run(items: Iterable[Item], writer: Writer, client: Client, watch: Callable[[Event], object] | None) -> bool:
-    whole = True
+async def _run(
+    items: Iterable[Item],
+    writer: Writer,
+    client: Client,
+    watch: Callable[[Event], object] | None,
+    stop: Callable[[], object],
+) -> bool:
+    whole, closed = True, None
     async with client:
         print(f"viewers: {client.viewers_page}", file=sys.stderr, flush=True)
         reading = asyncio.create_task(_send(ReadAhead(items), client, writer))
@@ -75,10 +85,20 @@ async def _run(items: Iterable[Item], writer: Writer, client: Client, watch: Cal
             async for event in client:
                 # The error message may be lost with a connection, but the truncated final caption is not.
                 whole = whole and not (isinstance(event, Failure) or (event.final and event.cut))
-                writer.write(event)
+                if closed is not None:
+                    continue
+                try:
+                    writer.write(event)
+                except OSError as error:
+                    closed = error
+                    stop()
+                    continue
                 if watch:
                     watch(event)
-            return await reading and whole
+            whole = await reading and whole
+            if closed is not None:
+                raise closed
+            return whole
         finally:
             reading.cancel()
             with suppress(asyncio.CancelledError):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
@@ -16,23 +19,36 @@ from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
 from redraft.captions.source import LONGEST
+from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other
 from redraft.errors import InputError
 from redraft.translator import Translator
 
 
+def standard_input(ending: Ending | None = None, *, drained: bool = False) -> io.BufferedReader:
+    """Return standard input; if it is a descriptor, its data ends when that is asked for (`Ending.pipe`).
+
+    Raises:
+        InputError: it is closed.
+    """
+    if sys.stdin is None:
+        raise InputError("standard input is closed: name a file to read")
+    stdin = sys.stdin.buffer  # of programs that call commands, it may be any stream
+    if ending is not None:
+        with suppress(OSError):
+            return ending.pipe(stdin.fileno(), drained=drained)
+    return stdin if isinstance(stdin, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stdin))
+
+
 @contextmanager
-def opened(file: str, form: str) -> Iterator[io.BufferedReader]:
+def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.BufferedReader]:
     """Open a file for reading bytes; ``-`` is standard input.
 
     Raises:
         InputError: it cannot be read, or evidently has another format.
     """
     if file == "-":
-        if sys.stdin is None:
-            raise InputError("standard input is closed: name a file to read")
-        stdin = sys.stdin.buffer  # of programs that call commands, it may be any stream
-        yield stdin if isinstance(stdin, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stdin))
+        yield standard_input(ending, drained=is_drained(file, form))
         return
     path = Path(file)
     try:
@@ -40,12 +56,35 @@ def opened(file: str, form: str) -> Iterator[io.BufferedReader]:
     except OSError as error:
         raise InputError(f"input file {str(path)!r} cannot be read: {error.strerror}") from error
     with source:
-        refuse_other(source, form, f"input file {file!r}")
-        yield source
+        reader = source if ending is None else ending.pipe(source.fileno(), drained=is_drained(file, form))
+        refuse_other(reader, form, f"input file {file!r}")
+        yield reader
 
 
-def updates(source: io.BufferedReader, form: str, lag: int, rate: float | None) -> Iterator[Item]:
-    """Yield the items of a file line by line; ``form`` is one of `redraft.cli.shared.options.INPUTS`.
+def is_drained(file: str, form: str) -> bool:
+    """Whether what is in the input when its end is asked for has been recognised: that of a pipe, except text."""
+    try:
+        place = sys.stdin.fileno() if file == "-" and sys.stdin else file
+        mode = os.stat(place).st_mode  # noqa: PTH116 - it may be a descriptor
+    except OSError:
+        return False
+    return form != "text" and not stat.S_ISREG(mode)
+
+
+def updates(
+    source: io.BufferedReader,
+    form: str,
+    lag: int,
+    rate: float | None,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Iterator[Item]:
+    """Yield the items of a file line by line.
+
+    Args:
+        source: the file.
+        form: one of `redraft.cli.shared.options.INPUTS`.
+        lag: see `redraft.captions.formats.read.read_text`, as for ``rate``.
+        sleep: waits for the time at which a word of a text is spoken.
 
     Raises:
         InputError: standard input evidently has another format.
@@ -59,7 +98,7 @@ def updates(source: io.BufferedReader, form: str, lag: int, rate: float | None) 
         yield from read_simulstreaming(source)
     else:
         items = read_text(source, lag=lag, rate=rate)
-        yield from items if rate is None else paced(items)
+        yield from items if rate is None else paced(items, sleep=sleep)
 
 
 @contextmanager
@@ -71,7 +110,7 @@ def writer(
     *,
     live: bool = False,
 ) -> Iterator[Writer]:
-    """Open a writer to standard output; it is always closed at the end.
+    """Open a writer to standard output; it is always closed at the end, after an interruption without more pushes.
 
     Args:
         form: output format.
@@ -95,8 +134,19 @@ def writer(
         made = RowsWriter(made, width, live=live)
     try:
         yield made
+    except KeyboardInterrupt:
+        _drop_pushes(made)
+        raise
     finally:
         made.close()
+
+
+def _drop_pushes(writer: Writer) -> None:
+    """Let a writer close without delay."""
+    while isinstance(writer, PushWriter | RowsWriter):
+        if isinstance(writer, PushWriter):
+            writer.drop()
+        writer = writer.writer
 
 
 def wrote_everything(writer: Writer) -> bool:

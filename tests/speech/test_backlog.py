@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from redraft.captions.events import Update
-from redraft.speech.newest import newest
+from redraft.speech.backlog import Backlog
 from redraft.speech.recogniser import transcribe
 from tests.speech.recognisers import Scripted, silence
 
@@ -21,7 +21,7 @@ def test_newest_drops_what_is_overtaken() -> None:
         yield from transcribe(silence(10.1), Scripted(words=5))
         done.set()
 
-    items = newest(all_at_once())
+    items = iter(Backlog(all_at_once()))
     first = next(items)
     assert done.wait(20)
     rest = [item for item in items if isinstance(item, Update)]
@@ -32,7 +32,7 @@ def test_newest_drops_what_is_overtaken() -> None:
         yield first
         raise ValueError("torn")
 
-    items = newest(broken())
+    items = iter(Backlog(broken()))
     assert next(items) == first
     with pytest.raises(ValueError, match="torn"):
         next(items)

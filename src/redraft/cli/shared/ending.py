@@ -1,0 +1,228 @@
+"""How a stream ends before its input does: a first signal ends the input, a second one ends the program."""
+
+from __future__ import annotations
+
+import _thread
+import errno
+import io
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, TypeVar
+
+import click
+
+_T = TypeVar("_T")
+
+#: SIGHUP is that of a terminal that has been closed.  Those that the system does not have are left out.
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+SIGNALS = tuple(signal.Signals[name] for name in _NAMES if name in signal.Signals.__members__)
+#: Seconds within which signals are one request: `timeout`, for example, sends its signal to a process and its group.
+_TOGETHER = 0.1
+#: Seconds to wait for what has arrived already, so that it is counted.
+_ARRIVING = 0.3
+#: Maximum bytes to read from a pipe after the end was asked for: more than a pipe holds.
+_HELD = 1 << 20
+
+
+class Interrupted(KeyboardInterrupt):
+    """Raised in the main thread by a second signal."""
+
+
+class Ending:
+    """The end of one stream's input, which is asked for by `stop`.
+
+    Attributes:
+        asked: whether the input is to end.
+        endless: whether the input has no end of its own, as that of a microphone, so that asking for it is no
+            interruption.
+        drains: whether the input is a pipe that is read until it is empty.
+        signal: the newest signal.
+        open: returns the number of sentences that will be finished.
+        settle: waits until everything that has arrived is counted, at most for some seconds.
+    """
+
+    def __init__(self) -> None:
+        self.asked = self.endless = self.drains = False
+        self.signal: int | None = None
+        self.open: Callable[[], int] = lambda: 0
+        self.settle: Callable[[float], object] = lambda seconds: None
+        self._first = 0.0
+        self._at_once = False
+        #: Number of signals on their way from `_wake`.
+        self._own = 0
+        self._announcing = threading.Thread(target=self._announce, name="redraft-stopping", daemon=True)
+        self._stops: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
+        # Its other end becomes readable once the end is asked for; events cannot be waited for along with a pipe.
+        self._asking, self._waiting = socket.socketpair()
+
+    def __enter__(self) -> Ending:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self.settle(_TOGETHER)
+        self._asking.close()
+        self._waiting.close()
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable once the end was asked for."""
+        return self._waiting.fileno()
+
+    # For inputs
+
+    def when_asked(self, stop: Callable[[], object]) -> None:
+        """Have a function called when the end is asked for; it may be on another thread."""
+        self._stops.append(stop)
+
+    def until(self, items: Iterable[_T]) -> Iterator[_T]:
+        """Yield the items that come before the end is asked for."""
+        for item in items:
+            if self.asked:
+                return
+            yield item
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, but only until the end is asked for."""
+        if not self.asked:
+            select.select([self], [], [], seconds)
+
+    def pipe(self, number: int, *, drained: bool) -> io.BufferedReader:
+        """Return a reader of a descriptor whose data ends when that is asked for, even while it waits for more.
+
+        Args:
+            number: the descriptor, which stays open.
+            drained: whether what is in the pipe by then is still read.
+        """
+        self.drains = drained
+        return io.BufferedReader(_Pipe(number, self, drained=drained))
+
+    # For the command
+
+    def stop(self) -> None:
+        """Ask for the end."""
+        with self._lock:
+            if self.asked:
+                return
+            self.asked = True
+        self._asking.send(b"!")
+        for stop in self._stops:
+            stop()
+
+    @contextmanager
+    def by_signals(self) -> Iterator[None]:
+        """Let signals ask for the end; a second one raises `Interrupted` in the block.
+
+        Signals that something else handles or ignores are left alone, as are threads other than the main one.
+        """
+        usual = (signal.SIG_DFL, signal.default_int_handler)
+        ours = [each for each in SIGNALS if signal.getsignal(each) in usual]
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        # The system writes each signal into a socket at once, even while the main thread computes.
+        arriving, arrived = socket.socketpair()
+        arriving.setblocking(False)
+        thread = threading.Thread(target=self._watch, args=(arrived, set(ours)), name="redraft-signals", daemon=True)
+        handlers = {each: signal.signal(each, self._handle) for each in ours}
+        descriptor = signal.set_wakeup_fd(arriving.fileno(), warn_on_full_buffer=False)
+        thread.start()
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(descriptor)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            arriving.close()
+            thread.join()
+            if self._announcing.is_alive():
+                self._announcing.join()
+            arrived.close()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._at_once:
+            self._at_once = False
+            raise Interrupted
+
+    def _watch(self, arrived: socket.socket, ours: set[int]) -> None:
+        while numbers := arrived.recv(64):
+            for number in ours.intersection(numbers):
+                self._arrived(number)
+
+    def _arrived(self, number: int) -> None:
+        if self._own:
+            self._own -= 1
+            return
+        now = time.monotonic()
+        if self.signal is None:
+            self.signal, self._first = number, now
+            if number == getattr(signal, "SIGHUP", None):
+                _leave_closed_terminal()
+            self.stop()
+            self._announcing.start()  # apart, so that the next signal does not wait
+        # A closed terminal sends SIGHUP several times, through the shell and from the system.
+        elif now - self._first > _TOGETHER and not self._at_once and number != getattr(signal, "SIGHUP", None):
+            self.signal, self._at_once = number, True
+            self._wake(number)
+
+    def _wake(self, number: int) -> None:
+        """Have the main thread handle a signal, whatever it waits for."""
+        self._own += 1
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+        else:
+            _thread.interrupt_main(signal.Signals(number))
+
+    def _announce(self) -> None:
+        self.settle(_ARRIVING)
+        count = self.open()
+        finishing = f": finishing {count} sentence{'s' * (count > 1)}" if count else ""
+        again = "press Ctrl-C again to stop" if self.signal == signal.SIGINT else "a second signal stops"
+        with suppress(OSError):
+            click.echo(f"redraft: stopping{finishing}; {again} at once", err=True)
+
+
+class _Pipe(io.RawIOBase):
+    """A descriptor whose data ends when `Ending` says so."""
+
+    def __init__(self, number: int, ending: Ending, *, drained: bool) -> None:
+        self._number, self._ending, self._left = number, ending, _HELD if drained else 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        # Otherwise a thread would still wait in `read` when the program ends, which Python takes for a fatal error.
+        # Windows can wait for sockets only.
+        if os.name == "posix" and self._number not in select.select([self._number, self._ending.fileno()], [], [])[0]:
+            return 0
+        ending = self._ending.asked
+        if ending and self._left <= 0:
+            return 0
+        try:
+            data = os.read(self._number, len(buffer))
+        except OSError as error:
+            if error.errno == errno.EIO:  # a terminal that has been closed
+                return 0
+            raise
+        self._left -= len(data) if ending else 0
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _leave_closed_terminal() -> None:
+    """Drop what is written to a terminal that is gone, so that the rest can still go elsewhere."""
+    poll = select.poll()
+    for number in (1, 2):
+        poll.register(number, 0)
+    with suppress(OSError):
+        for number, events in poll.poll(0):
+            if events & select.POLLHUP:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)

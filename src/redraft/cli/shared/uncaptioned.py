@@ -1,0 +1,124 @@
+"""What has been recognised and has no final caption yet, which is named if a stream ends too early."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import click
+
+from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.formats.read import Item
+from redraft.captions.formats.write import failure_line
+from redraft.cli.shared.ending import Ending, Interrupted
+from redraft.speech.backlog import Backlog
+
+#: Number of items that are read ahead of the translation, if none may be skipped.
+_AHEAD = 4
+#: Seconds for which a stream that has failed is read to its end: of a pipe, which ends at once, and of another input.
+_DRAINED, _LAST = 10.0, 0.5
+
+
+@dataclass(slots=True)
+class _Open:
+    """An utterance: its newest update, and the languages without a final caption."""
+
+    newest: Update
+    missing: list[str]
+
+
+class Uncaptioned:
+    """The utterances without a final caption in every language; can be used from any thread.
+
+    Args:
+        languages: the target languages.
+    """
+
+    def __init__(self, languages: Sequence[str]) -> None:
+        self._languages = tuple(languages)
+        self._open: dict[str, _Open] = {}
+        self._lock = threading.Lock()
+        #: Whether any update has come.
+        self.begun = False
+
+    def __len__(self) -> int:
+        with self._lock:
+            return sum(bool(each.newest.text.strip()) for each in self._open.values())
+
+    def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Pass on what is recognised."""
+        for item in items:
+            if isinstance(item, Update):
+                with self._lock:
+                    self.begun = True
+                    each = self._open.setdefault(item.utterance, _Open(item, list(self._languages)))
+                    each.newest = item
+            yield item
+
+    def written(self, event: Event) -> None:
+        """Note an event that has been written; the failure of a final update ends its utterance too."""
+        with self._lock:
+            each = self._open.get(event.utterance or "")
+            if each is None:
+                return
+            last = each.newest
+            if event.final if isinstance(event, Caption) else last.final and event.seq == last.seq:
+                each.missing = [one for one in each.missing if event.language not in (one, None)]
+            if not each.missing:
+                del self._open[last.utterance]
+
+    def failures(self) -> list[Failure]:
+        """Return a failure for each utterance with words, which names the missing languages and has the whole text."""
+        with self._lock:
+            return [
+                Failure(f"no caption: {text}", utterance=name, language=", ".join(each.missing))
+                for name, each in self._open.items()
+                if (text := each.newest.text.strip())
+            ]
+
+
+@contextmanager
+def accounted(
+    items: Iterable[Item], ending: Ending, languages: Sequence[str], *, skip: bool
+) -> Iterator[tuple[Backlog, Callable[[Event], None]]]:
+    """Read items on a thread; if the block fails, name what has no caption on standard error.
+
+    Args:
+        items: the updates.
+        ending: asks for the end of the items.
+        languages: the target languages.
+        skip: whether partial updates are skipped if translation is slower.
+
+    Yields:
+        The items, and what to call with each event once it is written.
+
+    Raises:
+        Exit: a second signal has ended the block.
+    """
+    uncaptioned = Uncaptioned(languages)
+    backlog = Backlog(_begun(uncaptioned, items, ending), None if skip else _AHEAD)
+    ending.open, ending.settle = uncaptioned.__len__, backlog.wait
+    ending.when_asked(backlog.hurry)
+    try:
+        yield backlog, uncaptioned.written
+    except BaseException as error:
+        ending.stop()
+        backlog.wait(_DRAINED if ending.drains else _LAST)
+        with suppress(OSError):
+            for failure in uncaptioned.failures():
+                click.echo(failure_line(failure), err=True)
+        if isinstance(error, Interrupted) and ending.signal is not None:
+            raise click.exceptions.Exit(128 + ending.signal) from None
+        raise
+    finally:
+        ending.stop()
+        backlog.close()
+
+
+def _begun(uncaptioned: Uncaptioned, items: Iterable[Item], ending: Ending) -> Iterator[Item]:
+    """Note what is recognised; that there was nothing before the end was asked for is no failure."""
+    for item in uncaptioned.recognised(items):
+        if uncaptioned.begun or not ending.asked:
+            yield item
