@@ -1,6 +1,7 @@
-"""Check that SSBD with beta = 0 gives the ids of greedy re-translation, and that redraft gives the ids of SSBD.
+"""Check that methods give the ids that they should: of greedy re-translation, of SSBD, or of LocalAgreement.
 
-Every mismatch is examined.
+Redraft with one beta for all tokens must give SSBD's ids, with no bias those of `ar`, and with a full bias towards
+what is shown and none towards the rest those of LocalAgreement with a forced prefix.  Every mismatch is examined.
 
 In 32-bit floats there should be none.  With quantised weights, batched and single passes differ in the last bits.  A
 mismatch is explained by rounding if the gap between the two best tokens at the first different position is at most the
@@ -19,6 +20,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 from rich.console import Console
@@ -30,23 +32,32 @@ from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
-from redraft.decoding.backend import Capability
+from redraft.decoding.display import Display
 from redraft.decoding.method import Value
-from redraft.decoding.methods import get_method
+from redraft.decoding.methods import all_methods
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
 from redraft.signature import signature
+from redraft_bench.bench.peers.local_agreement import LocalAgreement
+from redraft_bench.bench.peers.retranslate import Task
 from redraft_bench.eval.contender import Contender
-from redraft_bench.eval.measure import MethodSystem, Run, compare, open_runs
+from redraft_bench.eval.measure import MethodSystem, Run, compare
 from redraft_bench.eval.sets import SETS, lag_stream, load_set
 
-Ids = tuple[int, ...]
+Ids: TypeAlias = tuple[int, ...]
+#: A method, its options, and what it shows.
+Asked: TypeAlias = tuple[str, tuple[tuple[str, Value], ...], Display]
 
 FORMATS = ("F32", "shipped")
-#: Method -> the method to compare with, and its own options.
-PAIRS: dict[str, tuple[str, tuple[tuple[str, Value], ...]]] = {
-    "ssbd": ("ar", (("beta", 0.0),)),
-    "redraft": ("ssbd", (("beta", 0.2),)),
-    "redraft-tree": ("ssbd", (("beta", 0.2),)),
+BIAS: tuple[tuple[str, Value], ...] = (("beta", 0.2),)
+ONE_BIAS: tuple[tuple[str, Value], ...] = (*BIAS, ("hidden_beta", 0.2))
+WHOLE, TWO = Display(), Display(2)
+#: What is compared -> the methods with their options and what they show; the first one has the right ids.
+PAIRS: dict[str, tuple[Asked, Asked]] = {
+    "ssbd": (("ar", (), WHOLE), ("ssbd", (("beta", 0.0),), WHOLE)),
+    "redraft": (("ssbd", BIAS, WHOLE), ("redraft", ONE_BIAS, WHOLE)),
+    "redraft-tree": (("ssbd", BIAS, WHOLE), ("redraft-tree", ONE_BIAS, WHOLE)),
+    "unbiased": (("ar", (), WHOLE), ("redraft", (("beta", 0.0), ("hidden_beta", 0.0)), TWO)),
+    "calm": (("local-agreement", (("n", 2),), TWO), ("redraft", (("beta", 0.5), ("hidden_beta", 0.0)), TWO)),
 }
 
 
@@ -56,12 +67,12 @@ PAIRS: dict[str, tuple[str, tuple[tuple[str, Value], ...]]] = {
 @click.option("--model", default="demo", help="A name, a GGUF file, or gemma (extra model-tests).", show_default=True)
 @click.option("--limit", default=100, help="Segments; 0 takes all.", show_default=True)
 @click.option("--lag", default=3, help="Words that come at a time.", show_default=True)
-@click.option("--method", default="ssbd", type=click.Choice(list(PAIRS)), show_default=True)
+@click.option("--compare", "pair", default="ssbd", type=click.Choice(list(PAIRS)), show_default=True)
 @click.option("--format", default="F32", type=click.Choice(FORMATS), show_default=True)
 @click.option("--exact", is_flag=True, help="The engine's bit-equal kernels.")
 @click.option("--threads", default=0, help="CPU threads; 0 takes all cores.", show_default=True)
 def main(
-    data: str, to: str, model: str, limit: int, lag: int, method: str, format: str, exact: bool, threads: int
+    data: str, to: str, model: str, limit: int, lag: int, pair: str, format: str, exact: bool, threads: int
 ) -> None:
     """Compare after every update; print a JSON object."""
     stream = lag_stream(load_set(data, to, limit), to, lag)
@@ -71,11 +82,10 @@ def main(
         if format != "shipped":
             path = Path(folder) / f"{given.stem}-{format}.gguf"
             quantise(given, path, format)
-        branches = BRANCHES_OF_A_TREE if Capability.TREES in get_method(method).needs else 0
+        contenders = [Contender(method, to, options, display) for method, options, display in PAIRS[pair]]
+        branches = BRANCHES_OF_A_TREE if pair == "redraft-tree" else 0
         engine = LlamaOptions(context_length=1024, slots=3, branches=branches, threads=threads, exact=exact)
         backend = LlamaCpp(path, engine)
-        other, options = PAIRS[method]
-        contenders = [Contender(other, to, () if other == "ar" else options), Contender(method, to, options)]
         updates = list(stream.updates)
         plain, drafted = follow(backend, contenders, track(updates, to, console=Console(stderr=True)), style)
         gaps = mismatches(backend, plain, drafted)
@@ -84,8 +94,8 @@ def main(
     rounding = max((seen for _gap, seen in gaps), default=0.0)
     unexplained = [gap for gap, _seen in gaps if gap > rounding]
     row = {
-        "method": method,
-        "compared_with": other,
+        "method": contenders[1].title,
+        "compared_with": contenders[0].title,
         "target_language": to,
         "updates": len(updates),
         "output_tokens": sum(map(len, plain.outputs)),
@@ -112,15 +122,18 @@ def follow(
     backend: LlamaCpp, contenders: Sequence[Contender], updates: Iterable[Update], style: Style = Style()
 ) -> list[Followed]:
     """Run every contender on every update, and record the ids."""
-    runs = open_runs(backend, contenders, style=style)
+    tasks = [Task(backend, each.language, each.max_tokens) for each in contenders]
+    runs = [
+        Run(each, LocalAgreement(task) if each.method not in all_methods() else MethodSystem(backend, each, style))
+        for each, task in zip(contenders, tasks, strict=True)
+    ]
     followed = [Followed(run) for run in runs]
 
     def keep(_update: Update, _runs: Sequence[Run]) -> None:
         for each in followed:
+            each.outputs.append(each.run.latest.tokens)
             if isinstance(each.run.system, MethodSystem):
-                latest = each.run.system.translator.translation(each.run.contender.language)
-                each.prompts.append(latest.prompt)
-                each.outputs.append(latest.output)
+                each.prompts.append(each.run.system.translator.translation(each.run.contender.language).prompt)
 
     compare(runs, updates, keep)
     for run in runs:
@@ -134,7 +147,7 @@ def mismatches(backend: LlamaCpp, plain: Followed, drafted: Followed) -> list[tu
     Both are in nats.  Two log-probabilities with this error may change places if they are up to twice as far apart.
     """
     found = []
-    for prompt, first, second in zip(plain.prompts, plain.outputs, drafted.outputs, strict=True):
+    for prompt, first, second in zip(drafted.prompts, plain.outputs, drafted.outputs, strict=True):
         if first != second:
             output = first[: common_prefix(first, second)]
             chosen = [each[len(output)] if len(each) > len(output) else None for each in (first, second)]

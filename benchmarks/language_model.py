@@ -28,7 +28,6 @@ from redraft.backends import costs
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.captions.events import Failure, Update
-from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
 from redraft.decoding.backend import Capability
 from redraft.decoding.cost import CostCurve
@@ -45,14 +44,12 @@ from redraft_bench.eval.sets import SETS, lag_stream, load_set
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.table import print_table
 
-#: What a reader sees hides text below this margin, as by default.
-MASK = Mask(margin=0.0)
 METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
     ("ar", {}),
     ("ssbd", {"beta": 0.2}),
     ("cd", {}),
-    ("redraft", {"beta": 0.2}),
-    ("redraft-tree", {"beta": 0.2, "cost": "flat"}),
+    ("redraft", {}),
+    ("redraft-tree", {"cost": "flat"}),
     ("pld", {}),
     ("aasd", {}),
 )
@@ -192,7 +189,7 @@ def opened(path: Path, streams: dict[str, Stream]) -> Iterator[tuple[list[Into],
         for language, stream in streams.items():
             style, runs = Style(prompt=example_prompt(language)), list[Run]()
             for method, values in METHODS:
-                contender = Contender(method, language, tuple(values.items()), MASK)
+                contender = Contender(method, language, tuple(values.items()))
                 backend = branching if method in with_trees else chains
                 system = ProcessorTimed(backend, contender, style, curve=curve)
                 stack.callback(system.close)

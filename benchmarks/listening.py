@@ -31,7 +31,6 @@ import numpy as np
 from redraft.speech.newest import newest
 
 from redraft.captions.events import Caption, Failure, Update
-from redraft.captions.stabilise import Mask
 from redraft.models import shipped_path
 from redraft.signature import file_hash, machine
 from redraft.speech.audio import RATE, Samples, at_speed, file_blocks, library
@@ -120,7 +119,7 @@ def run(
     with ExitStack() as stack:
         translator = None
         if to:
-            translator = stack.enter_context(Translator.open("demo", to=list(to), mask=Mask(margin=0.0)))
+            translator = stack.enter_context(Translator.open("demo", to=list(to)))
             translator.translate(Update("warm-up", 0, "Good evening.", final=True))
         blocks = file_blocks(str(path))
         clock = Clock(at_speed(blocks, 1.0) if live else blocks)

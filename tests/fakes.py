@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -53,8 +54,7 @@ class RandomModel:
         return local
 
     def _draw(self, *ids: int) -> np.ndarray:
-        digest = hashlib.blake2b(repr((self.seed, *ids)).encode(), digest_size=8).digest()
-        return np.random.default_rng(int.from_bytes(digest, "big")).normal(size=self.vocabulary)
+        return _drawn(self.vocabulary, (self.seed, *ids))
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         self.batches.append(len(requests))
@@ -87,6 +87,12 @@ class RandomModel:
 
     def close(self) -> None:
         self._slots.clear()
+
+
+@lru_cache(maxsize=1 << 15)
+def _drawn(size: int, ids: tuple[int, ...]) -> np.ndarray:
+    digest = hashlib.blake2b(repr(ids).encode(), digest_size=8).digest()
+    return np.random.default_rng(int.from_bytes(digest, "big")).normal(size=size)
 
 
 def distribution(rows: Rows, node: int) -> list[float]:

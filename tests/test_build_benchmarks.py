@@ -58,7 +58,7 @@ def test_pages_become_stale(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert {*pictures} <= {*shown} == {path.name for path in folder.glob("*.svg")}
     save(root, "ssbd", "de", chrf=1.25)
     assert build.stale(root) == ["docs/benchmarks/ssbd.md"]
-    save(root, "trade", "de", dal=2.5)
+    save(root, "trade", "de", dal=2.5, cpu_ms=40.5)
     (folder / picture).unlink()
     changed = [f"docs/benchmarks/{name}.md" for name in ("README", "ssbd", "trade")]
     assert build.stale(root) == [*changed, f"docs/benchmarks/{picture}"]
@@ -81,31 +81,30 @@ def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
 
 
 def test_streams_page_and_readme(root: Path) -> None:
-    row = {"bench": "stream", "data": "talk", "target_language": "de", "signature": "processor:Z80", "source": "raw"}
-    before = {
-        **row,
-        "method": "ar",
-        "mask": "",
-        "cpu_seconds": 6.0,
-        "ne_display": 1.5,
-        "lag_first": 0.2,
-        "lag_good": 0.9,
-    }
-    raw = {**before, "method": "ssbd", "mask": "below margin 0", "cpu_seconds": 5.0, "ne_display": 1.2}
-    after = {**raw, "source": "stable", "cpu_seconds": 4.0, "cpu_speedup": 1.5, "ne_display": 0.5, "lag_good": 1.3}
-    scored = {**after, "chrf_change": 0.4, "chrf_change_low": -0.5, "chrf_change_high": 1.0}
-    for data, last in (("talk", after), ("acl", scored)):
-        text = "".join(json.dumps({**each, "data": data}) + "\n" for each in (before, raw, last))
+    row = {"bench": "stream", "target_language": "de", "signature": "processor:Z80", "target_passes": 9}
+    figures = ("method", "source", "ne_display", "taken_back", "stood", "lag_first", "lag_good", "cpu_seconds")
+    lines = [
+        ("ar", "raw", 1.5, 30.0, 0.5, 0.2, 0.9, 6.0),
+        ("ssbd", "stable", 0.6, 12.0, 0.8, 0.5, 1.2, 5.0),
+        ("local-agreement", "raw", 0.0, 0.0, 1.0, 1.4, 1.4, 8.0),
+        ("redraft", "stable", 0.25, 3.0, 0.92, 1.1, 1.3, 4.0),
+    ]
+    rows = [{**row, **dict(zip(figures, line, strict=True))} for line in lines]
+    scored = {**rows[-1], "ne_display": 0.1, "chrf_change": 0.4, "chrf_change_low": -0.5, "chrf_change_high": 1.0}
+    for data, last in (("talk", rows[-1]), ("acl", scored)):
+        text = "".join(json.dumps({**each, "data": data}) + "\n" for each in (*rows[:-1], last))
         (root / "benchmarks" / "results" / f"stream-{data}-de.rows.jsonl").write_text(text, encoding="utf-8")
     pages = build.documents(root)
     readme = " ".join(pages[root / "README.md"].split())
-    assert "1.5× faster" in readme and "67% fewer" in readme and " old " not in readme
-    text = pages[root / "docs" / "benchmarks" / "stream.md"]
-    line = "| The demo talk | German | 1.20 → 0.50 | 0.20 → 0.20 | 0.90 → 1.30 | 5.0 → 4.0 | 1.50 |  |"
-    assert line in text.replace("\u00a0", " ")
-    assert "| 1.50 | +0.4 (-0.5–+1.0) |" in text
-    assert "- NE shown at most a third of that with `raw`: reached on 0 of 2" in text
-    assert "- chrF not lower by more than its interval: reached on 1 of 1" in text
+    assert "take back 3 words a minute" in readme and "from scratch takes back 30" in readme and " old " not in readme
+    assert "92% of the words stand" in readme and "takes 0.67 of the processor time" in readme
+    text = pages[root / "docs" / "benchmarks" / "stream.md"].replace("\u00a0", " ")
+    cells = "30 · 12 · 0 · 3 | 0.20 · 0.50 · 1.40 · 1.10 | 0.90 · 1.20 · 1.40 · 1.30 | 6.0 · 5.0 · 8.0 · 4.0"
+    assert f"| The demo talk | German | {cells} |  |" in text
+    assert f"| {cells} | +0.4 (-0.5–+1.0) |" in text
+    assert "- NE shown at most a third of that of `ssbd`: reached on 1 of 2" in text
+    assert "- at most 0.8 of LocalAgreement's processor time: reached on 2 of 2" in text
+    assert "by more than its interval: reached on 1 of 1" in text
 
 
 def test_table_of_other_weights_than_those_that_ship_says_so() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.exact import follow, mismatches
-from redraft import Mask, Translator, Update
+from redraft import Display, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model, resolve
 from redraft.backends.quantise import quantise
@@ -62,8 +62,8 @@ def test_bias_and_masks(shipped: LlamaCpp) -> None:
         Contender("ar", "de"),
         *(Contender("ssbd", "de", (("beta", beta),)) for beta in (0.0, 0.2, 0.5)),
         Contender("cd", "de"),
-        Contender("ssbd", "de", (("beta", 0.2),), Mask(3)),
-        Contender("ssbd", "de", (("beta", 0.2),), Mask(3, display_only=False)),
+        Contender("ssbd", "de", (("beta", 0.2),), Display(mask_k=3)),
+        Contender("ssbd", "de", (("beta", 0.2),), Display(mask_k=3, plain=True)),
     ]
     runs = open_runs(shipped, contenders)
     compare(runs, [update for update in load_talk() if int(update.utterance) <= 4])
@@ -85,7 +85,7 @@ def test_bias_and_masks(shipped: LlamaCpp) -> None:
 
 
 def test_unchanged_source_costs_no_pass_and_final_unmasks(shipped: LlamaCpp) -> None:
-    with Translator(shipped, ["de"], mask=Mask(3), source="raw") as translator:
+    with Translator(shipped, ["de"], display=Display(mask_k=3), source="raw") as translator:
         first = translator.translate(Update("1", 0, "I have a very small dog."))
         passes = translator.translation("de").tally.passes
         last = translator.translate(Update("1", 1, "I have a very small dog.", final=True))

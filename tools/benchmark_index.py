@@ -49,12 +49,15 @@ SUBJECTS: dict[str, Sequence[str]] = {
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
     "stream": (
-        "ssbd beta=0.2, hides below margin 0(, source stable)?",
-        ("ne_display", "lag_first", "lag_good", "pass_speedup", "cpu_speedup"),
+        "redraft, shows 2 agree, lead 0.7, source stable|local-agreement n=2",
+        ("ne_display", "taken_back", "lag_first", "lag_good"),
     ),
-    "ssbd": ("ssbd beta=0.2, hides below margin 0", ("speedup", "pass_speedup", "ne_display")),
+    "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, lead 0.7", ("speedup", "pass_speedup", "ne_display")),
     "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),
-    "trade": ("ar|ssbd beta=0.2, hides below margin 0|cd|local-agreement n=2", ("chrf", "dal", "ne_display", "cpu_ms")),
+    "trade": (
+        "ar|ssbd beta=0.2|redraft, shows 2 agree, lead 0.7|local-agreement n=2",
+        ("chrf", "lag_good", "taken_back", "cpu_ms"),
+    ),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
     "jacobi": ("jacobi|gs-jacobi block=3( start=source)?", ("pass_speedup", "speedup")),
     "bild": ("bild .*", ("pass_speedup", "speedup", "chrf")),

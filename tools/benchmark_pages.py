@@ -13,7 +13,7 @@ from redraft_bench.bench.report import heading
 from redraft_bench.bench.tables import LOSSES, STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
 from redraft_bench.eval.figures import Row
-from tools.benchmark_streams import ordered, overview, stream_title
+from tools.benchmark_streams import ordered, overview, stream_title, typical
 from tools.build_docs import table
 from tools.checks import BACK, below, folded
 from tools.reproduce import reproduce
@@ -24,8 +24,11 @@ MORE = {
 }
 #: Benchmark -> the columns that answer its question; all languages of a data set share a table.
 SHOWN = {
-    "ssbd": ("method", "mask", "chrf", "ne_display", "pass_speedup", "speedup"),
-    "trade": ("method", "source", "mask", "chrf", "ne_display", "dal", "cpu_ms"),
+    "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup"),
+    "trade": (
+        *("method", "source", "display", "chrf", "ne_display", "taken_back", "stood", "lag_first", "lag_good"),
+        *("dal", "cpu_ms"),
+    ),
     "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),
     "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
     "jacobi": ("method", "pass_speedup", "speedup"),
@@ -44,13 +47,12 @@ SHOWN = {
 }
 #: Benchmark -> lines that its page leaves out (named as by `redraft_bench.eval.columns.named`).
 LEFT_OUT = {
-    "ssbd": r"pld|gs-jacobi.*|bild.*|.*hides 3 tokens.*",
+    "ssbd": r"pld|gs-jacobi.*|bild.*|.*shows mask 3.*",
     "redraft": r".*beta=0( .*)?|redraft .*=off.*|.*recycle=off lookup=off.*",
-    "replay": r".*hides .*",
+    "replay": r".*shows .*",
 }
 #: Benchmark -> the plots to show.
 PICTURES = {
-    "stream": ("front",),
     "ssbd": ("quality", "limit", "acceptance", "cost"),
     "redraft": ("speedups",),
     "trade": ("trade",),
@@ -64,6 +66,8 @@ PICTURES = {
 }
 #: Benchmark -> the data set of its pictures, if others have none.
 PICTURED = {"trade": "acl6060.talks"}
+#: File name of the picture of all streams.
+FRONT = "stream-front.svg"
 #: Number of rows from which a table is folded.
 FOLDED = 20
 
@@ -97,7 +101,7 @@ def page(results: Sequence[Result], notes: Path) -> str:
     recognised = results[0].bench in TABLES and TABLES[results[0].bench].recognised
     if recognised:
         results = ordered(results)
-        parts += overview(results)
+        parts += overview(results, FRONT)
     for group in groups(results):
         parts += [f"## {stream_title(group[0])}\n", _folded(group)] if recognised else _section(group)
     note = notes / f"{results[0].bench}.md"
@@ -213,6 +217,13 @@ def _columns(result: Result) -> list[str]:
     columns = TABLES[result.bench].columns if result.bench in TABLES else STREAMED
     wanted = {*columns, *MORE.get(result.bench, ())}
     return filled(result.rows, [name for name in COLUMNS if name in wanted])
+
+
+def fronts(results: Sequence[Result]) -> tuple[Plot, list[Result]] | None:
+    """Return the plot of all streams and what it draws; None without streams."""
+    plot = next(plot for plot in PLOTS if plot.name == "front")
+    streams = [each for each in results if each.bench == "stream" and not each.replayed]
+    return (plot, [typical(streams)]) if streams else None
 
 
 def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:

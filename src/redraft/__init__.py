@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from redraft.captions.events import Caption, Failure, Update
-    from redraft.captions.stabilise import Mask
     from redraft.captions.style import Style
+    from redraft.decoding.display import Display
     from redraft.errors import RedraftError
     from redraft.translator import Translator
 
 __version__ = "0.1.0"
-__all__ = ["Caption", "Failure", "Mask", "RedraftError", "Style", "Translator", "Update", "__version__"]
+__all__ = ["Caption", "Display", "Failure", "RedraftError", "Style", "Translator", "Update", "__version__"]
 
 _HOMES = {
     "Caption": "captions.events",
+    "Display": "decoding.display",
     "Failure": "captions.events",
-    "Mask": "captions.stabilise",
     "RedraftError": "errors",
     "Style": "captions.style",
     "Translator": "translator",

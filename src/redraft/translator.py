@@ -28,12 +28,12 @@ from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import as_sentence, final_mark
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import DEFAULT_SOURCE
-from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.captions.style import Request, Style
 from redraft.captions.translation import Encode, Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.beam import BIASED, beam_width, require_trees
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.display import Display
 from redraft.decoding.drive import Decoding, Watch, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.method import DraftModel, Method, Value
@@ -58,14 +58,14 @@ class Translator:
         to: target languages, as BCP 47 tags or English names.
         method: decoding method, or its name.
         options: options of the method by name.
-        mask: which part of partial captions is hidden.
+        display: what is shown of partial captions; None for what suits the method.
         style: prompt style.
         max_tokens: maximum length of one translation in tokens.
         small: the draft model, for methods that need one; must share the vocabulary of ``backend``.
         watch: called for every pass; lanes are numbered like the languages in ``to``.
         curve: cost of a pass, for methods that draft by it, so that passes can be reproduced; None learns it from the
             passes of ``backend``.
-        source: which part of an unfinished source is translated: ``stable``, ``raw`` or ``stable:P``
+        source: which part of an unfinished source is translated: ``stable`` or ``raw``
             (`redraft.captions.source`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, without a bias; or ``beam:N``,
             by a search with N hypotheses and the method's bias, which needs a backend with trees and N further
@@ -83,9 +83,9 @@ class Translator:
         backend: Backend,
         to: Sequence[str],
         *,
-        method: str | Method = "ssbd",
+        method: str | Method = "redraft",
         options: Mapping[str, Value] | None = None,
-        mask: Mask = DEFAULT_MASK,
+        display: Display | None = None,
         style: Style = Style(),
         max_tokens: int = 256,
         small: Backend | None = None,
@@ -99,7 +99,7 @@ class Translator:
         chosen.require(backend.capabilities)
         require_trees(final, backend.capabilities)
         cost = backend.curve if curve is None else lambda: curve
-        settings = Settings(chosen, values, mask, style.context, max_tokens, cost, source, final)
+        settings = Settings(chosen, values, display or chosen.display, style.context, max_tokens, cost, source, final)
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
         if not encoders:
@@ -139,9 +139,9 @@ class Translator:
         model: str | os.PathLike[str] = "demo",
         *,
         to: Sequence[str],
-        method: str | Method = "ssbd",
+        method: str | Method = "redraft",
         options: Mapping[str, Value] | None = None,
-        mask: Mask = DEFAULT_MASK,
+        display: Display | None = None,
         style: Style = Style(),
         max_tokens: int = 256,
         source: str = DEFAULT_SOURCE,
@@ -170,7 +170,7 @@ class Translator:
                 to,
                 method=chosen,
                 options=options,
-                mask=mask,
+                display=display,
                 style=style,
                 max_tokens=max_tokens,
                 source=source,
@@ -302,7 +302,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
     if isinstance(backend, _EncodesSources):
         return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
-    script = OwnScript(target, _foreign_tokens(backend, target), backend.tokenize)
+    script = own_script(backend, target)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
         ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.encode)
@@ -311,6 +311,11 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
     # Fails now if the model's prompt does not support a glossary or context.
     encode("test", (("test", "test"),) if style.context else ())
     return encode
+
+
+def own_script(backend: Backend, target: Language) -> OwnScript:
+    """Return the rule for foreign words in translations into a language (`redraft.captions.script`)."""
+    return OwnScript(target, _foreign_tokens(backend, target), backend.tokenize)
 
 
 #: Backend -> target language -> foreign tokens; sessions share them, since reading a vocabulary takes 10 ms.

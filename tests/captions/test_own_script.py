@@ -12,7 +12,7 @@ import pytest
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
 from redraft.captions.events import Caption, Update
-from redraft.captions.stabilise import Mask
+from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.translator import Translator
 
@@ -43,22 +43,22 @@ def test_german_captions_are_german(shipped: LlamaCpp, source: str, stem: str, w
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "options", "mask"),
+    ("method", "options", "display"),
     [
-        ("ar", {}, Mask()),
-        ("ssbd", {}, Mask(margin=0.3)),
-        ("ssbd", {"beta": 0.5}, Mask(margin=-0.2)),
-        ("redraft", {}, Mask(margin=0)),
+        ("ar", {}, Display()),
+        ("ssbd", {}, Display(lead=0.3, agree=2)),
+        ("ssbd", {"beta": 0.5}, Display()),
+        ("redraft", {}, None),
     ],
 )
 def test_every_latin_word_is_word_of_source(
-    shipped: LlamaCpp, data_dir: Path, method: str, options: dict[str, Value], mask: Mask
+    shipped: LlamaCpp, data_dir: Path, method: str, options: dict[str, Value], display: Display | None
 ) -> None:
     """News, where a third of the Chinese captions contain names in Latin letters."""
     written = 0
     with (data_dir / "test" / "flores200.devtest.en.txt").open(encoding="utf-8") as lines:
         sources = [line.rstrip("\n") for line in islice(lines, 20)]
-    with Translator(shipped, ["zh", "ja"], method=method, options=options, mask=mask) as translator:
+    with Translator(shipped, ["zh", "ja"], method=method, options=options, display=display) as translator:
         for number, source in enumerate(sources):
             misheard = source[: len(source) // 2].replace("e", "ai")
             for seq, text in enumerate((misheard, source)):

@@ -12,13 +12,19 @@ from redraft.captions.source import LONGEST, LONGEST_UPDATES, RAW, STABLE, Sourc
 from redraft.captions.words import WORD, bare
 from redraft.errors import OptionError
 
-AGREED, ALL = "stable:1", "stable:0"
+AGREED, ALL = "stable 1", "stable 0"
 POLICIES = (RAW, STABLE, AGREED, ALL)
+
+
+def made(policy: str) -> Source:
+    """A source by its policy and, behind a space, the least chance."""
+    name, _, least = policy.partition(" ")
+    return Source(name, float(least) if least else None)
 
 
 def parts(policy: str, *texts: str, every: float | None = None) -> list[str]:
     """The parts of the texts of an utterance."""
-    source = Source(policy)
+    source = made(policy)
     return [source.part(text, None if every is None else every * number) for number, text in enumerate(texts)]
 
 
@@ -31,16 +37,16 @@ def test_punctuation() -> None:
 
 
 def test_place() -> None:
-    assert parts("stable:0.7", "We saw her", "We saw her duck.") == ["We saw", "We saw her duck"]
+    assert parts("stable 0.7", "We saw her", "We saw her duck.") == ["We saw", "We saw her duck"]
 
 
 def test_chances_multiply() -> None:
-    assert parts(STABLE, "We saw her duck") == ["We"]
-    assert parts("stable:0.7", "We saw her duck") == ["We saw"]
+    assert parts("stable 0.8", "We saw her duck") == ["We"]
+    assert parts("stable 0.7", "We saw her duck") == ["We saw"]
 
 
 def test_chances_are_learnt() -> None:
-    source, growing = Source("stable:0.65"), "a b c d e f"
+    source, growing = made("stable 0.65"), "a b c d e f"
     found = [source.part(growing[:end]) for end in range(1, 12, 2)]
     assert found == ["", "a", "a b", "a b c d", "a b c d e", growing]
     for last in "ghijklm":  # revised again and again
@@ -89,7 +95,7 @@ def test_sign_that_makes_another_word(before: str, now: str) -> None:
 
 
 def test_sent_twice() -> None:
-    source = Source(ALL)
+    source = made(ALL)
     assert [source.part("We saw", 1.0), source.part("We saw", 1.0)] == ["We saw", "We saw"]
     assert parts(AGREED, "We saw", "We saw", every=0.0) == ["", ""]
 
@@ -141,7 +147,7 @@ def test_words_taken_back_by_first_text() -> None:
 
 def test_other_utterance_after_sentence_cut_off() -> None:
     """What the recogniser took back, or another speaker said, confirms no word and no time."""
-    source = Source(STABLE)
+    source = made("stable 0.8")
     source.part("We met. The bus was", 1.0)
     source.part("We met.", 2.0, final=True)
     assert not source.begin("So now the")
@@ -149,7 +155,7 @@ def test_other_utterance_after_sentence_cut_off() -> None:
 
 
 def test_words_cut_off_are_not_revised() -> None:
-    cut, plain = Source("stable:0.8"), Source("stable:0.8")
+    cut, plain = made("stable 0.8"), made("stable 0.8")
     cut.part("We met. Two cats ran")
     for source in (cut, plain):
         source.part("We met.", final=True)
@@ -160,7 +166,7 @@ def test_words_cut_off_are_not_revised() -> None:
 
 
 def test_longest_after_sentence_cut_off() -> None:
-    source = Source(AGREED)
+    source = made(AGREED)
     source.part("We met. It ra", 1.0)
     source.part("We met.", 2.0, final=True)
     assert source.begin("It was")
@@ -175,13 +181,9 @@ def test_chinese() -> None:
     assert parts(AGREED, "我喜欢猫。", "我喜欢狗和", "我喜欢狗和猫。") == ["", "我喜欢", "我喜欢狗和"]
 
 
-@pytest.mark.parametrize(
-    "policy", ["", "none", "stable:", "stable:-1", "stable:1.1", "stable:2", "stable:nan", 1, None]
-)
+@pytest.mark.parametrize("policy", ["", "none", "stable:", "stable:0.5", "Raw", 1, None])
 def test_wrong_policy(policy: object) -> None:
-    with pytest.raises(
-        OptionError, match=r"source must be stable, raw, or stable:P with P from 0 to 1, such as stable:0.5"
-    ):
+    with pytest.raises(OptionError, match="source must be stable or raw"):
         check_policy(policy)
 
 
@@ -195,7 +197,7 @@ def words(texts: str | Iterable[str]) -> list[str]:
 
 @given(st.sampled_from(POLICIES), _STREAMS, st.booleans(), st.booleans())
 def test_any_stream(policy: str, stream: Sequence[tuple[str, float]], timed: bool, ends: bool) -> None:
-    source, time, before, text = Source(policy), 0.0, "", ""
+    source, time, before, text = made(policy), 0.0, "", ""
     for number, (new, step) in enumerate(stream):
         time += step
         final = ends and number == len(stream) - 1
@@ -219,7 +221,7 @@ def test_any_stream(policy: str, stream: Sequence[tuple[str, float]], timed: boo
 @given(st.sampled_from(POLICIES[1:]), st.lists(_TEXTS, min_size=1, max_size=9))
 def test_no_word_waits_longer(policy: str, texts: list[str]) -> None:
     """A word that stays at its place is translated after `LONGEST` at the latest."""
-    source, step = Source(policy), LONGEST / 4
+    source, step = made(policy), LONGEST / 4
     waited = 0
     before: list[str] = []
     for number, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""Mask-k on the display and in the draft; whole characters only."""
+"""What is shown: whole words and characters on which outputs agree, and what stands; mask-k on display and in draft."""
 
 from __future__ import annotations
 
@@ -6,59 +6,174 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.captions.stabilise import Mask, stabilise, whole_characters
-from redraft.errors import OptionError
+from redraft.captions.stabilise import Stabilised, stabilise, whole_characters, whole_words
+from redraft.captions.words import WORD, bare
+from redraft.decoding.display import Display
 
 PIECES = [b" Ich", b" habe", b" einen", b" Hu", b"nd"]
 
 
+def pieces_of(*texts: str) -> list[bytes]:
+    return [text.encode() for text in texts]
+
+
+def shown(view: Stabilised) -> tuple[str, str, int]:
+    return view.shown, view.hidden, view.shown_length
+
+
 def test_nothing_is_hidden_without_mask_or_when_final() -> None:
-    for mask, final in [(Mask(), False), (Mask(3), True), (Mask(3, "words", False), True)]:
-        view = stabilise(PIECES, mask, final=final)
-        assert (view.shown, view.hidden, view.draft_length) == ("Ich habe einen Hund", "", 5)
+    for display, final, confirmed in [
+        (Display(), False, None),
+        (Display(mask_k=3), True, None),
+        (Display(mask_k=3, plain=True), True, None),
+        (Display(2), True, 1),
+    ]:
+        view = stabilise(PIECES, display, final=final, confirmed=confirmed)
+        assert (view.shown, view.hidden, view.shown_length, view.draft_length) == ("Ich habe einen Hund", "", 5, 5)
 
 
 def test_display_only_mask() -> None:
-    view = stabilise(PIECES, Mask(2), final=False)
-    assert (view.shown, view.hidden, view.draft_length) == ("Ich habe einen", " Hund", 5)
+    view = stabilise(PIECES, Display(mask_k=1), final=False)
+    assert (view.shown, view.hidden, view.shown_length, view.draft_length) == ("Ich habe einen Hu", "nd", 4, 5)
 
 
 def test_plain_mask_takes_hidden_tokens_from_draft() -> None:
-    assert stabilise(PIECES, Mask(2, display_only=False), final=False).draft_length == 3
-
-
-def test_words_are_hidden_whole() -> None:
-    view = stabilise(PIECES, Mask(1, "words", display_only=False), final=False)
-    assert (view.shown, view.hidden, view.draft_length) == ("Ich habe einen", " Hund", 3)
-
-
-def test_word_is_character_in_scripts_without_spaces() -> None:
-    pieces = ["今日は".encode(), "いい天気".encode()]
-    view = stabilise(pieces, Mask(3, "words", display_only=False), final=False)
-    assert (view.shown, view.hidden, view.draft_length) == ("今日はい", "い天気", 1)
-
-
-@pytest.mark.parametrize("space", ["", " ", "\u3000", "\u00a0", "\u2003 "])
-def test_white_space_of_any_script_in_front(space: str) -> None:
-    pieces = [f"{space}今日は".encode(), "いい天気".encode(), "です".encode()]
-    view = stabilise(pieces, Mask(2, "words", display_only=False), final=False)
-    assert (view.shown, view.shown_length, view.draft_length) == ("今日はいい天気", 2, 2)
-
-
-@given(st.text("a \u3000今é", max_size=12), st.binary(max_size=2), st.integers(1, 8), st.integers(1, 4))
-def test_tokens_shown_hold_what_is_shown(text: str, broken: bytes, k: int, size: int) -> None:
-    data = broken + text.encode()
-    pieces = [data[start : start + size] for start in range(0, len(data), size)]
-    view = stabilise(pieces, Mask(k, "words"), final=False)
-    begun = [whole_characters(b"".join(pieces[:count])).lstrip() for count in range(len(pieces) + 1)]
-    assert len(begun[view.shown_length]) <= len(view.shown)
-    assert all(len(each) >= len(view.shown) for each in begun[view.shown_length + 1 :])
+    view = stabilise(PIECES, Display(mask_k=2, plain=True), final=False)
+    assert (view.shown, view.shown_length, view.draft_length) == ("Ich habe einen", 3, 3)
 
 
 def test_more_hidden_than_there_is_shows_nothing() -> None:
-    for unit in ("tokens", "words"):
-        view = stabilise(PIECES, Mask(50, unit, display_only=False), final=False)
-        assert (view.shown, view.hidden, view.draft_length) == ("", "Ich habe einen Hund", 0)
+    view = stabilise(PIECES, Display(mask_k=50, plain=True), final=False)
+    assert (view.shown, view.hidden, view.draft_length) == ("", "Ich habe einen Hund", 0)
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "text", "length"),
+    [
+        (0, "", 0),
+        (1, "Ich", 1),
+        (3, "Ich habe einen", 3),
+        (4, "Ich habe einen", 3),  # no half word
+        (5, "Ich habe einen Hund", 5),
+        (6, "Ich habe einen Hund", 5),  # an end token counts too
+        (None, "Ich habe einen Hund", 5),
+    ],
+)
+def test_words_are_shown_whole(confirmed: int | None, text: str, length: int) -> None:
+    view = stabilise(PIECES, Display(2), final=False, confirmed=confirmed)
+    assert shown(view) == (text, "Ich habe einen Hund"[len(text) :], length)
+    assert view.draft_length == 5, "what is hidden stays in the draft"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "confirmed", "count"),
+    [
+        ([" Hund", ".", " Er"], 1, 1),  # closing punctuation may follow its word
+        ([" Hund", ".”", " Er"], 1, 1),
+        ([" Hund", ","], 1, 1),
+        ([" (", "Hund", ")"], 1, 0),
+        ([" (", "Hund", ")"], 2, 2),
+        ([" we", "'re"], 1, 0),
+        ([" E", "-", "Mail"], 2, 0),
+        ([" 3", ".", "5"], 1, 0),
+        ([" 3", ".", "5"], 2, 0),
+        ([" 5", "%"], 1, 0),  # read aloud
+        ([" C", "#"], 1, 0),
+        ([" Hund ", "Er"], 1, 1),
+        ([" Hund", " ", "Er"], 1, 1),
+        ([" Hund", " ", "Er"], 2, 2),
+        (["今日は", "いい", "天気"], 1, 1),  # each character is a word
+        (["今日は", "、", "いい"], 1, 1),
+        (["か", "\u3099き"], 1, 0),  # with its marks
+        (["私は", " iP", "hone"], 2, 1),
+        (["ฉ", "ัน"], 1, 0),
+        (["", "Hund"], 1, 1),
+        ([], 0, 0),
+    ],
+)
+def test_whole_words(pieces: list[str], confirmed: int, count: int) -> None:
+    assert whole_words(pieces_of(*pieces), confirmed) == count
+
+
+def test_characters_are_shown_whole() -> None:
+    pieces = ["日".encode(), "本".encode()[:1], "本".encode()[1:]]
+    for confirmed, length in ((1, 1), (2, 1), (3, 3)):
+        view = stabilise(pieces, Display(2), final=False, confirmed=confirmed)
+        assert shown(view) == ("日本"[: min(length, 2)], "日本"[min(length, 2) :], length)
+
+
+def test_shown_token_stands() -> None:
+    view = stabilise(PIECES, Display(2), final=False, confirmed=2, standing=3)
+    assert shown(view) == ("Ich habe einen", " Hund", 3)
+    view = stabilise(PIECES, Display(2), final=False, confirmed=5, standing=3)
+    assert view.shown_length == 5
+
+
+def test_word_that_goes_on_stands() -> None:
+    """What a reader sees does not go because more of it may come: from "Hund" to "Hunde"."""
+    view = stabilise([b" Ein", b" Hund", b"e"], Display(2), final=False, confirmed=2, standing=2)
+    assert shown(view) == ("Ein Hund", "e", 2)
+
+
+def test_of_mask_k_and_agreement_one_that_hides_more_counts() -> None:
+    both = Display(2, mask_k=2, plain=True)
+    view = stabilise(PIECES, both, final=False, confirmed=2)
+    assert (view.shown, view.draft_length) == ("Ich habe", 3)
+    for confirmed, standing in ((3, 0), (5, 0), (0, 5)):
+        view = stabilise(PIECES, both, final=False, confirmed=confirmed, standing=standing)
+        assert view == stabilise(PIECES, Display(mask_k=2, plain=True), final=False)
+
+
+def cut(data: bytes, sizes: list[int]) -> list[bytes]:
+    pieces: list[bytes] = []
+    while data:
+        size = sizes[len(pieces) % len(sizes)]
+        pieces.append(data[:size])
+        data = data[size:]
+    return pieces
+
+
+mixed = st.text("aé .,%3\u3000今か\u3099ั-'()\n", max_size=16)
+sizes_ = st.lists(st.integers(1, 5), min_size=1, max_size=4)
+
+
+@given(mixed, st.binary(max_size=2), sizes_, st.integers(0, 16), st.integers(0, 16), st.integers(0, 3))
+def test_shown_is_beginning_of_text(
+    text: str, broken: bytes, sizes: list[int], confirmed: int, standing: int, k: int
+) -> None:
+    pieces = cut(broken + text.encode(), sizes)
+    whole = stabilise(pieces, final=True)
+    view = stabilise(pieces, Display(2, mask_k=k), final=False, confirmed=confirmed, standing=standing)
+    assert view.shown + view.hidden == whole.shown and whole.hidden == ""
+    assert stabilise(pieces[: view.shown_length], final=True).shown == view.shown, "it is what these tokens contain"
+    assert view.shown_length <= max(0, len(pieces) - k) or view.shown_length == 0
+    assert view.draft_length == len(pieces)
+
+
+@given(mixed, sizes_, st.integers(0, 40))
+def test_no_word_is_torn(text: str, sizes: list[int], confirmed: int) -> None:
+    pieces = cut(text.encode(), sizes)
+    count = whole_words(pieces, confirmed)
+    before = b"".join(pieces[:count])
+    assert before.decode() or not before, "no half character"
+    place = len(before.decode())
+    for word in WORD.finditer(text):
+        torn = word.start() < place < word.end()
+        assert not torn or not bare(text[place : word.end()])
+    # More of what is confirmed would tear one.
+    assert count <= confirmed
+    for more in range(count + 1, min(confirmed, len(pieces)) + 1):
+        assert whole_words(pieces, more) == count
+
+
+@pytest.mark.parametrize("confirmed", [0, 3, 9])
+def test_what_stands_only_adds(confirmed: int) -> None:
+    lengths = [
+        stabilise(PIECES, Display(2), final=False, confirmed=confirmed, standing=standing).shown_length
+        for standing in range(6)
+    ]
+    least = stabilise(PIECES, Display(2), final=False, confirmed=confirmed).shown_length
+    assert lengths == [max(least, standing) for standing in range(6)]
 
 
 @given(st.text(max_size=20), st.integers(0, 80))
@@ -74,73 +189,9 @@ def test_broken_bytes_before_it_do_not_show_half_character(broken: bytes, text: 
     assert whole_characters(text.encode()[:cut]) == shown[len(broken.decode(errors="replace")) + 1 :]
 
 
-@given(st.text(max_size=30), st.integers(0, 12), st.sampled_from(["tokens", "words"]), st.integers(1, 4))
-def test_shown_and_hidden_make_whole(text: str, k: int, unit: str, size: int) -> None:
-    data = text.encode()
-    pieces = [data[start : start + size] for start in range(0, len(data), size)]
-    view = stabilise(pieces, Mask(k, unit), final=False)
-    assert view.shown + view.hidden == stabilise(pieces, Mask(), final=True).shown
-    assert view.draft_length == len(pieces)
-
-
 def test_bytes_that_are_no_text_are_replaced_not_raised() -> None:
     assert whole_characters(b"a\xffb") == "a\ufffdb"
 
 
 def test_line_breaks_become_spaces() -> None:
-    assert stabilise([b"a\n", b"b"], Mask(), final=True).shown == "a b"
-
-
-@pytest.mark.parametrize("k", [-1, 1.5, True])
-def test_k_out_of_range(k: int) -> None:
-    with pytest.raises(OptionError, match=r"mask_k must be a whole number of 0 or more, not"):
-        Mask(k)
-
-
-def test_unknown_unit() -> None:
-    with pytest.raises(OptionError, match="mask unit must be one of tokens, words, not 'letters'"):
-        Mask(1, "letters")
-
-
-MARGIN = Mask(margin=0.05)
-
-
-def test_margin_hides_from_first_doubtful_token_on() -> None:
-    view = stabilise(PIECES, MARGIN, final=False, sure=2)
-    assert (view.shown, view.hidden, view.shown_length, view.draft_length) == ("Ich habe", " einen Hund", 2, 5)
-    assert stabilise(PIECES, MARGIN, final=False, sure=0).shown == ""
-    for enough in (5, 6, None):  # an end token counts too
-        assert stabilise(PIECES, MARGIN, final=False, sure=enough).hidden == ""
-    assert stabilise(PIECES, MARGIN, final=True, sure=2).hidden == ""
-
-
-def test_doubt_after_display() -> None:
-    view = stabilise(PIECES, MARGIN, final=False, sure=2, standing=4)
-    assert (view.shown, view.shown_length) == ("Ich habe einen Hu", 4)
-
-
-def test_margin_in_words_hides_word_whole() -> None:
-    for unit, shown, length in (("tokens", "Ich habe einen Hu", 4), ("words", "Ich habe einen", 3)):
-        view = stabilise(PIECES, Mask(0, unit, margin=0.5), final=False, sure=4)
-        assert (view.shown, view.shown_length) == (shown, length)
-
-
-@pytest.mark.parametrize("unit", ["tokens", "words"])
-def test_of_mask_k_and_margin_one_that_hides_more_counts(unit: str) -> None:
-    both = Mask(2, unit, False, 0.05)
-    view = stabilise(PIECES, both, final=False, sure=2)
-    assert (view.shown, view.draft_length) == ("Ich habe", 2)
-    view = stabilise(PIECES, both, final=False, sure=5)
-    assert view == stabilise(PIECES, Mask(2, unit, False), final=False)
-
-
-def test_margin_inside_character() -> None:
-    pieces = ["日".encode(), "本".encode()[:1], "本".encode()[1:]]
-    view = stabilise(pieces, Mask(margin=0.5), final=False, sure=2)
-    assert (view.shown, view.hidden) == ("日", "本")
-
-
-@pytest.mark.parametrize("margin", [-1.1, 1.1, float("nan"), True, "0"])
-def test_margin_out_of_range_is_refused(margin: object) -> None:
-    with pytest.raises(OptionError, match=r"mask margin must be a number from -1 to 1, not"):
-        Mask(margin=margin)  # type: ignore[arg-type]
+    assert stabilise([b"a\n", b"b"], final=True).shown == "a b"

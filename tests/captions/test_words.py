@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redraft.captions.formats.read import prefixes
-from redraft.captions.stabilise import Mask, stabilise
+from redraft.captions.stabilise import stabilise
 from redraft.captions.words import UNBREAKABLE, WORD, bare, behind
 
 THAI = "ฉันมีหมา"
@@ -26,10 +26,12 @@ def test_word_is_run_or_character_with_its_marks(text: str, words: list[str]) ->
     assert WORD.findall(text) == words
 
 
-def test_lag_and_masks_count_alike() -> None:
-    assert len(prefixes(THAI, 1)) == 6
-    view = stabilise([THAI.encode()], Mask(2, "words"), final=False)
-    assert (view.shown, view.hidden) == ("ฉันมีห", "มา")
+def test_lag_and_display_count_alike() -> None:
+    words = prefixes(THAI, 1)
+    assert len(words) == 6
+    pieces = [bytes([each]) for each in THAI.encode()]
+    shown = {stabilise(pieces, final=False, confirmed=count).shown for count in range(len(pieces) + 1)}
+    assert shown == {"", *words}
 
 
 def test_line_does_not_begin_with_what_closes() -> None:

@@ -68,7 +68,7 @@ class TestHelp:
             "[lines|jsonl|text|simulstreaming|NAME:URL]",
             "[default: 3; x>=1]",
             "[0<=x<=1]",
-            "[default: ssbd]",
+            "[default: redraft]",
             "redraft translate t",
         ):
             assert shown in text
@@ -182,7 +182,7 @@ class TestTables:
 
     def test_demo(self, redraft: Run) -> None:
         done = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1", "--json")
-        assert [(row["method"], row["target_language"]) for row in done.rows] == [("ar", "de"), ("ssbd", "de")]
+        assert [(row["method"], row["target_language"]) for row in done.rows] == [("ar", "de"), ("redraft", "de")]
         assert {row["updates"] for row in done.rows} == {done.rows[0]["updates"]}
         assert {"draft_acceptance", "ne_display", "speedup", "signature"} <= done.rows[1].keys()
         assert done.status == 0
@@ -296,7 +296,7 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         assert (done.returncode, done.stderr) == (0, b"")
 
     def test_pause(self) -> None:
-        with program(*SHORT[:5], "--output", "jsonl", "--source", "stable:0.7") as process:
+        with program(*SHORT[:5], "--output", "jsonl", "--source", "stable") as process:
             assert process.stdin and process.stdout
             process.stdin.write(b"I have a dog\n")
             process.stdin.flush()

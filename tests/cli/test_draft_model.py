@@ -22,7 +22,7 @@ BAD = [
     ([*BILD, "-o", "window=2.5"], ["window must be a whole number from 1 to 10", "2.5"]),
     ([*BILD, "-o", "layers=1"], ["method 'bild' has no option 'layers'", "fallback, rollback, window"]),
     ([*SAMPLING, "-o", "seed=random"], ["seed must be a whole number", "'random'"]),
-    ([*T, "--draft-model", "demo-tiny"], ["method 'ssbd' drafts without a small model", "--draft-model out"]),
+    ([*T, "--draft-model", "demo-tiny"], ["method 'redraft' drafts without a small model", "--draft-model out"]),
     ([*T, "--method", "bild-early-exit"], ["method 'bild-early-exit' needs a backend with early exit"]),
     ([*BILD, "--draft-model", "wonder"], ["model 'wonder'", "demo", "`redraft models`"]),
     ([*BILD, "--draft-model", "/no/such.gguf"], ["such.gguf", "does not exist"]),

@@ -13,7 +13,6 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
 from redraft.client import Backoff, Client, ServerError
 from redraft.client.wire import address
@@ -245,12 +244,14 @@ def test_invalid_options(server: Running) -> None:
     for server_address in ("", "ftp://a", "http://", "http://a:b", "http://[::1"):
         with pytest.raises(OptionError, match="server must be an address"):
             Client(server_address, ["de"])
-    with pytest.raises(OptionError, match="display_only"):
-        Client("http://a", ["de"], mask=Mask(1, display_only=False))
     with pytest.raises(OptionError, match="template"):
         Client("http://a", ["de"], style=Style(template="tower"))
     with pytest.raises(OptionError, match="mask_k"):
-        Client("http://a", ["de"], mask=Mask(101))
+        Client("http://a", ["de"], mask_k=101)
+    with pytest.raises(OptionError, match="agree"):
+        Client("http://a", ["de"], agree=0)
+    with pytest.raises(OptionError, match="lead"):
+        Client("http://a", ["de"], lead=1.5)
     with pytest.raises(OptionError, match="source"):
         Client("http://a", ["de"], source="hold")
     with pytest.raises(OptionError, match="targets"):

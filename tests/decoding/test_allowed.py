@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -13,14 +12,14 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.accept.biased import Biased
 from redraft.decoding.accept.conditional import entropy_threshold, fixed_threshold
-from redraft.decoding.accept.margins import margin
 from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.decode import decode
+from redraft.decoding.display import lead_of
 from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import ROOT, Draft, Provenance
+from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance
 from tests.fakes import RandomModel
 
 SIZE = 40
@@ -32,7 +31,11 @@ SPELT = Selection(
 
 
 def allowed(
-    rows: NumpyRows, draft: Draft, selection: Selection, output: tuple[int, ...] = (), barred: Mapping[int, int] = {}
+    rows: NumpyRows,
+    draft: Draft,
+    selection: Selection,
+    output: tuple[int, ...] = (),
+    barred: Barred = NOTHING_BARRED,
 ) -> AllowedRows:
     return AllowedRows(rows, draft, output, selection, barred)
 
@@ -74,17 +77,23 @@ def test_node_knows_path_to_it(seed: int, length: int, k: int) -> None:
 
 def test_token_is_barred_at_its_position_only() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]] * 2, np.float32)), 0)
-    rows = allowed(plain, Draft.chain([0], Provenance.PREVIOUS), EVERYTHING, (2, 2), {3: 0})
+    rows = allowed(plain, Draft.chain([0], Provenance.PREVIOUS), EVERYTHING, (2, 2), {3: frozenset([0])})
     assert (rows.argmax(ROOT), rows.argmax(0)) == (0, 1)
+
+
+def test_several_tokens_are_barred_at_a_position() -> None:
+    plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.2]], np.float32)), 0)
+    rows = allowed(plain, Draft(), EVERYTHING, barred={0: frozenset([0, 1])})
+    assert (rows.argmax(ROOT), rows.best(ROOT, 3), rows.logprob(ROOT, 1)) == (2, [2], -math.inf)
 
 
 def test_only_token_that_may_follow_is_never_barred() -> None:
     """After "S", "inc" must be followed by "inn"; after "inn" alone, only some end is barred."""
     plain = NumpyRows(np.zeros((1, 10), np.float32), 0)
-    rows = allowed(plain, Draft(), SPELT, (1, 2), {2: 3})
+    rows = allowed(plain, Draft(), SPELT, (1, 2), {2: frozenset([3])})
     assert (rows.argmax(ROOT), rows.best(ROOT, 2), rows.logprob(ROOT, 3)) == (3, [3], plain.logprob(ROOT, 3))
     either = Selection(SPELT.foreign, SPELT.begins, SPELT.ends, frozenset({(2, 3, 3), (2, 3, 5)}))
-    assert allowed(plain, Draft(), either, (2, 3), {2: 3}).best(ROOT, 2) == [5]
+    assert allowed(plain, Draft(), either, (2, 3), {2: frozenset([3])}).best(ROOT, 2) == [5]
 
 
 def test_rows_of_prompt_are_free() -> None:
@@ -126,13 +135,13 @@ def test_nodes_after_impossible_one_are_impossible() -> None:
     draft = Draft((1, 2, 5, 8), (ROOT, 0, 1, 0), (Provenance.PREVIOUS,) * 4)
     rows = NumpyRows(np.zeros((5, 10), np.float32), 0)
     assert allowed(rows, draft, SPELT).possible_nodes() == [0, 1, 3]
-    assert allowed(rows, draft, SPELT, (8,), {2: 8}).possible_nodes() == [0, 1]
+    assert allowed(rows, draft, SPELT, (8,), {2: frozenset([8])}).possible_nodes() == [0, 1]
 
 
-def test_forced_token_margin() -> None:
+def test_lead_of_forced_token() -> None:
     plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.1, 0.1]], np.float32)), 0)
     rows = allowed(plain, Draft(), SPELT, (1, 2))
-    assert margin(rows, ROOT, 3) == pytest.approx(0.1)
+    assert lead_of(rows, ROOT, 3) == pytest.approx(0.1)
 
 
 def test_trusted_drafts_need_probability() -> None:

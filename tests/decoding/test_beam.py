@@ -77,7 +77,7 @@ def test_bias(beta: float) -> None:
         model, prompt = RandomModel(seed, end_bias=-1.5), (1, 2, 3)
         model.open_slot()
         previous = reference(RandomModel(seed + 100, end_bias=-1.5), prompt, 2)
-        beam = Beam(3, model.end_tokens, beta=beta)
+        beam = Beam(3, model.end_tokens, biases=(beta,) * len(previous))
         asking = decode(prompt, beam, beam, previous=previous, end_tokens=model.end_tokens, limit=LIMIT)
         output = run(asking, model, 0).tokens
         assert output == reference(model, prompt, 3, previous, beta)

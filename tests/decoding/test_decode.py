@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from redraft.decoding.accept.biased import Biased
 from redraft.decoding.accept.exact import Everything, Exact
+from redraft.decoding.accept.small_model import Rollback
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.drive import run
+from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Asking, Context, Draft, Output, Provenance, Rule, Verdict
 from tests.fakes import END, RandomModel, greedy
 
@@ -120,6 +122,18 @@ def test_zero_bias_is_exact(seed: int, prompt: tuple[int, ...], previous: tuple[
     model = RandomModel(seed)
     biased = run_previous(model, prompt, previous, Biased(0.0, 0.0, model.end_tokens), limit)
     assert biased == run_previous(model, prompt, previous, Exact(), limit)
+
+
+@pytest.mark.parametrize("shown", [0, 2, 4])
+def test_requests_carry_bias_towards_each_token(shown: int) -> None:
+    model, rule = RandomModel(1, end_bias=-100), Biased(0.3, 0.0, frozenset({END}), 0.1)
+    asking = decode((1,), PreviousOutput(), rule, previous=(2, 3, 4, 5), shown=shown, end_tokens=frozenset(), limit=4)
+    run(asking, model, 0)
+    first, *others = model.requests
+    assert first.biases == ((0.3,) * shown + (0.1,) * 4)[:3] and first.draft == Draft.previous((2, 3, 4), shown)
+    assert {each.biases for each in others} <= {()}
+    run(decode((1,), Nothing(), Rollback(2.0, Sampler()), end_tokens=frozenset(), limit=1), model, 0)
+    assert model.requests[-1].biases is None
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])

@@ -23,8 +23,8 @@ from tests.fakes import RandomModel, greedy
 EXACT: list[tuple[str, dict[str, Value]]] = [
     ("ar", {}),
     ("ssbd", {"beta": 0}),
-    ("redraft", {"beta": 0}),
-    ("redraft-tree", {"beta": 0, "branches": 5, "length": 3}),
+    ("redraft", {"beta": 0, "hidden_beta": 0}),
+    ("redraft-tree", {"beta": 0, "hidden_beta": 0, "branches": 5, "length": 3}),
     ("pld", {}),
     ("ssbd-pld", {"beta": 0}),
     ("aasd", {"verification": "exact"}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, loop_at_end, out_of_loops
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import Asking, Drafter, Output
+from redraft.decoding.types import NOTHING_BARRED, Asking, Barred, Drafter, Output
 from tests.captions.test_translation import Stream
 from tests.fakes import END, RandomModel, greedy
 
@@ -129,7 +129,7 @@ def attempt(
     selection: Selection,
     drafter: Callable[[], Drafter],
     draft: tuple[int, ...],
-    barred: Mapping[int, int],
+    barred: Barred,
 ) -> Asking[tuple[Output, None]]:
     options: dict[str, Any] = {"end_tokens": model.end_tokens, "limit": limit, "stop_loops": True, "barred": barred}
     output = yield from decode(prompt, drafter(), Exact(), previous=draft, selection=selection, **options)
@@ -151,7 +151,7 @@ def test_loop_inside_word_is_left_before_it(drafter: Callable[[], Drafter]) -> N
     model = Buffalo()
     words = frozenset({(1, 3, 4), (2, 3, 4)})
     selection = Selection(frozenset({1, 2, 3, 4}), frozenset({3, 4}), frozenset({1, 2, 3, 4}), words)
-    first = run(attempt(model, (9,), 90, selection, drafter, (), {}), model, 0)[0]
+    first = run(attempt(model, (9,), 90, selection, drafter, (), NOTHING_BARRED), model, 0)[0]
     assert (first.tokens, first.finished, first.loop) == ((1, 3, 4), False, 2), "no half word, which 3 must follow"
     output = run(out_of_loops(partial(attempt, model, (9,), 90, selection, drafter), ()), model, 0)[0]
     assert (output.tokens, output.finished) == ((1, 3, 4, 5), True)

@@ -10,6 +10,7 @@ import pytest
 
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.backend import Capabilities, Capability
+from redraft.decoding.display import Display
 from redraft.decoding.draft.previous import Nothing, PreviousOutput
 from redraft.decoding.methods import (
     BETA,
@@ -23,7 +24,7 @@ from redraft.decoding.methods import (
     register,
     registry,
 )
-from redraft.decoding.types import Draft, Drafter, Provenance, Rule, Score
+from redraft.decoding.types import Draft, Drafter, Provenance, Rule, Score, biases_of
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel
 
@@ -202,7 +203,6 @@ def test_require() -> None:
 def test_built_in_methods(name: str) -> None:
     found = get_method(name)
     assert found.name == name
-    assert (found.bias is not None) == (BETA in found.options)
     for option in found.options:
         assert option.check(option.default) == option.default and option.help
     setup = Setup(found.check({}), frozenset({0}))
@@ -210,6 +210,23 @@ def test_built_in_methods(name: str) -> None:
     assert isinstance(drafter, Drafter) and isinstance(rule, Rule)
     assert drafter is not another, "a drafter keeps state, so every decoding needs its own"
     assert found.summary and found.source and found.drafter and found.rule
+
+
+@pytest.mark.parametrize("name", list(all_methods()))
+def test_bias_is_that_towards_what_is_shown(name: str) -> None:
+    found, shown = get_method(name), Draft.previous((3, 4), 2)
+    if found.bias:
+        _, rule = found.build(Setup(found.check({found.bias.name: 0.37}), frozenset({0})))
+        assert biases_of(rule, shown) == (0.37, 0.37)
+    else:
+        _, rule = found.build(Setup(found.check({}), frozenset({0})))
+        assert biases_of(rule, shown) in (None, (0.0, 0.0), (1.0, 1.0))
+
+
+def test_display_of_methods() -> None:
+    shown = {name: found.display for name, found in all_methods().items() if found.display != Display()}
+    assert set(shown) == {"redraft", "redraft-tree"}, "the papers show all"
+    assert {each.agree for each in shown.values()} == {2}
 
 
 @pytest.mark.parametrize(("beta", "floor", "kept"), [(0, 0, 0), (1, 0, 1), (1, 1, 0)])

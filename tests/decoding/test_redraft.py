@@ -1,4 +1,4 @@
-"""The method `redraft` gives the output of `ssbd`, and needs a pass less for every guess that is kept."""
+"""With one bias for all, `redraft` gives the output of `ssbd`, and needs a pass less for every guess that is kept."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.decoding.accept.biased import Biased
 from redraft.decoding.cost import FLAT, CostCurve
 from redraft.decoding.decode import decode
+from redraft.decoding.draft.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
@@ -23,6 +25,11 @@ STEPS = CostCurve((1, 4, 5, 64), (1.0, 1.01, 3.0, 20.0))
 ids = st.lists(st.integers(1, 5), min_size=1, max_size=10).map(tuple)
 betas = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.45, 0.5, 1.0])
 curves = st.sampled_from([None, FLAT, STEEP, STEPS, AMX])
+
+
+def same(beta: float) -> dict[str, Value]:
+    """The same bias towards what is shown and what is hidden, so that it does not matter what is shown."""
+    return {"beta": beta, "hidden_beta": beta}
 
 
 def stream(
@@ -43,7 +50,14 @@ def stream(
         setup = Setup(method.check(options), model.end_tokens, model.pad_token, memory, curve, trees)
         drafter, rule = method.build(setup)
         asking = decode(
-            source, drafter, rule, previous=previous, source=source, end_tokens=model.end_tokens, limit=limit
+            source,
+            drafter,
+            rule,
+            previous=previous,
+            shown=len(previous) // 2,
+            source=source,
+            end_tokens=model.end_tokens,
+            limit=limit,
         )
         found.append(run(asking, model, 0))
         previous = found[-1].tokens
@@ -71,13 +85,62 @@ def test_output_is_that_of_ssbd(
     length: int,
 ) -> None:
     model = RandomModel(seed, vocabulary=6)
-    bias: dict[str, Value] = {"beta": beta, "floor": floor}
-    expected = stream("ssbd", bias, model, sources, limit)
+    expected = stream("ssbd", {"beta": beta, "floor": floor}, model, sources, limit)
     shape: dict[str, Value] = {"branches": branches} if branches > 1 else {}
     name = "redraft-tree" if shape else "redraft"
-    found = stream(name, {**bias, **shape, "length": length}, model, sources, limit, curve)
+    found = stream(name, {**same(beta), "floor": floor, **shape, "length": length}, model, sources, limit, curve)
     assert [each.tokens for each in found] == [each.tokens for each in expected]
     assert [each.finished for each in found] == [each.finished for each in expected]
+
+
+@given(
+    st.integers(0, 10_000),
+    ids,
+    ids,
+    st.integers(0, 10),
+    betas,
+    betas,
+    st.sampled_from([0.0, 0.15]),
+    curves,
+    st.integers(1, 6),
+)
+def test_guesses_change_nothing_with_two_biases(
+    seed: int,
+    source: tuple[int, ...],
+    previous: tuple[int, ...],
+    shown: int,
+    beta: float,
+    hidden: float,
+    floor: float,
+    curve: CostCurve | None,
+    branches: int,
+) -> None:
+    model, method = RandomModel(seed, vocabulary=6), get_method("redraft-tree" if branches > 1 else "redraft")
+    options: dict[str, Value] = {"beta": beta, "hidden_beta": hidden, "floor": floor}
+    options |= {"branches": branches} if branches > 1 else {}
+    memory: dict[type, object] = {}
+    for _ in range(3):  # it learns to guess
+        built = method.build(Setup(method.check(options), model.end_tokens, model.pad_token, memory, curve))
+        plain = PreviousOutput(), Biased(beta, floor, model.end_tokens, hidden)
+        mine, theirs = (
+            run(
+                decode(
+                    source,
+                    drafter,
+                    rule,
+                    previous=previous,
+                    shown=min(shown, len(previous)),
+                    source=source,
+                    end_tokens=model.end_tokens,
+                    limit=20,
+                ),
+                model,
+                0,
+            )
+            for drafter, rule in (built, plain)
+        )
+        assert (mine.tokens, mine.finished) == (theirs.tokens, theirs.finished)
+        assert mine.passes <= theirs.passes
 
 
 @given(
@@ -102,7 +165,7 @@ def test_passes_and_guesses(
     shape: dict[str, Value] = {"branches": branches} if branches > 1 else {}
     name = "redraft-tree" if shape else "redraft"
     expected = stream("ssbd", {"beta": beta}, model, sources, limit)
-    found = stream(name, {"beta": beta, **shape}, model, sources, limit, curve)
+    found = stream(name, {**same(beta), **shape}, model, sources, limit, curve)
     for mine, theirs in zip(found, expected, strict=True):
         assert mine.passes <= theirs.passes
         assert mine.passes + mine.accepted == theirs.passes + theirs.accepted
@@ -122,7 +185,7 @@ def test_revisions_where_passes_are_slow() -> None:
         model = RandomModel(7, vocabulary=12, end_bias=-2)
         for beta in (0.0, 0.2):
             theirs = [each.passes for each in stream("ssbd", {"beta": beta}, model, sources, 40)]
-            mine = [each.passes for each in stream("redraft", {"beta": beta}, model, sources, 40, curve)]
+            mine = [each.passes for each in stream("redraft", same(beta), model, sources, 40, curve)]
             assert all(few <= many for few, many in zip(mine, theirs, strict=True))
 
 
@@ -141,7 +204,7 @@ def test_flat_costs_draft_little() -> None:
             for seed in range(10)
             for output in stream(
                 "redraft",
-                {"beta": 0.1},
+                same(0.1),
                 RandomModel(seed, vocabulary=6, end_bias=-4),
                 [(1, 2), (1, 3), (2, 3)],
                 20,
@@ -155,7 +218,7 @@ def test_flat_costs_draft_little() -> None:
 def test_trees_where_they_are_cheap() -> None:
     def drafts_a_tree(curve: CostCurve | None, trees: bool = True, **options: Value) -> bool:
         model = RandomModel(3, vocabulary=6, end_bias=-4)
-        stream("redraft", {"beta": 0.0, **options}, model, [(1, 2), (1, 3), (2, 3)], 20, curve, trees)
+        stream("redraft", {**same(0.0), **options}, model, [(1, 2), (1, 3), (2, 3)], 20, curve, trees)
         return any(not request.draft.is_chain for request in model.requests)
 
     assert drafts_a_tree(FLAT) and drafts_a_tree(None, cost="flat") and drafts_a_tree(AMX, cost="flat")
@@ -171,7 +234,7 @@ def test_each_kind_of_guess_saves_passes() -> None:
             for seed in range(20)
             for output in stream(
                 "redraft-tree",
-                {"beta": 0.0, **off, **options},
+                {**same(0.0), **off, **options},
                 RandomModel(seed, vocabulary=6, end_bias=-3),
                 [(1, 2, 3), (1, 2, 4), (1, 2, 5, 3)],
                 20,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.types import ROOT, Draft, Provenance, common_prefix
+from redraft.decoding.types import ROOT, Draft, Provenance, common_prefix, provenance_of_previous
 
 ids = st.lists(st.integers(0, 2), max_size=12)
 PROMPT = Provenance.PROMPT
@@ -37,6 +37,14 @@ def test_what_is_kept_of_draft_has_depths_of_its_own() -> None:
     assert draft.keeping([0, 2]).depths == (1, 1)
     assert draft.truncated(1) == draft.keeping([0, 2])
     assert draft.truncated(3) is draft
+
+
+@pytest.mark.parametrize(("shown", "seen"), [(0, 0), (2, 2), (3, 3), (9, 3)])
+def test_draft_of_previous_output(shown: int, seen: int) -> None:
+    draft = Draft.previous((5, 6, 7), shown)
+    assert draft == replace(Draft.chain((5, 6, 7), PROMPT), provenance=draft.provenance)
+    assert draft.provenance == (Provenance.SHOWN,) * seen + (Provenance.PREVIOUS,) * (3 - seen)
+    assert provenance_of_previous(2, shown) == draft.provenance[:2]
 
 
 @pytest.mark.parametrize("parents", [(0, 1), (ROOT, 1), (ROOT, -2)])

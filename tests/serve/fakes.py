@@ -128,7 +128,9 @@ class Rig:
 
     def lanes(self, *targets: str, method: str = "ssbd", max_tokens: int | None = None, **options: Value) -> list[Lane]:
         """The lanes of a new session, without a bias towards earlier outputs."""
-        values: dict[str, Value] = {"beta": 0, **options} if method in ("ssbd", "redraft") else options
+        biases = {"ssbd": ["beta"], "redraft": ["beta", "hidden_beta"]}
+        zero: dict[str, Value] = dict.fromkeys(biases.get(method, []), 0.0)
+        values = {**zero, **options}
         made: dict[str, Lane] = {}
         lanes = self.service.lanes(
             Wanted(targets=targets or ("de",), method=method, options=values, max_tokens=max_tokens),

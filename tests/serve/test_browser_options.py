@@ -33,17 +33,22 @@ def test_options(visit: Callable[..., Any]) -> None:
     expect(page.locator("[name=beta]")).not_to_be_visible()
     open_options(page)
     assert page.get_attribute("[name=beta]", "placeholder") == "0.2"
-    for name, value in {"beta": "0", "mask_margin": "-0.5", "context": "2", "source_policy": "stable:0.8"}.items():
+    for name, value in {
+        "beta": "0",
+        "agree": "3",
+        "lead": "0.5",
+        "context": "2",
+        "source_policy": "raw",
+    }.items():
         page.fill(f"[name={name}]", value)
-    page.select_option("[name=mask_unit]", "words")
     play(page)
     wait_for_finals(page)
-    wanted = {"method": "ssbd", "options": {"beta": 0}, "mask_margin": -0.5, "mask_unit": "words", "context": 2}
+    wanted = {"method": "ssbd", "options": {"beta": 0}, "agree": 3, "lead": 0.5, "context": 2}
     assert wanted.items() <= sent[0].items()
-    assert sent[0]["source_policy"] == "stable:0.8"
+    assert sent[0]["source_policy"] == "raw"
     assert sent[0]["glossary"] == [] and "mask_k" not in sent[0]
     page.reload()
-    assert page.input_value("[name=beta]") == "0" and page.input_value("[name=mask_unit]") == "words"
+    assert page.input_value("[name=beta]") == "0" and page.input_value("[name=agree]") == "3"
     assert page.input_value("[name=floor]") == ""
     expect(page.locator("[name=beta]")).to_be_disabled()
 

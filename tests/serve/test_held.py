@@ -15,12 +15,18 @@ from tests.serve.servers import Running, Socket, running
 from tests.serve.test_sockets import expected, say
 
 
+@pytest.fixture(autouse=True)
+def holding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New words are likely to be held back."""
+    monkeypatch.setattr("redraft.captions.source.LEAST_CHANCE", 0.7)
+
+
 def shown(messages: list[dict[str, Any]]) -> list[str]:
     return [each["text"] + each.get("unstable", "") for each in messages if each["type"] in ("partial", "final")]
 
 
 def begin(server: Running, socket: Socket, **fields: Any) -> str:
-    token: str = socket.start("de", method="ar", source_policy="stable:0.7", **fields)["token"]
+    token: str = socket.start("de", method="ar", source_policy="stable", **fields)["token"]
     return token
 
 
@@ -76,7 +82,7 @@ def test_failure_after_rest() -> None:
 
 
 def test_default_of_the_server() -> None:
-    with running(source="stable:0.7") as server, server.socket() as socket:
+    with running(source="stable") as server, server.socket() as socket:
         socket.start("de", method="ar")
         say(socket, "we saw her", final=False)
         assert shown(socket.until("partial"))[-1] == expected("we saw")

@@ -27,7 +27,7 @@ pytest.importorskip("gguf")
 
 WORDS = "we saw her duck under the old table and it was there again in the rain".split()
 #: Methods with options that make their acceptance exact.
-EXACT = {"ar": {}, "ssbd": {"beta": 0}, "redraft": {"beta": 0}, "pld": {}}
+EXACT = {"ar": {}, "ssbd": {"beta": 0}, "redraft": {"beta": 0, "hidden_beta": 0}, "pld": {}}
 OPTIONS = partial(LlamaOptions, context_length=256, threads=1, gpu_layers=0, exact=True)
 
 

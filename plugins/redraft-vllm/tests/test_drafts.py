@@ -58,13 +58,15 @@ def test_a_draft_is_verified_in_several_steps() -> None:
 
 @pytest.mark.parametrize(("bias", "margin"), [(0, 0), (0.2, 0.25), (0.5, math.inf), (1, math.inf)])
 def test_margins(bias: float, margin: float) -> None:
-    assert Draft([1], bias).margin == margin
+    assert Draft([1], bias).margin(0) == margin
+    assert Draft([1, 2], [0.1, bias]).margin(1) == margin
 
 
 def test_requests_without_a_draft() -> None:
     assert Draft.of(None) is None and Draft.of({"other": 1}) is None
     assert Draft.of({"ssbd_draft": [1]}) == Draft([1], 0.0)
     assert problem(None, 10) == problem({"other": 1}, 10) == problem({"ssbd_draft": [9], "ssbd_bias": 1}, 10) == ""
+    assert problem({"ssbd_draft": [9, 8], "ssbd_bias": [0.2, 0]}, 10) == ""
 
 
 @pytest.mark.parametrize(
@@ -76,11 +78,21 @@ def test_requests_without_a_draft() -> None:
         ("ssbd_draft", [-1], "ssbd_draft must be a list"),
         ("ssbd_draft", [1.5], "ssbd_draft must be a list"),
         ("ssbd_draft", [True], "ssbd_draft must be a list"),
-        ("ssbd_bias", 1.5, "ssbd_bias must be a number from 0 to 1, not 1.5"),
+        (
+            "ssbd_bias",
+            1.5,
+            "ssbd_bias must be a number from 0 to 1, or a list with one for each id of ssbd_draft, not 1.5",
+        ),
         ("ssbd_bias", -0.1, "ssbd_bias must be"),
         ("ssbd_bias", math.nan, "ssbd_bias must be"),
         ("ssbd_bias", "0.2", "ssbd_bias must be"),
-        ("ssbd_bias", [0.2], "ssbd_bias must be"),
+        (
+            "ssbd_bias",
+            [0.2, 0.2],
+            "ssbd_bias must be a number from 0 to 1, or a list with one for each id of ssbd_draft",
+        ),
+        ("ssbd_bias", [2], "ssbd_bias must be"),
+        ("ssbd_bias", [], "ssbd_bias must be"),
     ],
 )
 def test_wrong_fields_are_refused_by_name(field: str, value: Any, words: str) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.accept.biased import Biased
-from redraft.decoding.types import ROOT
+from redraft.decoding.types import Draft as Chain
 from redraft_vllm.drafts import Draft
 from redraft_vllm.rule import Judged, lift
 
@@ -23,7 +23,7 @@ VOCABULARY, END = 12, 3
 def kept(logits: torch.Tensor, tokens: list[int], bias: float) -> list[bool]:
     """Whether each row's best token is the drafted one after lifting."""
     lifted = logits.clone()
-    lift(lifted, [Judged(row, token, Draft([], bias).margin, {END}) for row, token in enumerate(tokens)])
+    lift(lifted, [Judged(row, token, Draft([], bias).margin(0), {END}) for row, token in enumerate(tokens)])
     changed = (lifted != logits).sum(dim=-1)
     assert changed.max() <= 1, "nothing but the drafted token changes"
     return [int(best) == token for best, token in zip(lifted.argmax(dim=-1), tokens, strict=True)]
@@ -36,7 +36,10 @@ def test_it_is_the_rule_of_the_library(bias: float, seed: int) -> None:
     logits = random.normal(0, 1.0, (400, VOCABULARY)).astype(np.float32)
     tokens = random.integers(0, VOCABULARY, 400).tolist()
     rule = Biased(bias, end_tokens=frozenset({END}))
-    wanted = [rule.keeps(NumpyRows(row[None], 0), ROOT, token) for row, token in zip(logits, tokens, strict=True)]
+    wanted = [
+        bool(rule.judge(Chain.previous([token], 1), NumpyRows(np.stack([row, row]), 0)).accepted)
+        for row, token in zip(logits, tokens, strict=True)
+    ]
     assert kept(torch.from_numpy(logits), tokens, bias) == wanted
     assert any(wanted) and not all(wanted)
 

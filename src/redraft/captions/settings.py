@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from redraft.captions.events import whole
 from redraft.captions.source import RAW, check_policy
-from redraft.captions.stabilise import Mask
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.display import Display
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
 
@@ -67,7 +67,7 @@ class Settings:
     Attributes:
         method: the decoding method.
         options: its checked options (`Method.check`).
-        mask: mask of partial captions.
+        display: what is shown of partial captions.
         context: number of earlier sentences in the prompt, at least 0.
         max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
             Reaching it is reported as a failure.
@@ -83,7 +83,7 @@ class Settings:
 
     method: Method
     options: dict[str, Value]
-    mask: Mask = Mask()
+    display: Display = Display()
     context: int = 0
     max_tokens: int = 256
     curve: Callable[[], CostCurve | None] = lambda: None

@@ -4,9 +4,9 @@ The end of an unfinished text is a recogniser's guess: it is often revised, and 
 translation of it is closed, wrong at the end, and a poor draft for the next one.  There are two policies:
 
 - ``raw``: everything is translated as it comes.
-- ``stable:P``: new words are translated as far as the chance that all of them stay is at least P, and punctuation at
-  the end is left out.  ``stable`` is ``stable:0.8``.  Words that were also in the text before are always translated,
-  and so are all words in front of them: with P = 1, a word needs two texts that agree on it or on a later word.
+- ``stable``: new words are translated as far as the chance that all of them stay is at least `LEAST_CHANCE`, and
+  punctuation at the end is left out.  Words that were also in the text before are always translated, and so are all
+  words in front of them.
 
 Texts are compared word by word without case and punctuation, aligned where words were inserted or removed.  The chance
 that a word stays depends on its place: it is the last one, with or without punctuation, or another word follows it.
@@ -36,9 +36,9 @@ DEFAULT_SOURCE = STABLE
 #: Longest time in seconds for which a word is held back; without times, the number of updates.
 LONGEST, LONGEST_UPDATES = 2.0, 4
 
-#: P of ``stable``, chosen on streams that no benchmark reports (`TRIED.md` of redraft-bench).
-_CHANCE = 0.8
-_STABLE = re.compile(r"stable(?::(0?\.\d{1,3}|0|1)(?:\.0+)?)?")
+#: The least chance with which words are translated at once, chosen on streams that no benchmark reports (`TRIED.md` of
+#: redraft-bench).
+LEAST_CHANCE = 0.5
 #: Places of a new word: last in its text, last with punctuation, or before another word.
 _OPEN, _CLOSED, _INNER = "open", "closed", "inner"
 #: Rough chance that a word at such a place is also in the next text, until a stream has shown its own.  The shares in
@@ -60,21 +60,9 @@ def check_policy(policy: object, name: str = "source") -> str:
     Raises:
         OptionError: it is not one.
     """
-    if isinstance(policy, str) and (policy == RAW or _STABLE.fullmatch(policy)):
-        return policy
-    raise OptionError(f"{name} must be stable, raw, or stable:P with P from 0 to 1, such as stable:0.5, not {policy!r}")
-
-
-def least_chance(policy: str) -> float:
-    """Return P of a policy; -1 for ``raw``, which holds nothing back.
-
-    Raises:
-        OptionError: the policy is unknown.
-    """
-    found = _STABLE.fullmatch(check_policy(policy))
-    if found is None:
-        return -1.0
-    return _CHANCE if found[1] is None else float(found[1])
+    if policy in (STABLE, RAW):
+        return str(policy)
+    raise OptionError(f"{name} must be {STABLE} or {RAW}, not {policy!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +99,15 @@ class Source:
 
     Args:
         policy: what is held back.
+        least: the least chance with which words are translated at once, from 0 to 1.
 
     Raises:
         OptionError: the policy is unknown.
     """
 
-    def __init__(self, policy: str = DEFAULT_SOURCE) -> None:
+    def __init__(self, policy: str = DEFAULT_SOURCE, least: float | None = None) -> None:
         #: Least chance; negative translates everything as it comes.
-        self._least = least_chance(policy)
+        self._least = -1.0 if check_policy(policy) == RAW else LEAST_CHANCE if least is None else least
         #: Place -> number of words that stayed there, and of all words.
         self._counts = {place: [chance * _WEIGHT, float(_WEIGHT)] for place, chance in _CHANCES.items()}
         #: Words behind the last text in the one before, if it was cut off that.

@@ -8,23 +8,36 @@ never its text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from redraft.captions.capitals import Capitals
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
-from redraft.captions.source import Source
-from redraft.captions.stabilise import stabilise
+from redraft.captions.source import LONGEST, LONGEST_UPDATES, Source
+from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.words import behind
 from redraft.decoding.accept.exact import Exact
-from redraft.decoding.accept.margins import Sure
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
+from redraft.decoding.display import Confirmed
 from redraft.decoding.lines import LineBreaks, first_line
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
-from redraft.decoding.types import Asking, Output, Prompt, Tally, common_prefix
+from redraft.decoding.types import (
+    NOTHING_BARRED,
+    Asking,
+    Barred,
+    Draft,
+    Drafter,
+    Output,
+    Prompt,
+    Rule,
+    Tally,
+    biases_of,
+    common_prefix,
+)
 
 _ANNOUNCES = re.compile(
     r"translat|traduc|traduz|übersetz|oversæt|oversett|översätt|vertal|tłumacz|překlad|перев|翻译|翻譯|翻訳|訳|번역|ترجم",
@@ -144,8 +157,13 @@ class Translation:
         self._last = Output((), True)
         self._limit = 0
         self._draft: tuple[int, ...] = ()
-        self._sure: int | None = None
         self._shown: tuple[int, ...] = ()
+        #: The last outputs for different sources, as many as must agree with the next one.
+        self._outputs: tuple[tuple[int, ...], ...] = ()
+        #: Number of tokens of the latest output on which outputs agree; None if all of it may be shown.
+        self._confirmed: int | None = None
+        #: Time of the update whose source was decoded last, and number of updates since.
+        self._since: tuple[float | None, int] = (None, 0)
 
     @property
     def prompt(self) -> tuple[int, ...]:
@@ -180,6 +198,7 @@ class Translation:
             self._forget()
             if self._source.begin(update.text):
                 self._draft, self._shown = self._behind
+                self._outputs = (self._draft,) if self._draft else ()
             self._behind = (), ()
         self._update = update
         draft, shown = (self._draft, self._shown) if self._last.finished else ((), ())
@@ -199,17 +218,25 @@ class Translation:
         return as_output(text, self._last.tokens, tokenize, token_bytes)
 
     def rest(self) -> Asking[list[Event]]:
-        """Translate the words of the latest update that were held back, if there are any.
+        """Translate the words of the latest update that were held back, and show all of its translation.
 
-        Call this at the end of a stream, and when no update has come for a while.
+        Call this at the end of a stream, and when no update has come for a while: there may be no further output to
+        agree with.  Returns nothing if nothing was held back or hidden.
         """
-        if self._update is None or not self._source.held:
+        if self._update is None or not (self._source.held or self._hides):
             return []
-        events = yield from self._translate(self._update, self._source.whole())
-        self._source.release()
-        return events
+        if self._source.held:
+            events = yield from self._translate(self._update, self._source.whole(), waited=True)
+            self._source.release()
+            return events
+        return [self._caption(self._update, remember=False, waited=True)]
 
-    def _translate(self, update: Update, part: str) -> Asking[list[Event]]:
+    @property
+    def _hides(self) -> bool:
+        """Whether tokens of the latest output wait for another one that agrees."""
+        return self._confirmed is not None and len(self._shown) < len(self._last.tokens)
+
+    def _translate(self, update: Update, part: str, *, waited: bool = False) -> Asking[list[Event]]:
         text = self._vocabulary.as_sentence(part) if update.final else part
         prompt = self._prompt_for(text)
         length = len(prompt.encoder) or len(prompt.ids)
@@ -222,22 +249,37 @@ class Translation:
         elif prompt != self._prompt or (update.final and self._settings.final != BIASED):
             # An unchanged source needs no pass.
             yield from self._decode(prompt, text, update.final)
-        if update.final and fits and not self._last.tokens and self._earlier and _has_words(text):
+            self._since = update.time, 0
+        else:
+            self._since = self._since[0], self._since[1] + 1
+            waited = waited or self._has_waited(update)
+        if update.final and fits and _has_words(text) and self._is_empty and self._earlier:
             # without earlier sentences, which may have been taken for the text
             yield from self._decode(self._encode(text, ()), text, True)
+        if update.final and fits and _has_words(text) and self._is_empty:
+            # Small models end the translation of a short text at once, often with a probability of less than half.
+            yield from self._decode(self._prompt, text, True, barred={0: self._ends})
+            self.tally.reopened += 1
         if not self._last.finished and (update.final or not self._reported):
             self._reported = True
             failures.append(self._runaway(update))
         # A source that is too long gets no caption, but a final update still ends its utterance with the last caption.
         if not (fits or update.final):
             return failures
-        caption = self._caption(update, remember=fits)
+        caption = self._caption(update, remember=fits, waited=waited)
         if caption.final and not caption.text and _has_words(text):
             return failures or [self._failure(update, EMPTY)]
         if caption.final and not self._misspelt and (problem := self._writing.problem(caption.text)):
             self._misspelt = True  # once in a stream
             failures.append(self._failure(update, problem))
         return [*failures, caption]
+
+    def _has_waited(self, update: Update) -> bool:
+        """Whether the source has stayed the same for so long that its translation need not wait for another one."""
+        since, updates = self._since
+        if since is None or update.time is None:
+            return updates >= LONGEST_UPDATES
+        return update.time - since >= LONGEST
 
     def _prompt_for(self, text: str) -> Prompt:
         """Return the prompt with the newest earlier sentences that leave room for a translation."""
@@ -251,34 +293,32 @@ class Translation:
                 return prompt
         return self._encode(text, ())
 
-    def _decode(self, prompt: Prompt, text: str, final: bool) -> Asking[None]:
+    @property
+    def _is_empty(self) -> bool:
+        """Whether the latest output has no text."""
+        return not b"".join(self._answer.pieces(self._last.tokens)).strip()
+
+    @property
+    def _ends(self) -> frozenset[int]:
+        """Ids that end an output."""
+        return self._vocabulary.end_tokens | self._vocabulary.breaks.ends
+
+    def _decode(self, prompt: Prompt, text: str, final: bool, barred: Barred = NOTHING_BARRED) -> Asking[None]:
         vocabulary, settings = self._vocabulary, self._settings
         answer = Answer(text, vocabulary.breaks, vocabulary.token_bytes)
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
-        setup = Setup(
-            settings.options,
-            vocabulary.end_tokens | vocabulary.breaks.ends,
-            vocabulary.pad_token,
-            self._memory,
-            settings.curve(),
-            vocabulary.trees,
-        )
+        watches = settings.display.agree > 1 and not final
 
-        width = beam_width(settings.final) if final else 0
-
-        def attempt(draft: tuple[int, ...], barred: Mapping[int, int]) -> Asking[tuple[Output, Sure | None]]:
-            drafter, rule = settings.method.build(setup)
-            if width > 1:
-                beta = settings.method.bias_in(settings.options)
-                drafter = rule = Beam(width, vocabulary.end_tokens, vocabulary.breaks.ends, answer.end, beta)
-            elif width:
-                rule = Exact()
-            watched = Sure(rule, settings.mask.margin) if settings.mask.asks and not final else None
+        def attempt(draft: tuple[int, ...], barred: Barred) -> Asking[tuple[Output, Confirmed | None]]:
+            shown = common_prefix(self._shown, draft)
+            drafter, rule = self._parts_of_final(answer, draft, shown) if final else self._built()
+            watched = Confirmed(rule, self._agreed, settings.display.lead) if watches else None
             output = yield from decode(
                 prompt.ids,
                 drafter,
                 watched or rule,
                 previous=draft,
+                shown=shown,
                 source=prompt.source,
                 encoder=prompt.encoder,
                 selection=prompt.selection,
@@ -292,19 +332,44 @@ class Translation:
 
         # An output cut as a loop would be accepted whole and loop again, so a final update is decoded without it.
         draft = () if final and not self._last.finished else self._draft
-        output, watched = yield from out_of_loops(attempt, draft)
+        output, watched = yield from out_of_loops(attempt, draft, barred)
         self.tally.add(output)
         self._prompt, self._answer, self._last, self._limit = prompt, answer, output, limit
-        if watched is not None:
-            self._sure = watched.kept
+        self._confirmed = None if watched is None else watched.count
+        if watches:
+            self._outputs = (*self._outputs, output.tokens)[1 - settings.display.agree :]
 
-    def _caption(self, update: Update, *, remember: bool) -> Caption:
+    @property
+    def _agreed(self) -> tuple[int, ...]:
+        """What the outputs before the next one agree on; nothing if there are too few."""
+        enough = len(self._outputs) == self._settings.display.agree - 1
+        return reduce(_common, self._outputs) if enough else ()
+
+    def _built(self) -> tuple[Drafter, Rule]:
+        """Return the method's drafter and rule for one decoding."""
+        vocabulary, settings = self._vocabulary, self._settings
+        pad, trees = vocabulary.pad_token, vocabulary.trees
+        return settings.method.build(Setup(settings.options, self._ends, pad, self._memory, settings.curve(), trees))
+
+    def _parts_of_final(self, answer: Answer, draft: tuple[int, ...], shown: int) -> tuple[Drafter, Rule]:
+        """Return drafter and rule for a final text."""
+        drafter, rule = self._built()
+        width = beam_width(self._settings.final)
+        if width > 1:
+            towards = biases_of(rule, Draft.previous(draft, shown)) or ()
+            beam = Beam(width, self._vocabulary.end_tokens, self._vocabulary.breaks.ends, answer.end, towards)
+            return beam, beam
+        return drafter, Exact() if width else rule
+
+    def _caption(self, update: Update, *, remember: bool, waited: bool = False) -> Caption:
+        if waited:
+            self._confirmed = None
+        pieces = self._answer.pieces(self._last.tokens)
+        standing = common_prefix(self._shown, self._last.tokens)
+        if standing < len(self._shown):  # no part of a word that has changed
+            standing = whole_words(pieces, standing)
         view = stabilise(
-            self._answer.pieces(self._last.tokens),
-            self._settings.mask,
-            final=update.final,
-            sure=self._sure,
-            standing=common_prefix(self._shown, self._last.tokens),
+            pieces, self._settings.display, final=update.final, confirmed=self._confirmed, standing=standing
         )
         shown, hidden = map(self._writing.convert, (view.shown, view.hidden))
         self._shown = self._last.tokens[: view.shown_length]
@@ -359,6 +424,10 @@ class Translation:
 
     def _failure(self, update: Update, message: str) -> Failure:
         return Failure(message, None, update.utterance, update.seq, self.language)
+
+
+def _common(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    return first[: common_prefix(first, second)]
 
 
 def as_output(

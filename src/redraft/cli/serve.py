@@ -54,7 +54,7 @@ Examples:
     "methods",
     multiple=True,
     metavar="NAME",
-    help="Method that clients may choose, the default first; repeatable.  [default: ssbd, redraft, ar]",
+    help="Method that clients may choose, the default first; repeatable.  [default: redraft, ssbd, ar]",
 )
 @click.option(
     "--slots",

@@ -14,7 +14,6 @@ from websockets.exceptions import WebSocketException
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.source import check_policy
-from redraft.captions.stabilise import DEFAULT_MASK, Mask
 from redraft.captions.style import Style
 from redraft.client.control import Control
 from redraft.client.ledger import Ledger
@@ -54,7 +53,9 @@ class Client:
         to: target languages, as BCP 47 tags or English names.
         method: name of the decoding method; None leaves it to the server.
         options: options of the method by name.
-        mask: which words of partial captions are hidden.
+        agree: how many translations in a row must agree on a word before it is shown; None leaves it to the method.
+        lead: lead with which a word is shown at once; None leaves it to the method.
+        mask_k: number of tokens hidden at the end of partial captions; None leaves it to the method.
         style: prompt style, except for template and prompt, which the server chooses.
         max_tokens: maximum length of one translation in tokens; None leaves it to the server.
         source: which part of an unfinished source is translated (`redraft.captions.source`); None leaves it to the
@@ -75,7 +76,9 @@ class Client:
         *,
         method: str | None = None,
         options: Mapping[str, Value] | None = None,
-        mask: Mask = DEFAULT_MASK,
+        agree: int | None = None,
+        lead: float | None = None,
+        mask_k: int | None = None,
         style: Style = Style(),
         max_tokens: int | None = None,
         source: str | None = None,
@@ -91,9 +94,10 @@ class Client:
         self._progress = False
         self.reconnected = 0
         self._address, self._key, self._backoff = address(server), key, backoff
-        asked = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
+        asked: dict[str, object] = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
         asked["source_policy"] = None if source is None else check_policy(source)
-        self._start = start_of(to, mask, style, options=dict(options or {}), **asked)
+        asked |= {"agree": agree, "lead": lead, "mask_k": mask_k}
+        self._start = start_of(to, style, options=dict(options or {}), **asked)
         self.control = Control(self._start.targets, self._wake)
         self._ledger = Ledger(self._start.targets)
         self._ending = self._done = self._over = False

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from websockets.exceptions import InvalidHandshake, InvalidURI
 
 from redraft.captions.events import Failure, Update
-from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
 from redraft.errors import InputError, OptionError, RedraftError
 from redraft.serve import protocol
@@ -65,21 +64,18 @@ def reason(address: str, error: Exception) -> str:
     return f"the server at {address} cannot be reached: {error}"
 
 
-def start_of(to: Sequence[str], mask: Mask, style: Style, **fields: Any) -> protocol.Start:
+def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
     """Return the message that starts a session.
 
     Raises:
         OptionError: a value is out of range or not supported by servers.
     """
-    if not mask.display_only:
-        raise OptionError("mask: drafts on a server keep what is hidden, so leave display_only true")
     for field in ("template", "prompt"):
         if getattr(style, field) is not None:
             raise OptionError(f"{field} is chosen by the server, so leave it out")
-    masked = {"mask_k": mask.k, "mask_unit": mask.unit, "mask_margin": mask.margin}
     styled = {"source": style.source, "context": style.context, "glossary": style.glossary}
     try:
-        return protocol.Start(targets=tuple(to), **masked, **styled, **fields)
+        return protocol.Start(targets=tuple(to), **styled, **fields)
     except ValidationError as error:
         raise OptionError(describe(error, protocol.Start)) from None
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from redraft.decoding.selection import Next, Selection
-from redraft.decoding.types import ROOT, Draft, Rows, Rule, Verdict
+from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Rows, Rule, Verdict
 
 _ANYTHING = Next()
 #: More than any vocabulary has.
@@ -29,8 +29,8 @@ class AllowedRows:
         draft: the draft that they are of.
         output: output ids before the draft.
         selection: which tokens the output may contain.
-        barred: position in the output -> id of a token that is impossible there.  The only token that may follow inside
-            a word is never barred.
+        barred: which tokens are impossible at some positions in the output.  The only token that may follow inside a
+            word is never barred.
         nodes: nodes of the draft by their new numbers; None leaves the numbers as they are.
     """
 
@@ -40,7 +40,7 @@ class AllowedRows:
         draft: Draft,
         output: tuple[int, ...],
         selection: Selection,
-        barred: Mapping[int, int] = {},
+        barred: Barred = NOTHING_BARRED,
         nodes: Sequence[int] | None = None,
     ) -> None:
         self._rows, self._draft, self._output = rows, draft, output
@@ -125,9 +125,8 @@ class AllowedRows:
         after = self._after(node)
         found = after.among(tokens)
         if self._barred and node >= ROOT:
-            barred = self._barred.get(len(self._output) + (self._draft.depths[node] if node >= 0 else 0))
-            if barred in found and after.only != frozenset([barred]):
-                found.remove(barred)
+            barred = self._barred.get(len(self._output) + (self._draft.depths[node] if node >= 0 else 0), frozenset())
+            found = [token for token in found if token not in barred or after.only == frozenset([token])]
         return found
 
     def _after(self, node: int) -> Next:

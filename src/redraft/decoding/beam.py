@@ -69,7 +69,7 @@ class Beam:
         end_tokens: ids that end an output.
         breaks: ids with a line break, which end it only where ``line_end`` says so.
         line_end: as for `redraft.decoding.decode.decode`.
-        beta: bias towards the previous output, 0-1; 0 searches without one.
+        biases: bias towards each token of the previous output, 0-1; 0 and missing ones search without one.
     """
 
     def __init__(
@@ -78,9 +78,15 @@ class Beam:
         end_tokens: frozenset[int],
         breaks: frozenset[int] = frozenset(),
         line_end: LineEnd = NO_BREAKS.end,
-        beta: float = 0.0,
+        biases: tuple[float, ...] = (),
     ) -> None:
-        self._width, self._ends, self._breaks, self._line_end, self._beta = width, end_tokens, breaks, line_end, beta
+        self._width, self._ends, self._breaks, self._line_end, self._biases = (
+            width,
+            end_tokens,
+            breaks,
+            line_end,
+            biases,
+        )
         self._output: tuple[int, ...] = ()
         self._previous: tuple[int, ...] = ()
         self._live = [_Hypothesis((), 0.0)]
@@ -127,20 +133,22 @@ class Beam:
         """Return the most probable tokens after a hypothesis, with log-probabilities that have the bias."""
         leaf = self._leaf(tokens)
         best = [(token, log) for token, log in rows.top_k(leaf, 2 * self._width) if log > -math.inf]
-        drafted = self._drafted((*self._output, *tokens))
+        drafted, bias = self._drafted((*self._output, *tokens))
         if drafted is None or not best or self._is_end(tokens, best[0][0]):
             return best
         log = rows.logprob(leaf, drafted)
         if log == -math.inf:
             return best
-        others = [(token, log + math.log1p(-self._beta)) for token, log in best if token != drafted and self._beta < 1]
-        return [*others, (drafted, math.log((1 - self._beta) * math.exp(log) + self._beta))]
+        others = [(token, log + math.log1p(-bias)) for token, log in best if token != drafted and bias < 1]
+        return [*others, (drafted, math.log((1 - bias) * math.exp(log) + bias))]
 
-    def _drafted(self, output: tuple[int, ...]) -> int | None:
-        """Return the token of the previous output that the bias favours after ``output``."""
-        if not self._beta or len(output) >= len(self._previous) or self._previous[: len(output)] != output:
-            return None
-        return self._previous[len(output)]
+    def _drafted(self, output: tuple[int, ...]) -> tuple[int | None, float]:
+        """Return the token of the previous output that a bias favours after ``output``, and the bias."""
+        place = len(output)
+        if place >= len(self._previous) or self._previous[:place] != output:
+            return None, 0.0
+        bias = self._biases[place] if place < len(self._biases) else 0.0
+        return (self._previous[place], bias) if bias else (None, 0.0)
 
     def _is_end(self, tokens: tuple[int, ...], token: int) -> bool:
         """Whether ``token`` after a hypothesis ends it; a line break before any text, for example, does not."""

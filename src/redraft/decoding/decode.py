@@ -7,13 +7,23 @@ it needs no second loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from redraft.decoding.allowed import AllowedRows, judge
 from redraft.decoding.lines import NO_BREAKS, LineEnd
 from redraft.decoding.loops import loop_at_end
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import Asking, Context, Draft, Drafter, Output, Rows, Rule, Score
+from redraft.decoding.types import (
+    NOTHING_BARRED,
+    Asking,
+    Barred,
+    Context,
+    Draft,
+    Drafter,
+    Output,
+    Rows,
+    Rule,
+    Score,
+    biases_of,
+)
 
 
 def decode(
@@ -22,10 +32,11 @@ def decode(
     rule: Rule,
     *,
     previous: tuple[int, ...] = (),
+    shown: int = 0,
     source: tuple[int, ...] = (),
     encoder: tuple[int, ...] = (),
     selection: Selection = EVERYTHING,
-    barred: Mapping[int, int] = {},
+    barred: Barred = NOTHING_BARRED,
     end_tokens: frozenset[int],
     line_end: LineEnd = NO_BREAKS.end,
     limit: int,
@@ -38,10 +49,11 @@ def decode(
         drafter: made for this decoding.
         rule: the acceptance rule.
         previous: output ids of the previous update, for drafters that reuse them.
+        shown: how many of these, from the first on, the reader sees.
         source: ids of the source text alone, for drafters that copy from it.
         encoder: encoder input of an encoder-decoder model.
         selection: which tokens the output may contain.
-        barred: position in the output -> id that must not stand there.
+        barred: which ids must not stand at some positions in the output.
         end_tokens: ids that end the output; the first one ends it, also inside an accepted draft.
         line_end: finds the line break that ends the output like an end token; by default, none does.
         limit: maximum output tokens, at least 1.
@@ -53,14 +65,14 @@ def decode(
     output: tuple[int, ...] = ()
     passes = drafted = accepted = draft_passes = 0
     finished = False
-    bias: float | None = getattr(rule, "bias", None)
     while not finished and len(output) < limit:
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
-        context = Context(prompt, output, previous, limit - len(output) - 1, source, encoder)
+        context = Context(prompt, output, previous, limit - len(output) - 1, source, encoder, shown)
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
-        rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, bias=bias)
+        biases = biases_of(rule, draft)
+        rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=biases)
         if selection or any(0 <= place - len(output) <= draft.depth for place in barred):
             rows = AllowedRows(rows, draft, output, selection, barred)
             verdict = judge(rule, draft, rows)

@@ -5,11 +5,11 @@ Detection works token by token on the decoded ids, so the result does not depend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from redraft.decoding.types import Asking, Output, Prompt
+from redraft.decoding.types import NOTHING_BARRED, Asking, Barred, Output, Prompt
 
 T = TypeVar("T")
 
@@ -45,18 +45,20 @@ def loop_at_end(output: Sequence[int]) -> int:
 
 
 def out_of_loops(
-    attempt: Callable[[tuple[int, ...], Mapping[int, int]], Asking[tuple[Output, T]]], draft: tuple[int, ...]
+    attempt: Callable[[tuple[int, ...], Barred], Asking[tuple[Output, T]]],
+    draft: tuple[int, ...],
+    barred: Barred = NOTHING_BARRED,
 ) -> Asking[tuple[Output, T]]:
     """Decode, and again for each loop in the output, with another token where the loop would start again.
 
     Args:
         attempt: decodes once, given a draft and the tokens that must not stand at some positions; stops at a loop.
         draft: draft of the first attempt.  The output before a loop is the draft of the next one.
+        barred: what must not stand at some positions in any attempt.
 
     Returns:
         The last attempt, with the counts of all.
     """
-    barred: dict[int, int] = {}
     earlier, escapes = Output((), False), 0
     while True:
         found, more = yield from attempt(draft, barred)
@@ -66,7 +68,7 @@ def out_of_loops(
             return output, more
         draft, earlier, escapes = output.tokens, output, escapes + 1
         # What was barred further on stood after another beginning.
-        barred = {position: token for position, token in barred.items() if position < place} | {place: output.loop}
+        barred = {each: tokens for each, tokens in barred.items() if each < place} | {place: frozenset([output.loop])}
 
 
 def _added(output: Output, earlier: Output) -> Output:

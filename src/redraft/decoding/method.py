@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from redraft.decoding.backend import Capabilities, Capability
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.display import Display
 from redraft.decoding.types import Drafter, Rule
 from redraft.errors import CapabilityError, OptionError
 
@@ -144,9 +145,10 @@ class Method:
         uses: capabilities that it uses if the backend has them.
         draft_model: the drafter's model, if it has one.
         layers: for `DraftModel.LAYERS`, the option with the number of layers.
-        bias: the option with SSBD's bias towards the previous output, if it has one; ``--beta`` sets it, and a beam
-            applies it.
+        bias: the option with the bias towards the previous output, or what is shown of it, if it has one; ``--beta``
+            sets it.
         uses_cost: whether its drafts depend on the cost of a pass (`Setup.curve`).
+        display: what is shown of partial outputs, unless the user chooses.
 
     Raises:
         OptionError: ``needs`` or ``uses`` has something that is no `Capability`, ``bias`` or ``layers`` is not among
@@ -166,6 +168,7 @@ class Method:
     layers: Option | None = None
     bias: Option | None = None
     uses_cost: bool = False
+    display: Display = Display()
 
     def __post_init__(self) -> None:
         for name, given in (("needs", self.needs), ("uses", self.uses)):
@@ -178,10 +181,6 @@ class Method:
                 raise OptionError(f"{name} of method {self.name!r} must be one of its options")
         if (self.draft_model is DraftModel.LAYERS) != (self.layers is not None):
             raise OptionError(f"method {self.name!r} must have layers if its draft model is LAYERS, and only then")
-
-    def bias_in(self, options: Mapping[str, Value]) -> float:
-        """Return the bias in checked options; 0 if the method has none."""
-        return 0.0 if self.bias is None else float(options[self.bias.name])
 
     def layers_in(self, options: Mapping[str, Value]) -> int:
         """Return the number of layers that draft in checked options; 0 if none do."""

@@ -9,8 +9,8 @@ Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -28,11 +28,16 @@ DRAFT_MODEL = "draft"
 #: Token -> probability, without tokens of probability zero.
 Distribution: TypeAlias = Mapping[int, float]
 
+#: Position in the output -> ids that must not stand there.
+Barred: TypeAlias = Mapping[int, frozenset[int]]
+NOTHING_BARRED: Barred = {}
+
 
 class Provenance(Enum):
     """The origin of a draft token; acceptance rules may depend on it, as in AASD."""
 
-    PREVIOUS = "previous output"
+    SHOWN = "previous output that is shown"
+    PREVIOUS = "previous output that is hidden"
     PROMPT = "prompt"
     GENERATED = "generated text"
     MODEL = "small model"
@@ -41,6 +46,10 @@ class Provenance(Enum):
 
     # Members are singletons; hashing their names, the default, is slower.
     __hash__ = object.__hash__
+
+
+#: Both parts of the previous output.
+OF_PREVIOUS = frozenset({Provenance.SHOWN, Provenance.PREVIOUS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,11 @@ class Draft:
     def chain(cls, tokens: Sequence[int], provenance: Provenance) -> Draft:
         """Make a draft without branches."""
         return cls(tuple(tokens), tuple(range(ROOT, len(tokens) - 1)), (provenance,) * len(tokens))
+
+    @classmethod
+    def previous(cls, tokens: Sequence[int], shown: int) -> Draft:
+        """Make a draft of the previous output, of which the reader sees the first ``shown`` tokens."""
+        return replace(cls.chain(tokens, Provenance.PREVIOUS), provenance=provenance_of_previous(len(tokens), shown))
 
     def __post_init__(self) -> None:
         size = len(self.tokens)
@@ -123,6 +137,12 @@ class Draft:
 EMPTY_DRAFT = Draft()
 
 
+def provenance_of_previous(length: int, shown: int) -> tuple[Provenance, ...]:
+    """Return the provenance of each of the first ``length`` tokens of the previous output, ``shown`` of them shown."""
+    shown = min(shown, length)
+    return (Provenance.SHOWN,) * shown + (Provenance.PREVIOUS,) * (length - shown)
+
+
 def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
     """Return the length of the common prefix of two sequences."""
     if type(first) is not type(second):
@@ -148,7 +168,8 @@ class Score:
         prompt_rows: number of rows at the end of the prefix to return; 1 is the row of `ROOT`, AASD needs all.
         model: `TARGET` or `DRAFT_MODEL`.
         encoder: encoder input; empty for decoder-only models.
-        bias: bias of the acceptance rule (`Rule`), for servers that verify drafts; None if the rule has none.
+        biases: bias of the acceptance rule for each draft token (`Rule`), for servers that verify drafts; None if the
+            rule has none.
     """
 
     prefix: tuple[int, ...]
@@ -156,7 +177,7 @@ class Score:
     prompt_rows: int = 1
     model: str = TARGET
     encoder: tuple[int, ...] = ()
-    bias: float | None = field(default=None, compare=False)
+    biases: tuple[float, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.prompt_rows <= len(self.prefix):
@@ -204,6 +225,7 @@ class Context:
         source: ids of the source text alone, if known, for drafters that copy from it.
         output: ids decoded so far.
         previous: ids of the output for the previous update of the same utterance, without the end token.
+        shown: how many of these, from the first on, the reader sees.
         room: number of draft tokens that can still be useful.
         encoder: ids read by the encoder, for drafters with a model of their own.
     """
@@ -214,6 +236,7 @@ class Context:
     room: int
     source: tuple[int, ...] = ()
     encoder: tuple[int, ...] = ()
+    shown: int = 0
 
 
 #: A generator that yields `Score` requests and is sent `Rows`.
@@ -239,12 +262,18 @@ class Drafter(Protocol):
 class Rule(Protocol):
     """Decides which part of a draft is accepted.
 
-    A rule that accepts the argmax of (1 - bias) P + bias delta(draft) (SSBD v2, equation 3), or fewer tokens, has this
-    ``bias`` as an attribute: 0 for exact acceptance, 1 for accepting everything; None if a wrapped rule has none.
+    A rule that accepts the argmax of (1 - b) P + b delta(draft) (SSBD v2, equation 3), or fewer tokens, also has a
+    method ``biases(draft)``, which returns b for each draft token: 0 for exact acceptance, 1 for accepting everything.
     """
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Return the accepted path and the token after it."""
+
+
+def biases_of(rule: Rule, draft: Draft) -> tuple[float, ...] | None:
+    """Return the bias of a rule towards each token of a draft; None if it has none."""
+    biases: Callable[[Draft], tuple[float, ...] | None] | None = getattr(rule, "biases", None)
+    return biases(draft) if biases else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +318,11 @@ class Prompt:
 
 @dataclass(slots=True)
 class Tally:
-    """Totals over several outputs, for the papers' acceptance figures."""
+    """Totals over several outputs, for the papers' acceptance figures.
+
+    ``reopened`` counts final texts that the model answered with nothing, and which were decoded again without an end at
+    the first place.
+    """
 
     updates: int = 0
     tokens: int = 0
@@ -298,6 +331,7 @@ class Tally:
     drafted: int = 0
     accepted: int = 0
     draft_passes: int = 0
+    reopened: int = 0
 
     def add(self, output: Output) -> None:
         """Add one output."""

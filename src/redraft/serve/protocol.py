@@ -13,7 +13,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, field, fields, replace
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
@@ -23,7 +23,7 @@ from pydantic.json_schema import SkipJsonSchema
 from redraft.captions import events
 from redraft.captions.formats.read import one_line, received
 from redraft.captions.languages import standard_tag
-from redraft.captions.stabilise import DEFAULT_MASK, Mask
+from redraft.decoding.display import Display
 from redraft.serve.refusals import CODES
 
 T = TypeVar("T")
@@ -158,27 +158,25 @@ class Wanted(Message):
     source: Language = "en"
     method: ShortText | None = Field(None, description="decoding method, one that the operator allows")
     options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
-    mask_k: int = Field(0, ge=0, le=100, description="units hidden at the end of partial captions")
-    mask_unit: Literal["tokens", "words"] = "tokens"
-    mask_margin: float = Field(
-        DEFAULT_MASK.margin,
-        ge=-1,
-        le=1,
-        description="hide from the first token whose lead over the runner-up is below this; -1 hides nothing",
+    agree: int | None = Field(
+        None, ge=1, le=10, description="show a word once so many translations in a row agree on it; 1 shows everything"
     )
+    lead: float | None = Field(
+        None, ge=0, le=1, description="or at once if the model prefers it by this much; 1 turns this off"
+    )
+    mask_k: int | None = Field(None, ge=0, le=100, description="tokens hidden at the end of partial captions")
     source_policy: ShortText | None = Field(
         None,
-        description="which part of an unfinished source is translated: `stable`, `raw` or `stable:P`; the server's "
-        "setting if absent",
+        description="which part of an unfinished source is translated, `stable` or `raw`; the server's own if absent",
     )
     max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
     context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
     glossary: tuple[tuple[ShortText, ShortText], ...] = Field((), max_length=1000)
 
-    @property
-    def mask(self) -> Mask:
-        """The mask of partial captions."""
-        return Mask(self.mask_k, self.mask_unit, margin=self.mask_margin)
+    def display(self, standard: Display) -> Display:
+        """Return what is shown of partial captions, given the method's own display."""
+        asked = {name: getattr(self, name) for name in ("agree", "lead", "mask_k")}
+        return replace(standard, **{name: value for name, value in asked.items() if value is not None})
 
 
 class Begin(Wanted):

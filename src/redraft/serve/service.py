@@ -92,9 +92,8 @@ class Service:
         options = method.check(wanted.options)
         source = wanted.source_policy
         source = self.settings.source if source is None else check_policy(source, "source_policy")
-        settings = Settings(
-            method, options, wanted.mask, wanted.context, most, self._curve, source, self.settings.final
-        )
+        display, final = wanted.display(method.display), self.settings.final
+        settings = Settings(method, options, display, wanted.context, most, self._curve, source, final)
         return [
             Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
             for each in languages

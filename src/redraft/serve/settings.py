@@ -46,7 +46,7 @@ class ServeSettings(BaseSettings):
     model: str = Field("demo", description="name or path of the model")
     draft_model: str | None = Field(None, description="small model for methods that need one")
     methods: tuple[str, ...] = Field(
-        ("ssbd", "redraft", "ar"), min_length=1, description="methods that clients may choose, the default first"
+        ("redraft", "ssbd", "ar"), min_length=1, description="methods that clients may choose, the default first"
     )
     template: str | None = Field(None, description="prompt template; the model's own if not set")
     prompt_file: Path | None = Field(None, description="file with a prompt of your own, instead of a template")
@@ -75,9 +75,7 @@ class ServeSettings(BaseSettings):
     final: str = Field(
         BIASED, description="how final captions are decoded: `biased`, as the method does, `exact`, or `beam:N`"
     )
-    source: str = Field(
-        DEFAULT_SOURCE, description="which part of unfinished sources is translated: `stable`, `raw` or `stable:P`"
-    )
+    source: str = Field(DEFAULT_SOURCE, description="which part of unfinished sources is translated: `stable` or `raw`")
     max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
     context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")
     glossary: int = Field(64, ge=0, le=1000, description="maximum entries of a glossary")

@@ -160,7 +160,7 @@ class FakeVllm(FakeServer):
         if max(k, body.get("prompt_logprobs", 0)) > 20:
             raise Refused("Requested logprobs are greater than max allowed: 20")
         drafted = body.get("vllm_xargs", {}) if self.plugin else {}
-        kept = self.kept(ids, drafted.get("ssbd_draft", [])[: body["max_tokens"]], drafted.get("ssbd_bias", 0.0))
+        kept = self.kept(ids, drafted.get("ssbd_draft", [])[: body["max_tokens"]], drafted.get("ssbd_bias", []))
         left = body["max_tokens"] - len(kept)
         tokens = kept + (self.greedy([*ids, *kept], left, body.get("stop_token_ids", ())) if left else [])
         tops = []
@@ -178,10 +178,10 @@ class FakeVllm(FakeServer):
         }
         return {"object": "text_completion", "model": NAME, "choices": [choice]}
 
-    def kept(self, ids: Sequence[int], draft: Sequence[int], bias: float) -> list[int]:
+    def kept(self, ids: Sequence[int], draft: Sequence[int], biases: Sequence[float]) -> list[int]:
         """The beginning of a draft that the plug-in keeps."""
         kept: list[int] = []
-        for token in draft:
+        for token, bias in zip(draft, biases, strict=False):
             row, (best, _) = self.row([*ids, *kept]), self.best([*ids, *kept], 1)[0]
             gap = math.exp(row[best]) - math.exp(row[token])
             end = not self.table.end_tokens.isdisjoint({best, token})

@@ -14,9 +14,9 @@ pytest.importorskip("httpx2", reason="needs the extra remote")
 from redraft import Translator, Update
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
-from redraft.captions.stabilise import Mask
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.display import Display
 from redraft.decoding.methods import Capability, all_methods
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import CapabilityError
@@ -75,7 +75,8 @@ def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
 def plain_methods() -> Iterator[Any]:
     for method in all_methods().values():
         if Capability.TREES not in method.needs and method.name not in OTHERS:
-            options: dict[str, Any] = {"beta": 0.0} if any(option.name == "beta" for option in method.options) else {}
+            biases = ("beta", "hidden_beta")
+            options: dict[str, Any] = {option.name: 0.0 for option in method.options if option.name in biases}
             if method.name == "ssbd-aasd":
                 options = {"verification": "exact", "end_guard": "off"}
             yield pytest.param(method.name, options, id=method.name)
@@ -120,9 +121,9 @@ def test_new_draft_is_judged_by_rows_of_its_own() -> None:
         rows.logprob(ROOT, 78)
 
 
-def test_margins_are_those_of_model(server: FakeServer) -> None:
+def test_leads_are_those_of_model(server: FakeServer) -> None:
     def shown(backend: Backend) -> list[str]:
-        with Translator(backend, ["de"], mask=Mask(margin=0.1)) as translator:
+        with Translator(backend, ["de"], method="ssbd", display=Display(2, 0.1)) as translator:
             return [event.text for update in stream(3) for event in translator.translate(update)]  # type: ignore
 
     with closing(connected(server)) as backend:
@@ -154,20 +155,44 @@ def test_what_follows_draft_takes_one_request(kind: type[FakeServer], method: st
 def test_update_is_one_request_where_server_verifies(beta: float) -> None:
     server = FakePlugin(Table())
     with closing(connected(server)) as backend:
-        ours = outputs(backend, options={"beta": beta})
-        assert ours == outputs(Table(), options={"beta": beta})
+        ours = outputs(backend, method="ssbd", options={"beta": beta})
+        assert ours == outputs(Table(), method="ssbd", options={"beta": beta})
         assert len(server.bodies) <= len(ours)
         assert all("prompt_logprobs" not in body for body in server.bodies)
         sent = [body["vllm_xargs"] for body in server.bodies if "vllm_xargs" in body]
-        assert len(sent) >= len(ours) // 2 and {each["ssbd_bias"] for each in sent} == {beta}
+        assert len(sent) >= len(ours) // 2 and {bias for each in sent for bias in each["ssbd_bias"]} == {beta}
+
+
+@pytest.mark.parametrize(("beta", "hidden"), [(0.4, 0.05), (0.5, 0.0), (0.3, 0.3)])
+def test_server_has_a_bias_for_each_token(beta: float, hidden: float) -> None:
+    """Shown tokens have one, hidden ones another, and guesses behind them none."""
+    # What is recycled is learned from rows of rejected tokens too, which a server that verifies drafts does not return.
+    options: dict[str, Any] = {"beta": beta, "hidden_beta": hidden, "recycle": "off"}
+    settings: dict[str, Any] = {"method": "redraft", "options": options, "curve": CostCurve((1, 64), (1.0, 1.0))}
+    server = FakePlugin(Table())
+    with closing(connected(server)) as backend:
+        assert outputs(backend, **settings) == outputs(Table(), **settings)
+    sent = [body["vllm_xargs"] for body in server.bodies if "vllm_xargs" in body]
+    assert all(len(each["ssbd_bias"]) == len(each["ssbd_draft"]) for each in sent)
+    assert {beta, hidden} <= {bias for each in sent for bias in each["ssbd_bias"]} <= {beta, hidden, 0.0}
+    assert all(each["ssbd_bias"] == sorted(each["ssbd_bias"], reverse=True) for each in sent)
+
+
+def test_update_is_one_request_by_default() -> None:
+    """Nothing reads rows of rejected tokens, which a server that verifies drafts does not return."""
+    server = FakePlugin(Table())
+    with closing(connected(server)) as backend:
+        ours = outputs(backend, method="redraft")
+        assert len(server.bodies) <= len(ours)
+        assert sum("vllm_xargs" in body for body in server.bodies) >= len(ours) // 2
 
 
 def test_stricter_rule() -> None:
-    settings: dict[str, Any] = {"options": {"beta": 0.3, "floor": 0.2}}
+    settings: dict[str, Any] = {"method": "ssbd", "source": "raw", "options": {"beta": 0.3, "floor": 0.2}}
     server = FakePlugin(Table())
     with closing(connected(server)) as backend:
         ours = outputs(backend, **settings)
-    assert ours == outputs(Table(), **settings) != outputs(Table(), options={"beta": 0.3})
+    assert ours == outputs(Table(), **settings) != outputs(Table(), **settings | {"options": {"beta": 0.3}})
     assert len(ours) < len(server.bodies)
 
 

@@ -24,8 +24,8 @@ from redraft import Translator
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.open import open_remote
-from redraft.captions.stabilise import Mask
 from redraft.decoding.backend import Backend
+from redraft.decoding.display import Display
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.test_decoding import stream
@@ -85,7 +85,7 @@ def test_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: Bac
     (backend,) = opened(server)
     with closing(backend):
         for seed in range(6):
-            settings: dict[str, Any] = {"options": {"beta": beta}, "mask": Mask(margin=0.1)}
+            settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": beta}, "display": Display(2, 0.1)}
             before = backend.client.requests
             ours = outputs(backend, seed, **settings)
             assert ours == outputs(local, seed, **settings)
@@ -94,7 +94,7 @@ def test_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: Bac
 
 def test_log_probabilities_are_models_own(server: VllmServer, local: Backend) -> None:
     def shown(backend: Backend) -> list[Any]:
-        with Translator(backend, ["de"], mask=Mask(margin=0.02), max_tokens=24) as translator:
+        with Translator(backend, ["de"], method="ssbd", display=Display(2, 0.02), max_tokens=24) as translator:
             return [event for update in stream(1, 5) for event in translator.translate(update)]
 
     (backend,) = opened(server)
@@ -178,7 +178,7 @@ def test_end_of_output_is_models_own_decision(server: VllmServer) -> None:
         ({"ssbd_draft": [-1]}, "ssbd_draft must be a list of ids from 0 to "),
         ({"ssbd_draft": "1"}, "ssbd_draft must be a list of ids from 0 to "),
         ({"ssbd_bias": 0.2}, "ssbd_draft must be a list of ids from 0 to "),
-        ({"ssbd_draft": [1], "ssbd_bias": 2}, "ssbd_bias must be a number from 0 to 1, not 2"),
+        ({"ssbd_draft": [1], "ssbd_bias": 2}, "ssbd_bias must be a number from 0 to 1, or a list"),
     ],
 )
 def test_wrong_fields_are_refused_and_server_goes_on(server: VllmServer, carried: Any, words: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.accept.biased import Biased
-from redraft.decoding.types import Draft, Provenance
+from redraft.decoding.types import OF_PREVIOUS, ROOT, Draft, Provenance
 
 END = 0
 
@@ -83,3 +83,63 @@ def test_stops_at_first_refusal() -> None:
     sure = [0.0, 0.9, 0.05, 0.05]
     verdict = Biased(0.2).judge(chain(1, 2, 1), rows(sure, sure, sure, sure))
     assert (verdict.accepted, verdict.token) == ((0,), 1)
+
+
+#: Prefers token 1 by 0.2 to token 2.
+CLOSE = [0.0, 0.4, 0.2, 0.2, 0.1, 0.1]
+
+
+@pytest.mark.parametrize(("beta", "hidden", "kept"), [(0.3, 0.0, 2), (0.3, 0.05, 2), (0.3, 0.3, 4), (0.0, 0.3, 0)])
+def test_bias_where_it_is_seen(beta: float, hidden: float, kept: int) -> None:
+    draft = Draft.previous((2, 2, 2, 2), 2)
+    verdict = Biased(beta, hidden=hidden).judge(draft, rows(*[CLOSE] * 5))
+    assert (verdict.accepted, verdict.token) == (tuple(range(kept)), 1)
+    assert Biased(beta, hidden=hidden).biases(draft) == (beta, beta, hidden, hidden)
+
+
+@given(
+    st.lists(st.lists(st.floats(0.01, 1), min_size=4, max_size=4), min_size=5, max_size=5),
+    st.lists(st.integers(0, 3), min_size=4, max_size=4),
+    st.sampled_from([0.0, 0.1, 0.2, 0.45, 0.5, 1.0]),
+    st.sampled_from([0.0, 0.15]),
+    st.integers(0, 4),
+)
+def test_equal_betas_are_one(
+    weights: list[list[float]], tokens: list[int], beta: float, floor: float, shown: int
+) -> None:
+    spread = rows(*(list(np.array(each) / sum(each)) for each in weights))
+    ends = frozenset({END})
+    one = Biased(beta, floor, ends).judge(chain(*tokens), spread)
+    assert Biased(beta, floor, ends, beta).judge(Draft.previous(tokens, shown), spread) == one
+    assert Biased(beta, floor, ends).judge(Draft.previous(tokens, shown), spread) == one
+
+
+@pytest.mark.parametrize("hidden", [0.0, 0.3, 1.0])
+def test_hidden_beta_is_for_hidden_tokens_alone(hidden: float) -> None:
+    draft = Draft.previous((2, 2), 2)
+    assert Biased(0.3, hidden=hidden).judge(draft, rows(CLOSE, CLOSE, CLOSE)).accepted == (0, 1)
+
+
+def test_floor_holds_for_both_betas() -> None:
+    for shown in (0, 1):
+        rule = Biased(1.0, 0.15, hidden=1.0)
+        assert rule.judge(Draft.previous((2,), shown), rows(CLOSE, CLOSE)).accepted == (0,)
+        assert rule.judge(Draft.previous((4,), shown), rows(CLOSE, CLOSE)).accepted == ()
+
+
+@pytest.mark.parametrize("shown", [0, 1])
+def test_bias_does_not_keep_end_that_is_hidden_or_shown(shown: int) -> None:
+    going_on = [0.4, 0.41, 0.19]
+    verdict = Biased(0.4, 0.0, frozenset({END}), 0.3).judge(Draft.previous((END,), shown), rows(going_on, going_on))
+    assert (verdict.accepted, verdict.token) == ((), 1)
+
+
+@pytest.mark.parametrize("beta", [0.3, 0.5, 1.0])
+@pytest.mark.parametrize("provenance", [each for each in Provenance if each not in OF_PREVIOUS])
+def test_guesses_behind_are_exact(provenance: Provenance, beta: float) -> None:
+    """Two branches of guesses behind two tokens of the previous output, one of them shown."""
+    draft = Draft((2, 3, 2, 1, 2), (ROOT, 0, 1, 1, 3), (Provenance.SHOWN, Provenance.PREVIOUS, *[provenance] * 3))
+    rule = Biased(beta, hidden=beta)
+    verdict = rule.judge(draft, rows(*[CLOSE] * 6))
+    assert (verdict.accepted, verdict.token) == ((0, 1, 3), 1), "the target's own token, and not the bias's"
+    assert rule.biases(draft) == (beta, beta, 0.0, 0.0, 0.0)

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from redraft.decoding.accept.biased import Biased, ByProvenance
 from redraft.decoding.accept.exact import Everything, Exact
+from redraft.decoding.accept.small_model import Rollback
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.lookup import Lookup
 from redraft.decoding.draft.previous import PreviousOutput, Then
 from redraft.decoding.drive import run
-from redraft.decoding.types import Draft, Provenance, Rule, Score
+from redraft.decoding.sampling import Sampler
+from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rule, Score
 from tests.fakes import END, RandomModel
 
 RULE = ByProvenance({Provenance.PREVIOUS: Everything(), Provenance.MODEL: Everything()}, Exact())
@@ -34,23 +36,31 @@ def test_empty_draft_falls_under_other_rule() -> None:
     assert (verdict.accepted, verdict.token) == ((), int(model.logits((1, 2)).argmax()))
 
 
-@given(st.integers(0, 10_000), tokens, tokens, st.floats(0, 1), st.integers(1, 24))
+@given(st.integers(0, 10_000), tokens, tokens, st.integers(0, 20), st.floats(0, 1), st.integers(1, 24))
 def test_lookup_after_ssbd(
-    seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], beta: float, limit: int
+    seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], shown: int, beta: float, limit: int
 ) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)
     biased = Biased(beta, 0.0, model.end_tokens)
 
     def passes_and_ids(drafter: PreviousOutput | Then, rule: Rule) -> tuple[int, tuple[int, ...], bool]:
-        output = run(
-            decode(prompt, drafter, rule, previous=previous, end_tokens=frozenset({END}), limit=limit), model, 0
-        )
+        asking = decode(prompt, drafter, rule, previous=previous, shown=shown, end_tokens=frozenset({END}), limit=limit)
+        output = run(asking, model, 0)
         return output.passes, output.tokens, output.finished
 
     alone = passes_and_ids(PreviousOutput(), biased)
     both = passes_and_ids(
         Then(PreviousOutput(), Lookup(end_tokens=model.end_tokens)),
-        ByProvenance({Provenance.PREVIOUS: biased}, Exact()),
+        ByProvenance(dict.fromkeys(OF_PREVIOUS, biased), Exact()),
     )
     assert both[1:] == alone[1:]
     assert both[0] <= alone[0]
+
+
+def test_biases_are_those_of_rule_for_draft() -> None:
+    rule = ByProvenance(dict.fromkeys(OF_PREVIOUS, Biased(0.3, hidden=0.1)), Exact())
+    assert rule.biases(Draft.previous((4, 5, 6), 1)) == (0.3, 0.1, 0.1)
+    assert rule.biases(Draft.chain((4, 5), Provenance.PROMPT)) == (0.0, 0.0)
+    rollback = ByProvenance(dict.fromkeys(OF_PREVIOUS, Biased(0.3)), Rollback(2.0, Sampler()))
+    assert rollback.biases(Draft.chain((4,), Provenance.MODEL)) is None
+    assert rollback.biases(Draft()) is None

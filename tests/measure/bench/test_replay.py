@@ -19,7 +19,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.machine import processor
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.captions.events import Update
-from redraft.captions.stabilise import Mask
+from redraft.decoding.display import Display
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
 from redraft.models import shipped_path
 from redraft_bench.bench.recording import Recording, read_recording
@@ -145,16 +145,23 @@ class TestRows:
         "contender",
         [
             Contender("ar", "de"),
-            Contender("ar", "de", source="stable:0.65"),
-            Contender("ssbd", "ja", (("beta", 0.2),), Mask(margin=0.0), source="stable"),
-            Contender("ssbd", "zh", (("beta", 0.2), ("start", "source")), Mask(3), small="demo-tiny", lines=2.0),
+            Contender("ar", "de", source="stable"),
+            Contender("ssbd", "ja", (("beta", 0.2),), Display(2, 0.7), source="stable"),
+            Contender(
+                "ssbd",
+                "zh",
+                (("beta", 0.2), ("start", "source")),
+                Display(mask_k=3, plain=True),
+                small="demo-tiny",
+                lines=2.0,
+            ),
         ],
         ids=lambda contender: contender.name,
     )
     def test_names_are_read_back(self, backend: Timed, contender: Contender) -> None:
         (row,) = rows(*replay(backend, recording(record(contender.name, 0, *ONE_BY_ONE))))
-        named = [row[name] for name in ("method", "options", "mask", "source", "target_language")]
-        wanted = [contender.method, contender.settings, contender.masking, contender.source, contender.language]
+        named = [row[name] for name in ("method", "options", "display", "source", "target_language")]
+        wanted = [contender.method, contender.settings, contender.shows, contender.source, contender.language]
         assert named == wanted
 
     def test_baseline_has_same_source(self, backend: Timed) -> None:

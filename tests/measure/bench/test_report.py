@@ -107,10 +107,12 @@ def test_what_is_missing_leaves_out_its_column_and_its_plot(tmp_path: Path) -> N
 
 def test_columns_that_say_nothing_are_left_out() -> None:
     table = rows("cold", failures=0)
-    assert {"ne_output", "mask", "target_language", "failures", "laal", "options", "bench"} & {*filled(table)} == set()
+    assert {"ne_output", "display", "target_language", "failures", "laal", "options", "bench"} & {
+        *filled(table)
+    } == set()
     assert "failures" in filled([*table[1:], {**table[0], "failures": 1}])
     assert "ne_output" in filled(rows("trade"))
-    assert "mask" in filled(rows("trade"))
+    assert "display" in filled(rows("trade"))
     assert filled(rows("trade"), ["chrf", "method", "comet"]) == ["chrf", "method"]
 
 
@@ -141,7 +143,7 @@ ROW = {"bench": "trade", "data": "x", "target_language": "de", "method": "ar"}
         ("[]", "line 1: this is not a row of a bench"),
         (json.dumps(ROW) + "\n{}", "line 2: .*'bench'"),
         (json.dumps({**ROW, "chrf": "high"}), "line 1: .*chrf must be a number or null, not 'high'"),
-        (json.dumps({**ROW, "mask": 3}), "line 1: .*mask must be a string or null, not 3"),
+        (json.dumps({**ROW, "display": 3}), "line 1: .*display must be a string or null, not 3"),
         (json.dumps({**ROW, "other": []}), r"line 1: .*other must be a string, a number or null, not \[\]"),
         (json.dumps(ROW) + "\n" + json.dumps({**ROW, "data": "y"}), "must hold the rows of one bench, .*, not of 2"),
         ("", "must hold the rows of one bench, data set and language, not of 0"),
@@ -222,6 +224,9 @@ def test_settings_are_lines_of_picture() -> None:
 
     axes = Figure().add_subplot()
     trade.panel("ne_display")(axes, Result("trade", "x", "de", tuple(rows("trade"))))
-    # margins, lines, biases, ar, redraft, cd, LocalAgreement
-    assert [len(line.get_xdata()) for line in axes.lines] == [4, 2, 4, 2, 1, 3, 2]
-    assert {"β 0.3", "margin 0.2", "lines 2 s", "cd −3", "LA 3"} <= {text.get_text() for text in axes.texts}
+    # biases of ssbd; leads, lines, biases of redraft, and its setting that takes no word back; ar, cd, LocalAgreement
+    assert [len(line.get_xdata()) for line in axes.lines] == [4, 3, 2, 1, 1, 2, 3, 2]
+    written = {
+        name for text in axes.texts for name in text.get_text().replace("/", "\n").replace(" \n", "\n").split("\n")
+    }
+    assert {"β 0.3", "lead 0.9", "lines 2 s", "cd −3", "LA 3", "never back"} <= written

@@ -5,32 +5,33 @@ from __future__ import annotations
 import pytest
 
 from redraft.captions.events import Caption, Update
-from redraft.captions.stabilise import Mask
+from redraft.decoding.display import Display
+from redraft.decoding.methods import get_method
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.measure import _Lines
 
 
 @pytest.mark.parametrize(
-    ("mask", "masking"),
+    ("method", "display", "shows"),
     [
-        (Mask(), ""),
-        (Mask(display_only=False), ""),
-        (Mask(3), "3 tokens"),
-        (Mask(5, "words", display_only=False), "5 words, plain"),
-        (Mask(margin=0), "below margin 0"),
-        (Mask(2, margin=0.02), "2 tokens, below margin 0.02"),
-        (Mask(0, display_only=False, margin=-0.1), "below margin -0.1, plain"),
+        ("ssbd", None, ""),
+        ("ssbd", Display(mask_k=3), "mask 3"),
+        ("ssbd", Display(mask_k=3, plain=True), "mask 3, plain"),
+        ("redraft", None, get_method("redraft").display.label),
+        ("redraft", Display(), ""),
+        ("redraft", Display(3, 0.9), "3 agree, lead 0.9"),
+        ("local-agreement", None, ""),  # a peer shows what it shows
     ],
 )
-def test_mask_is_named_by_all_that_it_hides(mask: Mask, masking: str) -> None:
-    contender = Contender("ssbd", "de", (("beta", 0.2),), mask)
-    assert contender.masking == masking
-    assert contender.name == f"ssbd beta=0.2, {f'hides {masking}, ' if masking else ''}de"
+def test_display_is_named(method: str, display: Display | None, shows: str) -> None:
+    contender = Contender(method, "de", (("beta", 0.2),), display)
+    assert contender.shows == shows
+    assert contender.name == f"{method} beta=0.2, {f'shows {shows}, ' if shows else ''}de"
 
 
 def test_lines_never_change() -> None:
-    contender = Contender("ssbd", "de", mask=Mask(margin=0), lines=0.0)
-    assert contender.name == "ssbd, hides below margin 0, lines, 0 s, de"
+    contender = Contender("ssbd", "de", display=Display(2), lines=0.0)
+    assert contender.name == "ssbd, shows 2 agree, lines, 0 s, de"
     lines, shown = _Lines(contender), []
     text = "Sie sagten, dass sie morgen kommen, wenn es nicht regnet."
     for seq, part in enumerate((text[:20], text, text.replace("morgen", "heute"))):

@@ -106,7 +106,7 @@ def test_options_reach_translator(monkeypatch: pytest.MonkeyPatch) -> None:
     words = "--to ja --from de --model m --draft-model d --method ar --mask-k 2 --threads 1".split()
     RedraftAgent(parser.parse_args([*words, "--method-options", '{"beta": 0.1}']))
     assert (given["model"], given["draft_model"], given["to"], given["method"]) == ("m", "d", ["ja"], "ar")
-    assert (given["options"], given["mask"].k, given["engine"].threads) == ({"beta": 0.1}, 2, 1)
+    assert (given["options"], given["display"].mask_k, given["engine"].threads) == ({"beta": 0.1}, 2, 1)
     assert given["style"].source == "de"
 
 

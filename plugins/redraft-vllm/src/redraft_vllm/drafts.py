@@ -18,11 +18,11 @@ class Draft:
 
     Attributes:
         tokens: its ids.
-        bias: strength of the bias towards it, in [0, 1]: beta of the SSBD paper.
+        bias: strength of the bias, in [0, 1], beta of the SSBD paper: one for all tokens, or one for each.
     """
 
     tokens: Sequence[int]
-    bias: float = 0.0
+    bias: float | Sequence[float] = 0.0
 
     @classmethod
     def of(cls, extra_args: Mapping[str, Any] | None) -> Draft | None:
@@ -31,14 +31,14 @@ class Draft:
             return None
         return cls(extra_args[DRAFT], extra_args.get(BIAS, 0.0))
 
-    @property
-    def margin(self) -> float:
-        """Maximum difference in probability to the best token: beta / (1 - beta), unlimited from beta = 0.5.
+    def margin(self, place: int) -> float:
+        """Return the maximum difference in probability to the best token of the drafted token number ``place``.
 
-        The paper accepts the argmax of (1 - beta) P + beta delta(draft) (SSBD v2, equation 3), which is the drafted
-        token if and only if p_max - p_draft is at most this.
+        This is beta / (1 - beta), unlimited from beta = 0.5.  The paper accepts the argmax of (1 - beta) P + beta
+        delta(draft) (SSBD v2, equation 3), which is the drafted token if and only if p_max - p_draft is at most this.
         """
-        return math.inf if self.bias >= 0.5 else self.bias / (1 - self.bias)
+        bias = self.bias[place] if isinstance(self.bias, Sequence) else self.bias
+        return math.inf if bias >= 0.5 else bias / (1 - bias)
 
     def rest(self, output: Sequence[int], most: int) -> list[int]:
         """Return up to ``most`` drafted tokens that follow an output; none once the output has left the draft."""
@@ -69,10 +69,15 @@ def problem(extra_args: Mapping[str, Any] | None, vocabulary_size: int) -> str:
     tokens, bias = extra_args.get(DRAFT), extra_args.get(BIAS, 0.0)
     if not isinstance(tokens, list) or not all(_is_id(token, vocabulary_size) for token in tokens):
         return f"{DRAFT} must be a list of ids from 0 to {vocabulary_size - 1}"
-    # Written so that NaN, which compares false with everything, is rejected too.
-    if isinstance(bias, bool) or not isinstance(bias, int | float) or not 0 <= bias <= 1:
-        return f"{BIAS} must be a number from 0 to 1, not {bias!r}"
+    biases = bias if isinstance(bias, list) else [bias]
+    if not all(map(_is_bias, biases)) or (biases is bias and len(biases) != len(tokens)):
+        return f"{BIAS} must be a number from 0 to 1, or a list with one for each id of {DRAFT}, not {bias!r}"
     return ""
+
+
+def _is_bias(value: object) -> bool:
+    # Written so that NaN, which compares false with everything, is rejected too.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _is_id(value: object, vocabulary_size: int) -> bool:

@@ -68,8 +68,8 @@ def attach(runner: Any) -> None:
         """Handle one row per request: its only one, or the one after the last scheduled token."""
         logits = sampled(logits, sampling_metadata, predict_bonus_token)
         last = [
-            Judged(place, tokens[count], draft.margin, ends)
-            for place, count, tokens, draft, ends in _drafted(runner)
+            Judged(place, tokens[count], draft.margin(done + count), ends)
+            for place, done, count, tokens, draft, ends in _drafted(runner)
             if len(tokens) > count
         ]
         lift(logits, last)
@@ -82,8 +82,8 @@ def attach(runner: Any) -> None:
         lift(
             logits,
             [
-                Judged(starts[place] + number, token, draft.margin, ends)
-                for place, count, tokens, draft, ends in _drafted(runner)
+                Judged(starts[place] + number, token, draft.margin(done + number), ends)
+                for place, done, count, tokens, draft, ends in _drafted(runner)
                 for number, token in enumerate(tokens[:count])
             ],
         )
@@ -96,12 +96,12 @@ def attach(runner: Any) -> None:
     runner.effective_drafter_max_model_len += runner.num_spec_tokens
 
 
-def _drafted(runner: Any) -> Iterator[tuple[int, int, list[int], Draft, set[int]]]:
+def _drafted(runner: Any) -> Iterator[tuple[int, int, int, list[int], Draft, set[int]]]:
     """Yield the requests of a step that still follow their drafts.
 
     Yields:
-        Its index in the batch; the number of tokens scheduled after its output; the drafted token of each row that
-        follows the draft; the draft; the ids that end the output.
+        Its index in the batch; the length of its output; the number of tokens scheduled after it; the drafted token of
+        each row that follows the draft; the draft; the ids that end the output.
     """
     batch = runner.input_batch
     for place, request_id in enumerate(batch.req_ids):
@@ -112,4 +112,4 @@ def _drafted(runner: Any) -> Iterator[tuple[int, int, list[int], Draft, set[int]
             continue
         scheduled = batch.spec_token_ids[place]
         tokens = draft.judged(request.output_token_ids, scheduled)
-        yield place, len(scheduled), tokens, draft, params.all_stop_token_ids
+        yield place, len(request.output_token_ids), len(scheduled), tokens, draft, params.all_stop_token_ids

@@ -4,9 +4,9 @@ The server keeps the cache.  A draft costs a request whatever its length.  Witho
 several greedy tokens, and later requests of the decoding loop are answered from its response as long as they follow it:
 ten passes become one request, with the same rows.
 
-A server that verifies drafts itself (vLLM with the plug-in) receives the rule's bias, accepts what the rule would, and
-continues: an update is one request.  The rule still judges every row locally, so a bias that differs from the rule's
-costs requests, never correctness.
+A server that verifies drafts itself (vLLM with the plug-in) receives the rule's bias towards each token, accepts what
+the rule would, and continues: an update is one request.  The rule still judges every row locally, so a bias that
+differs from the rule's costs requests, never correctness.
 """
 
 from __future__ import annotations
@@ -152,11 +152,11 @@ class RemoteBackend(Slotted[RowLine]):
         self._follow(slot, RowLine())
         prefix, draft = score.prefix, score.draft.tokens
         room = self.context_length - len(prefix) + 1
-        if draft and (self._rejected or score.bias is None or not self.dialect.verifies):
+        if draft and (self._rejected or score.biases is None or not self.dialect.verifies):
             line = self._verified(GreedyRequest(self.model.name, prefix, 1, k, self._ends, draft))
         else:
             count = min(len(draft) + self.options.ahead, room)
-            wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.bias or 0.0)
+            wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.biases or ())
             steps = self._with_draft(wanted) if draft else self.dialect.continued(wanted)
             line = RowLine(prefix, beside(steps, draft, k))
         return self._follow(slot, line).answer(score)
@@ -184,7 +184,7 @@ class RemoteBackend(Slotted[RowLine]):
             self._fall_back(error)
         left = wanted.count + len(wanted.prefix) - len(ids)
         if left:
-            yield from self.dialect.continued(replace(wanted, prefix=ids, count=left, draft=(), bias=0.0))
+            yield from self.dialect.continued(replace(wanted, prefix=ids, count=left, draft=(), biases=()))
 
     def _fall_back(self, error: MalformedAnswer) -> None:
         with self._counting:

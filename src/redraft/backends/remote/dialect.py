@@ -39,7 +39,7 @@ class GreedyRequest:
         k: number of best tokens in each row.
         ends: ids that end the output.
         draft: draft of the output.
-        bias: bias of the acceptance rule (`redraft.decoding.types.Rule`).
+        biases: bias of the acceptance rule for each draft token (`redraft.decoding.types.Rule`).
     """
 
     model: str
@@ -48,7 +48,7 @@ class GreedyRequest:
     k: int
     ends: Sequence[int]
     draft: Sequence[int] = ()
-    bias: float = 0.0
+    biases: Sequence[float] = ()
 
 
 class RemoteDialect(ABC):
@@ -171,7 +171,7 @@ class Vllm(RemoteDialect):
         """Yield vLLM's tokens with their rows as they are streamed."""
         more: dict[str, Any] = {"stop_token_ids": list(wanted.ends), "stream": True}
         if wanted.draft:
-            more["vllm_xargs"] = _carried(wanted.draft, wanted.bias)
+            more["vllm_xargs"] = _carried(wanted.draft, wanted.biases)
         body, left = _body(wanted.model, wanted.prefix, wanted.count, wanted.k, more), wanted.count
         events = self._client.stream(_ROUTE, body)
         for event in events:
@@ -194,7 +194,7 @@ class Vllm(RemoteDialect):
 
         This tests the running engine rather than what is installed, and needs no extra route or option.
         """
-        carried = {"vllm_xargs": _carried(tokens, 1.0)}
+        carried = {"vllm_xargs": _carried(tokens, [1.0] * len(tokens))}
         try:
             choice = self._complete(_body(model, tokens[-1:], len(tokens), 0, carried))
             return bool(choice["token_ids"] == list(tokens))
@@ -221,9 +221,9 @@ def _body(model: str, ids: Sequence[int], count: int, k: int, more: Mapping[str,
     return {"model": model, "prompt": list(ids), "max_tokens": count, "logprobs": k, **_GREEDY_VLLM, **more}
 
 
-def _carried(draft: Sequence[int], bias: float) -> dict[str, Any]:
+def _carried(draft: Sequence[int], biases: Sequence[float]) -> dict[str, Any]:
     """Return the fields that ``redraft-vllm`` reads."""
-    return {"ssbd_draft": list(draft), "ssbd_bias": bias}
+    return {"ssbd_draft": list(draft), "ssbd_bias": list(biases)}
 
 
 def _prompt_row(entry: Mapping[str, Mapping[str, Any]], drafted: int, k: int) -> RemoteRow:

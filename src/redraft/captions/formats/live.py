@@ -86,7 +86,7 @@ class _Block:
 
 
 class LiveWriter:
-    """Shows growing captions below their source, with unstable text dimmed and recent utterances above.
+    """Shows growing captions below their source, with recent utterances above.
 
     Utterances that leave the redrawn part stay on the terminal for scrolling back.  When the terminal's width changes,
     the screen is cleared and drawn again, because the terminal has rewrapped the lines.
@@ -270,9 +270,8 @@ def breaks(text: str, width: int) -> list[int]:
 
 
 def _shown(caption: Caption | None) -> _Wrapped:
-    """Return a caption with its unstable part dimmed."""
+    """Return what is shown of a caption."""
     text = Text(overflow="fold")
     if caption is not None:
         text.append(printable(caption.text))
-        text.append(printable(caption.unstable), style="dim")
     return _Wrapped(text)

@@ -42,13 +42,12 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 @click.option(
     "--method",
     multiple=True,
-    default=("ar", "ssbd"),
+    default=("ar", "redraft"),
     metavar="NAME",
     help="Method to compare, from `redraft methods`; repeatable.",
 )
-@click.option("--beta", type=common.Real(0, 1), default=0.2, help="Bias towards the previous translation.")
-@common.mask_k
-@common.mask_margin
+@common.beta
+@common.display
 @click.option(
     "--speed", type=common.Real(0), default=4.0, help="Playback speed; 1 is with sound, 0 is as fast as possible."
 )
@@ -63,18 +62,16 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 def demo(
     to: tuple[str, ...],
     method: tuple[str, ...],
-    beta: float,
-    mask_k: int,
-    mask_margin: float,
+    beta: float | None,
     speed: float,
     live: bool,
     sentences: int,
     source_policy: str,
     model: str,
     as_json: bool,
-    **engine: Any,
+    **more: Any,
 ) -> None:
-    """Watch a talk being translated live, with re-translation (ar) and SSBD side by side.
+    """Watch a talk being translated live, from scratch (ar) and by the default method side by side.
 
     The talk is a recording of two voices, with the transcript that the recogniser Moonshine wrote for it. With --live,
     Moonshine recognises the recording while you watch (extra `listen`). At the end, or on Ctrl-C, a table compares the
@@ -86,7 +83,6 @@ def demo(
 
         from redraft.captions.languages import parse_targets
         from redraft.captions.source import check_policy
-        from redraft.captions.stabilise import Mask
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
@@ -99,7 +95,8 @@ def demo(
     if live and common.is_given("speed"):
         raise OptionError("--live plays at real speed, so leave --speed out")
     chosen = [get_method(name) for name in dict.fromkeys(method)]
-    languages, mask = parse_targets(to), Mask(mask_k, margin=mask_margin)
+    languages, displays = parse_targets(to), {each.name: common.display_of(more, each.name) for each in chosen}
+    engine = {name: value for name, value in more.items() if name not in common.DISPLAY}
     check_policy(source_policy, "--source")
     talk = list(stage.first(load_talk(), sentences))
     listening = resolve(AUTO, "en") if live else ""
@@ -112,7 +109,7 @@ def demo(
         heard = stage.recognised(recogniser, found, silent.set) if recogniser else None
         updates = stage.first(heard, sentences) if heard else iter(talk)
         players = [
-            player.Player(backend, each, language, beta, small, mask=mask, source=source_policy)
+            player.Player(backend, each, language, beta, small, display=displays[each.name], source=source_policy)
             for language in languages
             for each in chosen
         ]
@@ -126,7 +123,8 @@ def demo(
             steps = track(updates, "translating", len(talk), console=progress, disable=not progress.is_terminal)
             stopped = player.play(players, steps)
         text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in (found if live else talk))
-        settings: dict[str, Any] = {"hidden": mask.label or "nothing", "source": source_policy}
+        settings: dict[str, Any] = {f"shown by {name}": each.label or "everything" for name, each in displays.items()}
+        settings["source"] = source_policy
         settings |= {"recogniser": listening} if live else {}
         signed = signature(backend.model.path, "talk", text_hash(text), **settings)
     if silent.is_set():

@@ -69,9 +69,15 @@ class Player:
     """
 
     def __init__(
-        self, backend: LlamaCpp, method: Method, language: str, beta: float, small: LlamaCpp | None = None, **more: Any
+        self,
+        backend: LlamaCpp,
+        method: Method,
+        language: str,
+        beta: float | None,
+        small: LlamaCpp | None = None,
+        **more: Any,
     ) -> None:
-        options = {method.bias.name: beta} if method.bias else {}
+        options = {} if beta is None or method.bias is None else {method.bias.name: beta}
         self.method, self.language, self.settings = method, language, f"beta={beta:g}" if options else ""
         self.translator = Translator(backend, [language], method=method, options=options, small=small, **more)
         self.text = self.unstable = ""

@@ -195,7 +195,6 @@ class Stage:
 
     def _panel(self, player: Player, update: Update, width: int, lines: int) -> Panel:
         caption = Text(player.text)
-        caption.append(player.unstable, style="dim italic")
         earlier = [each.text for each in player.finished if each.utterance != update.utterance][-EARLIER:]
         return Panel(
             self._newest([*(Text(text, style="dim") for text in earlier), caption], width, lines),

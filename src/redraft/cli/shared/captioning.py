@@ -48,7 +48,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {
         "Languages": ("to", "from", "term", "context"),
         **inputs,
-        "Captions": ("output", "source_policy", "mask_k", "mask_margin", "reading", "push"),
+        "Captions": ("output", "source_policy", *common.DISPLAY, "reading", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "key"),
@@ -67,8 +67,7 @@ translation = common.all_of(
             help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles.  [default: "
             "live on a terminal, else lines]",
         ),
-        common.mask_k,
-        common.mask_margin,
+        common.display,
         click.option(
             "--reading",
             type=common.Whole(16, 80),
@@ -145,7 +144,6 @@ def caption(
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.own_prompt import prompt_file
         from redraft.captions.source import check_policy
-        from redraft.captions.stabilise import Mask
         from redraft.captions.style import Style
         from redraft.cli.shared import stream
         from redraft.cli.shared.uncaptioned import accounted
@@ -159,7 +157,6 @@ def caption(
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
     wanted = {
-        "mask": Mask(chosen["mask_k"], margin=chosen["mask_margin"]),
         "style": Style(chosen["source"], chosen["template"], own, glossary, chosen["context"]),
         "method": chosen["method"],
         "options": options,
@@ -195,7 +192,13 @@ def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any],
         more = {name: chosen[name] for name in ("max_tokens", "draft_model", "dtype", "final")}
         engine = LlamaOptions(**{name: chosen[name] for name in ("context_length", "threads", "gpu_layers", "exact")})
         made = Translator.open(
-            chosen["model"], to=languages, source=chosen["source_policy"], engine=engine, **wanted, **more
+            chosen["model"],
+            to=languages,
+            display=common.display_of(chosen, chosen["method"]),
+            source=chosen["source_policy"],
+            engine=engine,
+            **wanted,
+            **more,
         )
     translator = stack.enter_context(made)
     return lambda items, writer, watch, live, _: stream.run(items, translator, writer, watch, live=live)
@@ -207,7 +210,8 @@ def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Ma
 
     given = common.given()
     asked = {name: chosen[name] for name in ("server", "key", "room")}
-    asked |= wanted if given & {"method", "beta", "option"} else {name: wanted[name] for name in ("mask", "style")}
+    asked |= wanted if given & {"method", "beta", "option"} else {"style": wanted["style"]}
+    asked |= {name: chosen[name] for name in common.DISPLAY if name in given}
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
     asked |= {"source": chosen["source_policy"]} if "source_policy" in given else {}
     return lambda items, writer, watch, _, ending: remote.run(

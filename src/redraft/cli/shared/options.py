@@ -5,14 +5,18 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from redraft.backends.hf.options import DTYPES
 from redraft.errors import OptionError, install
+
+if TYPE_CHECKING:
+    from redraft.decoding.display import Display
 
 INPUTS = ("lines", "jsonl", "text", "simulstreaming")
 INPUT_HELP = (
@@ -99,11 +103,11 @@ form_or_server = click.option(
     help=f"{INPUT_HELP} NAME:URL: a recognition server, such as vosk:ws://127.0.0.1:2700.",
 )
 lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words added per update.")
-method = click.option("--method", default="ssbd", metavar="NAME", help="Decoding method, from `redraft methods`.")
+method = click.option("--method", default="redraft", metavar="NAME", help="Decoding method, from `redraft methods`.")
 beta = click.option(
     "--beta",
     type=Real(0, 1),
-    help="Bias towards the previous translation: 0 turns it off, 0.5 keeps all of it.  [default: 0.2]",
+    help="Bias towards the words shown: 0 turns it off, 0.5 keeps all of them.  [default: the method's]",
 )
 option = click.option(
     "--option",
@@ -113,15 +117,6 @@ option = click.option(
     help="Option of the method, from `redraft methods NAME`; repeatable.",
 )
 max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="Maximum tokens per translation.")
-mask_k = click.option(
-    "--mask-k", type=Whole(0), default=0, help="Hide this many tokens at the end of partial captions."
-)
-mask_margin = click.option(
-    "--mask-margin",
-    type=Real(-1, 1),
-    default=0.0,
-    help="Hide everything from the first token whose lead over the runner-up is below this; -1 hides nothing.",
-)
 threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 adapts to the load.")
 gpu_layers = click.option(
     "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 for all that fit."
@@ -138,11 +133,8 @@ sentences = click.option(
 sentences_too = click.option(
     "--sentences/--no-sentences", default=False, show_default=False, help=f"{SENTENCES}  [default: off]"
 )
-SOURCE = (
-    "stable: hold back words that the recogniser is likely to revise. stable:P: those whose chance of staying is below "
-    "P (0.8). raw: none."
-)
-source = click.option("--source", "source_policy", default="stable", metavar="POLICY", help=SOURCE)
+SOURCE = "stable: hold back words that the recogniser is likely to revise. raw: none."
+source = click.option("--source", "source_policy", type=click.Choice(("stable", "raw")), default="stable", help=SOURCE)
 FINAL = "Decode final captions as the method does, without bias, or with a beam of N."
 FINALS = "biased|exact|beam:N"
 final = click.option("--final", default="biased", metavar=FINALS, help=FINAL)
@@ -153,6 +145,39 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON Lines
 def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     """Combine several options into one decorator."""
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
+
+
+#: What is shown of partial captions, by field of `redraft.decoding.display.Display`.
+DISPLAY = ("agree", "lead", "mask_k")
+display = all_of(
+    (
+        click.option(
+            "--agree",
+            type=Whole(1, 10),
+            help="Show a word once this many translations in a row agree on it.  [default: the method's]",
+        ),
+        click.option(
+            "--lead",
+            type=Real(0, 1),
+            help="Or at once if the model prefers it by this much; 1 turns this off.  [default: the method's]",
+        ),
+        click.option(
+            "--mask-k", type=Whole(0), help="Hide this many tokens at the end of partial captions.  [default: 0]"
+        ),
+    )
+)
+
+
+def display_of(chosen: Mapping[str, Any], method: str) -> Display:
+    """Return what is shown of partial captions: the options that were given, and the method's own display.
+
+    Raises:
+        OptionError: the method is unknown.
+    """
+    from redraft.decoding.methods import get_method
+
+    asked = {name: chosen[name] for name in DISPLAY if chosen[name] is not None}
+    return replace(get_method(method).display, **asked)
 
 
 class Grouped(click.Command):

@@ -8,14 +8,19 @@ draft token if it is the argmax of P'.  That is equivalent to
 which bounds a difference, not a ratio.  From beta = 0.5 the right side is at least 1, and the rule is continuous
 decoding.
 
+**Bias where it is seen** (ours).  The paper shows its whole output, so it has one beta.  If the end of an output is
+hidden, a bias towards the end calms nothing that a reader sees, but keeps the errors of a guess, and makes two outputs
+agree that would not agree by themselves (`redraft.decoding.display`).  So the hidden tokens of the previous output have
+a beta of their own.  With the same beta for both, the rule is SSBD's; with `hidden` 0 and a beta of 0.5, it continues
+what is shown greedily, as LocalAgreement does with a forced prefix (Liu et al. 2020; Polák et al. 2022).  Arivazhagan
+et al. (2020) introduced the bias for re-translation with beam search, with one strength for all tokens.
+
 There are two departures from the paper, each disabled in its setting:
 
 * ``floor`` (default 0): the bias accepts no token of lower probability.  At beta = 0.2 *any* token passes if p_max <=
   0.25; a small floor prevents that.
 * Below beta = 0.5 the end of the output is the target's own decision: the bias neither accepts a drafted end token that
   is not the argmax nor overrides an end token that is.
-
-`FirstStretch` and `ByProvenance` restrict the bias to the previous output.
 """
 
 from __future__ import annotations
@@ -24,74 +29,57 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from redraft.decoding.accept.exact import Everything, favourite, walk
-from redraft.decoding.types import Draft, Provenance, Rows, Rule, Verdict
+from redraft.decoding.accept.exact import favourite, walk
+from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rows, Rule, Verdict, biases_of
 
 
 class Biased:
-    """Accepts draft tokens that are nearly as probable as the target's best.
+    """Accepts tokens of the previous output that are nearly as probable as the target's best, and all others exactly.
+
+    So guesses behind the previous output change nothing but the number of passes.
 
     Args:
-        beta: bias strength in [0, 1]; 0 is exact acceptance, 0.2 the paper's choice.
+        beta: bias towards shown tokens, in [0, 1]; 0 is exact acceptance, 0.2 the paper's choice.
         floor: minimum probability of a token accepted by the bias, in [0, 1].
         end_tokens: ids that end an output.
-
-    Attributes:
-        bias: beta.
+        hidden: bias towards hidden tokens, in [0, 1]; None for ``beta``.
     """
 
-    def __init__(self, beta: float, floor: float = 0.0, end_tokens: frozenset[int] = frozenset()) -> None:
-        self.bias = beta
-        self._margin = math.inf if beta >= 0.5 else beta / (1 - beta)
+    def __init__(
+        self, beta: float, floor: float = 0.0, end_tokens: frozenset[int] = frozenset(), hidden: float | None = None
+    ) -> None:
+        self._betas = {Provenance.SHOWN: beta, Provenance.PREVIOUS: beta if hidden is None else hidden}
         self._floor, self._end_tokens = floor, end_tokens
-        self._keeps_all = self._margin == math.inf and floor == 0
+
+    def biases(self, draft: Draft) -> tuple[float, ...]:
+        """Return the bias towards each draft token."""
+        return tuple([self._betas.get(provenance, 0.0) for provenance in draft.provenance])
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the longest path of tokens that the biased target prefers."""
-        if self._keeps_all:
-            return Everything().judge(draft, rows)
-
-        def choose(node: int, children: list[int]) -> int | None:
-            child = favourite(draft, rows, node, children)
-            if child is not None:
-                return child
-            probable = max(children, key=lambda child: rows.logprob(node, draft.tokens[child]))
-            return probable if self.keeps(rows, node, draft.tokens[probable]) else None
-
-        return walk(draft, rows, choose)
-
-    def keeps(self, rows: Rows, node: int, drafted: int) -> bool:
-        """Whether a drafted token may follow ``node``."""
-        best = rows.argmax(node)
-        if self._keeps_all or drafted == best:
-            return True
-        # An exact rule must not accept ties of equal probability, hence the test for a margin of 0.
-        if self._margin == 0 or best in self._end_tokens or drafted in self._end_tokens:
-            return False
-        probability = math.exp(rows.logprob(node, drafted))
-        return probability >= self._floor and math.exp(rows.logprob(node, best)) - probability <= self._margin
-
-
-class FirstStretch:
-    """Judges the previous output as SSBD does, and guesses exactly, so that the output equals SSBD's.
-
-    Args:
-        biased: the rule for the previous output, which is a chain from the root.
-    """
-
-    def __init__(self, biased: Biased) -> None:
-        self._biased = biased
-
-    def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """Accept the longest path under both rules."""
         return walk(draft, rows, partial(self._choose, draft, rows))
 
     def _choose(self, draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
-        """Return the previous output's token if the bias keeps it; among guesses, the target's own token."""
+        """Return the previous output's token if its bias keeps it; among guesses, the target's own token."""
         first = children[0]
-        if draft.provenance[first] is Provenance.PREVIOUS:
-            return first if self._biased.keeps(rows, node, draft.tokens[first]) else None
-        return favourite(draft, rows, node, children)
+        if draft.provenance[first] not in OF_PREVIOUS:
+            return favourite(draft, rows, node, children)
+        return first if self._keeps(rows, node, draft.tokens[first], self._betas[draft.provenance[first]]) else None
+
+    def _keeps(self, rows: Rows, node: int, drafted: int, beta: float) -> bool:
+        """Whether a token of the previous output may follow ``node``."""
+        if beta >= 0.5 and not self._floor:
+            return True
+        best = rows.argmax(node)
+        if drafted == best:
+            return True
+        # An exact rule must not accept ties of equal probability, hence the test for a bias of 0.
+        if not beta or best in self._end_tokens or drafted in self._end_tokens:
+            return False
+        probability = math.exp(rows.logprob(node, drafted))
+        if probability < self._floor:
+            return False
+        return beta >= 0.5 or math.exp(rows.logprob(node, best)) - probability <= beta / (1 - beta)
 
 
 class ByProvenance:
@@ -105,7 +93,13 @@ class ByProvenance:
     def __init__(self, rules: Mapping[Provenance, Rule], otherwise: Rule) -> None:
         self._rules, self._otherwise = rules, otherwise
 
+    def biases(self, draft: Draft) -> tuple[float, ...] | None:
+        """Return the bias of the rule for this draft towards each token; None if it has none."""
+        return biases_of(self._rule(draft), draft)
+
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Return the verdict of the rule for this draft."""
-        rule = self._rules.get(draft.provenance[0], self._otherwise) if len(draft) else self._otherwise
-        return rule.judge(draft, rows)
+        return self._rule(draft).judge(draft, rows)
+
+    def _rule(self, draft: Draft) -> Rule:
+        return self._rules.get(draft.provenance[0], self._otherwise) if len(draft) else self._otherwise

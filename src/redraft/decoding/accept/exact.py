@@ -36,7 +36,9 @@ def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int |
 class Exact:
     """Accepts a draft token only if it is the target's argmax, so the output equals greedy decoding."""
 
-    bias = 0.0
+    def biases(self, draft: Draft) -> tuple[float, ...]:
+        """Return a bias of 0 for every token."""
+        return (0.0,) * len(draft)
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the path of argmaxes through the draft tree."""
@@ -46,7 +48,9 @@ class Exact:
 class Everything:
     """Accepts the whole draft (of a tree, the path of first children): continuous decoding (CD) in the SSBD papers."""
 
-    bias = 1.0
+    def biases(self, draft: Draft) -> tuple[float, ...]:
+        """Return a bias of 1 for every token."""
+        return (1.0,) * len(draft)
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the whole draft."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Provenance, Rows, Verdict
+from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Rows, Verdict
 
 
 class Nothing(Drafter):
@@ -31,7 +31,7 @@ class PreviousOutput(Drafter):
         if self._proposed:
             return EMPTY_DRAFT
         self._proposed = True
-        return Draft.chain(context.previous, Provenance.PREVIOUS)
+        return Draft.previous(context.previous, context.shown)
 
 
 class Then:

@@ -31,7 +31,18 @@ from redraft.decoding.draft.lookup import Pool
 from redraft.decoding.draft.recycled import LONGEST_KEY, Beyond, Successors
 from redraft.decoding.draft.tree import Tree
 from redraft.decoding.draft.worth import DEEPEST, Acceptance, Kind, Pace, worth_verifying
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
+from redraft.decoding.types import (
+    OF_PREVIOUS,
+    ROOT,
+    Asking,
+    Context,
+    Draft,
+    Provenance,
+    Rows,
+    Verdict,
+    common_prefix,
+    provenance_of_previous,
+)
 
 #: Distance from the end of the previous output beyond which tokens are not distinguished.
 FARTHEST = 8
@@ -106,7 +117,7 @@ class Redraft:
 
     def _cut(self, draft: Draft) -> Draft:
         """Return the previous output with those guesses that pay off."""
-        given, curve, pays = draft.provenance.count(Provenance.PREVIOUS), self._curve, list[int]()
+        given, curve, pays = sum(each in OF_PREVIOUS for each in draft.provenance), self._curve, list[int]()
         if curve is not None:
             reached = self._memory.acceptance.reached(draft, self._kinds)[given:]
             pays = worth_verifying(reached, self._tail + given, curve, self._memory.pace.rate(curve))
@@ -117,11 +128,11 @@ class Redraft:
     def _first(self, context: Context) -> Draft:
         """Return the previous output as far as there is room, then guesses."""
         shape, previous = self._shape, context.previous[: context.room]
-        self._kinds = _kinds_of_previous(len(context.previous), len(previous))
+        self._kinds = _kinds_of_previous(len(context.previous), len(previous), min(context.shown, len(previous)))
         room = context.room - len(previous)
         starts = self._memory.beyond.after(previous)[: shape.branches] if room else ()
         if not starts:
-            return Draft.chain(previous, Provenance.PREVIOUS)
+            return Draft.previous(previous, context.shown)
         tree: Tree[Kind] = Tree(shape.branches, len(previous) + shape.branches * shape.length)
         last = tree.hang(ROOT, zip(previous, self._kinds, strict=True))[-1]
         for rank, start in enumerate(starts):
@@ -167,10 +178,10 @@ class Redraft:
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn from the result of a draft, and from all its rows."""
         self._memory.acceptance.learn(draft, self._kinds, verdict)
-        if self._curve is not None and self._tail == 1 and Provenance.PREVIOUS not in draft.provenance:
+        if self._curve is not None and self._tail == 1 and OF_PREVIOUS.isdisjoint(draft.provenance):
             self._memory.pace.learn(len(verdict.accepted) + 1, 1 + len(draft), self._curve)
-        if self._context is None:
-            return
+        if self._context is None or self._curve is None:
+            return  # nothing is guessed yet, and a server computes the rows of rejected tokens only if they are read
         if self._shape.recycle:
             self._memory.successors.learn(_latest(self._context), draft, rows)
         if self._shape.beyond:
@@ -183,13 +194,13 @@ def _latest(context: Context) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _kinds_of_previous(left: int, drafted: int) -> tuple[Kind, ...]:
+def _kinds_of_previous(left: int, drafted: int, shown: int) -> tuple[Kind, ...]:
     """Return the kinds of the first ``drafted`` of the last ``left`` tokens of the previous output.
 
     Corrections happen mostly where the source was incomplete: near its end.
     """
-    depths = range(drafted)
-    return tuple([Kind(Provenance.PREVIOUS, min(n // 4, DEEPEST), known=min(left - n, FARTHEST)) for n in depths])
+    origins = enumerate(provenance_of_previous(drafted, shown))
+    return tuple([Kind(origin, min(n // 4, DEEPEST), known=min(left - n, FARTHEST)) for n, origin in origins])
 
 
 @lru_cache(maxsize=64)

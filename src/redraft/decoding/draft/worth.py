@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from redraft.decoding.types import ROOT, Draft, Provenance, Verdict
+from redraft.decoding.types import OF_PREVIOUS, ROOT, Draft, Provenance, Verdict
 
 #: Depth from which positions of a draft are no longer distinguished.
 DEEPEST = 6
@@ -80,7 +80,7 @@ class Acceptance:
         """Return the rate of a kind; a depth that was never tried has the rate of the depth above it."""
         while (rate := self._rates.get(kind)) is None:
             if not kind.depth:
-                return PRIOR_OF_PREVIOUS if kind.source is Provenance.PREVIOUS else PRIOR
+                return PRIOR_OF_PREVIOUS if kind.source in OF_PREVIOUS else PRIOR
             kind = Kind(kind.source, kind.depth - 1, kind.rank, kind.known)
         return rate.accepted / rate.tried
 

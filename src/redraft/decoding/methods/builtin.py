@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from redraft.decoding.accept.agreement import Agreement
-from redraft.decoding.accept.biased import Biased, ByProvenance, FirstStretch
+from redraft.decoding.accept.biased import Biased, ByProvenance
 from redraft.decoding.accept.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
 from redraft.decoding.accept.exact import Everything, Exact
 from redraft.decoding.accept.small_model import Rejection, Rollback
 from redraft.decoding.backend import Capability
 from redraft.decoding.cost import FLAT, CostCurve
+from redraft.decoding.display import Display
 from redraft.decoding.draft.aligned import Aligned, PromptRows
 from redraft.decoding.draft.jacobi import STARTS, Jacobi
 from redraft.decoding.draft.lookup import Lookup
@@ -20,11 +22,11 @@ from redraft.decoding.draft.small_model import SmallModel
 from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
 from redraft.decoding.methods.registry import BETA, FLOOR, register
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import Drafter, Provenance, Rule
+from redraft.decoding.types import OF_PREVIOUS, Drafter, Provenance, Rule
 
 
-def _biased(setup: Setup) -> Biased:
-    return Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
+def _biased(setup: Setup, hidden: float | None = None) -> Biased:
+    return Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens, hidden)
 
 
 STOPPING = Choice(
@@ -64,7 +66,8 @@ def _curve(setup: Setup) -> CostCurve | None:
 
 def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
     shape = TreeShape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
-    return Redraft(shape, setup.recall(Memory), _curve(setup), setup.end_tokens), FirstStretch(_biased(setup))
+    rule = _biased(setup, setup.number(HIDDEN.name))
+    return Redraft(shape, setup.recall(Memory), _curve(setup), setup.end_tokens), rule
 
 
 GUESSES = (
@@ -72,8 +75,13 @@ GUESSES = (
     ("lookup", "guess what followed the same tokens in source and output"),
     ("beyond", "guess how the previous translation would have continued instead of ending"),
 )
+SHOWN = replace(BETA, default=0.4, help="bias towards shown words: 0 accepts only exact matches, 0.5 and above all")
+HIDDEN = Option("hidden_beta", 0.1, 0.0, 1.0, "the same towards the hidden words of the previous translation")
+#: What `redraft` shows: what two outputs agree on, and at first sight what leads by far.
+AGREEMENT = Display(agree=2, lead=0.7)
 REDRAFT: tuple[Option | Choice, ...] = (
-    BETA,
+    SHOWN,
+    HIDDEN,
     FLOOR,
     Option("length", 6, 1, 64, "maximum tokens of a guess", whole=True),
     *(Choice(name, "on", ("off", "on"), what) for name, what in GUESSES),
@@ -113,7 +121,7 @@ def _lookup(setup: Setup) -> Drafter:
     return Lookup(setup.whole("key"), setup.whole("ngram"), setup.end_tokens)
 
 
-def _conditional(setup: Setup, trusted: Provenance) -> Rule:
+def _conditional(setup: Setup, trusted: Collection[Provenance]) -> Rule:
     tests = {
         "entropy": entropy_threshold(setup.number("alpha"), setup.number("beta")),
         "threshold": fixed_threshold(setup.number("threshold")),
@@ -121,7 +129,7 @@ def _conditional(setup: Setup, trusted: Provenance) -> Rule:
     }
     test = tests.get(setup.word("verification"))
     guard = setup.word("end_guard") == "on"
-    return Exact() if test is None else Conditional(test, {trusted}, setup.end_tokens, guard)
+    return Exact() if test is None else Conditional(test, trusted, setup.end_tokens, guard)
 
 
 FALLBACK = Option(
@@ -161,7 +169,7 @@ def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
     greedy = Sampler()
     small = SmallModel(greedy, setup.whole("window"), setup.end_tokens, setup.number("fallback"))
     rollback = Rollback(setup.number("rollback"), greedy)
-    return Then(PreviousOutput(), small), ByProvenance({Provenance.PREVIOUS: _biased(setup)}, rollback)
+    return Then(PreviousOutput(), small), ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), rollback)
 
 
 BILD = (FALLBACK, ROLLBACK, WINDOW, _temperature(0.0), TOP_P, SEED)
@@ -298,7 +306,7 @@ METHODS = (
                 setup.end_tokens,
                 rows=setup.recall(PromptRows),
             ),
-            _conditional(setup, Provenance.PROMPT),
+            _conditional(setup, {Provenance.PROMPT}),
         ),
         (KEY, NGRAM, WIDTH, *VERIFICATION, END_GUARD),
         needs=frozenset({Capability.TREES, Capability.PROMPT_ROWS}),
@@ -311,7 +319,7 @@ METHODS = (
         "biased, then exact",
         lambda setup: (
             Then(PreviousOutput(), _lookup(setup)),
-            ByProvenance({Provenance.PREVIOUS: _biased(setup)}, Exact()),
+            ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), Exact()),
         ),
         (BETA, FLOOR, *LOOKUP),
         bias=BETA,
@@ -322,7 +330,7 @@ METHODS = (
         "SSBD v2, section 3.2; AASD, equations 3-6",
         "previous output",
         "conditional",
-        lambda setup: (PreviousOutput(), _conditional(setup, Provenance.PREVIOUS)),
+        lambda setup: (PreviousOutput(), _conditional(setup, OF_PREVIOUS)),
         (
             replace(VERIFICATION[0], help=f"how the previous translation is {_HOW}"),
             *VERIFICATION[1:],
@@ -339,8 +347,9 @@ METHODS = (
         lambda setup: _redraft(setup, _branches(setup)),
         (*REDRAFT, replace(BRANCHES, low=1, help="maximum branches if a tree is drafted; 1 never drafts trees")),
         uses=frozenset({Capability.TREES}),
-        bias=BETA,
+        bias=SHOWN,
         uses_cost=True,
+        display=AGREEMENT,
     ),
     Method(
         "redraft-tree",
@@ -351,8 +360,9 @@ METHODS = (
         lambda setup: _redraft(setup, setup.whole("branches")),
         (*REDRAFT, BRANCHES),
         needs=frozenset({Capability.TREES}),
-        bias=BETA,
+        bias=SHOWN,
         uses_cost=True,
+        display=AGREEMENT,
     ),
 )
 for _method in METHODS:

@@ -14,7 +14,6 @@ from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import lines_of
 from redraft.captions.sentence import ends_sentence
 from redraft.captions.source import RAW
-from redraft.captions.stabilise import OFF
 from redraft.decoding.types import common_prefix
 from redraft.serve.admission import Exchange
 from redraft.serve.hub import Hub
@@ -343,4 +342,4 @@ class Callers:
 
 def _wanted(caller: Caller) -> Wanted:
     # Hide nothing: the caller takes the reply for the complete translation.
-    return Wanted(targets=(caller.target,), source=caller.source, mask_margin=OFF, source_policy=RAW)
+    return Wanted(targets=(caller.target,), source=caller.source, agree=1, source_policy=RAW)

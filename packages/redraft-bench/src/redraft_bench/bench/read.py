@@ -181,9 +181,9 @@ def number(row: Row, name: str) -> float:
 
 
 def pick(rows: Iterable[Row], *methods: str, **wanted: str) -> list[Row]:
-    """Return the rows of these methods with these options, without rows that mask output."""
+    """Return the rows of these methods with these options, without rows that hide output."""
     return [
         row
         for row in rows
-        if row["method"] in methods and not row.get("mask") and wanted.items() <= options(row).items()
+        if row["method"] in methods and not row.get("display") and wanted.items() <= options(row).items()
     ]

@@ -38,14 +38,14 @@ from redraft_bench.eval.record import PassRecord, Record, Step
 SAMPLES = 7
 #: Figures that are valid for a replay; all except times and ratios of times come from the recording.
 FIELDS = (
-    *("method", "options", "mask", "source", "target_language", "segments", "updates", "output_tokens"),
+    *("method", "options", "display", "source", "target_language", "segments", "updates", "output_tokens"),
     *("target_passes",),
     *("mean_acceptance_length", "draft_acceptance", "output_acceptance", "tokens_per_second", "update_p50_ms"),
     *("update_p95_ms", "speedup", "speedup_median", "pass_speedup", "limit_distance"),
 )
 #: Columns of the table in the terminal.
 COLUMNS = (
-    *("target_language", "method", "mask", "source", "segments", "target_passes", "mean_acceptance_length"),
+    *("target_language", "method", "display", "source", "segments", "target_passes", "mean_acceptance_length"),
     *("output_acceptance", "tokens_per_second", "speedup", "pass_speedup", "limit_distance"),
 )
 
@@ -151,7 +151,7 @@ def rows(played: Mapping[str, Sequence[Record]], curve: CostCurve, data: str = "
     ]
     found: list[Row] = []
     for row, line, each in zip(figures(lines, curve), lines, names, strict=True):
-        shown = {**row, "options": each.options, "mask": each.mask}
+        shown = {**row, "options": each.options, "display": each.display}
         labels: Row = {"bench": "replay", "replay": True, "data": data}
         found.append({**labels, **{name: shown[name] for name in FIELDS}, "seconds": round(line.seconds, 6)})
     return found
@@ -176,7 +176,7 @@ class _Named(NamedTuple):
 
     method: str
     options: str
-    mask: str
+    display: str
     source: str
     language: str
 
@@ -186,8 +186,8 @@ def _parts(name: str) -> _Named:
     title, *more, language = name.split(", ")
     method, _, options = title.partition(" ")
     source = more.pop().removeprefix("source ") if more and more[-1].startswith("source ") else RAW
-    mask = ", ".join(part for part in more if not part.startswith("with ")).removeprefix("hides ")
-    return _Named(method, options, mask, source, language)
+    display = ", ".join(part for part in more if not part.startswith("with ")).removeprefix("shows ")
+    return _Named(method, options, display, source, language)
 
 
 def signature(records: Path, recording: Recording, seed: int, **model: object) -> str:

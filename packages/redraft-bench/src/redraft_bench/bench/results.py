@@ -9,8 +9,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from redraft.captions.languages import parse_language
-from redraft.captions.source import RAW
-from redraft.signature import text_hash
 from redraft_bench.bench.run import Bench
 from redraft_bench.eval.bootstrap import difference, interval, ratio, speedup
 from redraft_bench.eval.caption_lag import caption_lag_figures
@@ -24,6 +22,8 @@ from redraft_bench.eval.spoken import SPOKEN
 from redraft_bench.eval.stream_laal import stream_laal
 from redraft_bench.eval.timing import latency_figures
 
+#: The method with whose quality others are compared.
+PEER = "local-agreement"
 #: Draft positions from this one on are counted together.
 LAST_POSITION = 40
 
@@ -42,8 +42,6 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
             for row, each in zip(found, lines, strict=True):
                 row.update(_losses(each, scored, bench))
         line += f"|metrics:{scores[0][1]}|bootstrap:1000,95%,seed {seed}"
-    if bench.drafts_by_cost:
-        line += f"|drafting:{text_hash(bench.file('.drafting.json').read_text('utf-8'))}"
     for row, each in zip(found, lines, strict=True):
         row.update(_intervals(each, baseline(each, lines) or lines[0], seed))
         interval_of_dal = seed if "dal" in bench.table.columns else None
@@ -70,20 +68,17 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
 def _resegmented(lines: Sequence[TableLine], bench: Bench, seed: int) -> list[Row]:
     """Return OmniSTEval's scores of all lines, if it is installed and the recording has references.
 
-    The chrF of each line is also compared with that of the same method on the whole text, caption by caption.
+    The chrF of each line is also compared with that of LocalAgreement, if the table has it, caption by caption.
     """
     if find_spec("omnisteval") is None or not _references(bench):
         return [{} for _ in lines]
     found = [long_yaal(line.records, bench.stream, bench.language) for line in lines]
-    raw = {
-        each.contender.method: scores for each, scores in zip(lines, found, strict=True) if each.contender.source == RAW
-    }
+    peer = next((scores for each, scores in zip(lines, found, strict=True) if each.contender.method == PEER), None)
     rows_: list[Row] = []
-    for line, scores in zip(lines, found, strict=True):
+    for scores in found:
         named = {"resegmented_bleu": scores.bleu, "resegmented_chrf": scores.chrf, "long_yaal": scores.ideal}
         row: Row = {name: round(score, 4) for name, score in named.items()}
-        other = raw.get(line.contender.method, scores)
-        rows_.append(row if other is scores else row | chrf_change(scores, other, bench.language, seed))
+        rows_.append(row if peer in (None, scores) else row | chrf_change(scores, peer, bench.language, seed))
     return rows_
 
 

@@ -7,7 +7,6 @@ passes for the same output.)  The files of table NAME on data set DATA into LANG
     .stream.jsonl    the stream (`redraft_bench.eval.stream`)
     .records.jsonl   every segment by every contender, token by token (`redraft_bench.eval.record`)
     .costs.jsonl     samples of T(n), taken between segments
-    .drafting.json   T(n) used for drafting, fixed for the whole run
     .rows.jsonl      the figures, each with its signature, and an object with the curve
 """
 
@@ -17,7 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from redraft.backends import costs
@@ -110,12 +109,6 @@ class Bench:
             **({"gpu_layers": engine.gpu_layers} if engine.gpu_layers != -1 else {}),
             **self.extra,
         )
-
-    @property
-    def drafts_by_cost(self) -> bool:
-        """Whether a contender adapts its drafts to the cost of a pass."""
-        own = [each for each in self.contenders if each.method not in PEERS]
-        return any(get_method(each.method).uses_cost for each in own)
 
     def _smalls(self) -> list[str]:
         drafting = any(each.method in PEERS and PEERS[each.method].drafts for each in self.contenders)
@@ -226,25 +219,16 @@ class Bench:
                 for name in self._smalls()
             }
             style = Style(context=1 if self.table.postedit else 0)
-            curve = self._drafting_curve(plain)
             systems: list[tuple[Contender, System]] = []
             for each in self.contenders:
                 if each.method in PEERS:
                     system = self._peer(each, plain)
                 else:
                     backend = branching if each in trees else plain
-                    system = MethodSystem(backend, each, style, smalls.get(each.small), curve)
+                    system = MethodSystem(backend, each, style, smalls.get(each.small))
                 stack.callback(system.close)
                 systems.append((each, system))
             yield systems
-
-    def _drafting_curve(self, backend: Backend) -> CostCurve:
-        """Return the curve for drafting; it is saved, so that a resumed run drafts the same."""
-        path = self.file(".drafting.json")
-        if not path.exists():
-            path.write_text(json.dumps(asdict(costs.measured_curve(backend))) + "\n", encoding="utf-8")
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        return CostCurve(tuple(kept["sizes"]), tuple(kept["seconds"]))
 
     def _peer(self, contender: Contender, backend: Backend) -> System:
         task = Task(backend, contender.language, contender.max_tokens)

@@ -7,21 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from redraft.captions.source import RAW, STABLE
-from redraft.captions.stabilise import Mask
-from redraft.decoding.method import Value
+from redraft.decoding.display import Display
+from redraft.decoding.methods import get_method
 from redraft_bench.eval.contender import Contender
 
 #: Bias of the main tables in SSBD v2.
 BETA = 0.2
-MASK = 3
-MARGIN = 0.0
+#: What SSBD v2 hides in its upper tables.
+MASK = Display(mask_k=3)
+#: Shows everything.
+WHOLE = Display()
+LEAD = get_method("redraft").display.lead
+#: The setting of `redraft` that never takes a word back: LocalAgreement's output, with the rest of it as a draft.
+CALM: dict[str, Any] = {"beta": 0.5, "hidden_beta": 0.0}
 #: BiLD paper, section 7.1.2: fallback thresholds from 0.5 to 0.9, rollback thresholds from 1 to 10.
 FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
 ROLLBACKS = (1.0, 2.0, 5.0, 10.0)
 
 #: Columns of the table in the terminal, for streams and for whole sentences.
 STREAMED = (
-    *("method", "mask", "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
+    *("method", "display", "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
     *("ne_output", "ne_display", "speedup", "pass_speedup", "limit_distance", "chrf"),
 )
 COLD = (
@@ -32,11 +37,15 @@ COLD = (
 LOSSES = ("empty", "cut_short", "number_lost", "name_lost", "negation_lost", "wrong_language")
 QUALITY = ("method", "bleu", "chrf", *LOSSES)
 
-TRADE = ("method", "source", "mask", "chrf", "bleu", "ne_display", "dal", "cpu_ms", "cpu_speedup")
+TRADE = (
+    *("method", "source", "display", "chrf", "bleu", "ne_display", "taken_back", "stood", "lag_first", "lag_good"),
+    *("dal", "dal_ca", "cpu_ms", "cpu_speedup"),
+)
 
 RECOGNISED = (
-    *("method", "source", "mask", "target_passes", "pass_speedup", "cpu_seconds", "cpu_speedup"),
-    *("ne_output", "ne_display", "lag_first", "lag_good", "resegmented_bleu", "resegmented_chrf", "chrf_change"),
+    *("method", "source", "display", "target_passes", "pass_speedup", "cpu_seconds", "cpu_speedup"),
+    *("ne_output", "ne_display", "taken_back", "stood", "lag_first", "lag_good"),
+    *("resegmented_bleu", "resegmented_chrf", "chrf_change"),
 )
 
 #: Columns for live talks against a server (`redraft_bench.loadtest`).
@@ -82,34 +91,30 @@ class Table:
     recognised: bool = False
 
 
-def _line(method: str, language: str, mask: Mask = Mask(), small: str = "", **options: Value) -> Contender:
-    return Contender(method, language, tuple(options.items()), mask, small=small)
-
-
-#: Parts of the text that the table ``stream`` compares.
-SOURCES = (RAW, "stable:0", "stable:0.65", STABLE, "stable:1")
+def _line(
+    method: str, language: str, display: Display | None = None, *, small: str = "", source: str = RAW, **options: Any
+) -> Contender:
+    return Contender(method, language, tuple(options.items()), display, small=small, source=source)
 
 
 def _stream(language: str, _smalls: Sequence[str]) -> list[Contender]:
-    def line(method: str, source: str) -> Contender:
-        if method == "ar":
-            return Contender(method, language, source=source)
-        return Contender(method, language, (("beta", BETA),), Mask(margin=MARGIN), source=source)
+    def both(method: str, **options: Any) -> list[Contender]:
+        return [_line(method, language, source=source, **options) for source in (RAW, STABLE)]
 
-    others = [line("ssbd", source) for source in SOURCES if source not in (RAW, STABLE)]
-    both = [line(method, source) for source in (RAW, STABLE) for method in ("ar", "ssbd")]
-    return [*both, *others, line("redraft", STABLE)]
+    return [*both("ar"), *both("ssbd", beta=BETA), *both("redraft"), _line("local-agreement", language, n=2)]
 
 
 def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
     return [
         _line("ar", language),
         _line("ssbd", language, beta=BETA),
-        # Masks of the paper and of Redraft's default.
-        *(_line("ssbd", language, mask, beta=BETA) for mask in (Mask(MASK), Mask(margin=MARGIN))),
+        _line("ssbd", language, MASK, beta=BETA),
         _line("cd", language),
-        _line("redraft", language, beta=BETA),
-        _line("redraft-tree", language, beta=BETA, cost="flat"),
+        _line("redraft", language),
+        _line("redraft-tree", language),
+        # The same output as that of ssbd.
+        *(_line(each, language, WHOLE, beta=BETA, hidden_beta=BETA) for each in ("redraft", "redraft-tree")),
+        _line("local-agreement", language, n=2),
         _line("ssbd-pld", language, beta=BETA),
         _line("ssbd-aasd", language),
         *(_line("ssbd-bild", language, small=small, beta=BETA) for small in smalls[:1]),
@@ -124,8 +129,8 @@ PARTS = ("recycle", "lookup", "beyond")
 
 
 def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:
-    def line(method: str, cost: str, parts: Mapping[str, Value], beta: float = BETA) -> Contender:
-        return Contender(method, language, tuple({"beta": beta, "cost": cost, **parts}.items()))
+    def line(method: str, cost: str, parts: Mapping[str, Any], beta: float = BETA) -> Contender:
+        return _line(method, language, WHOLE, beta=beta, hidden_beta=beta, cost=cost, **parts)
 
     def parts(method: str, cost: str) -> list[Contender]:
         without = [line(method, cost, {part: "off"}) for part in PARTS]
@@ -142,21 +147,20 @@ def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:
 
 
 def _trade(language: str, _smalls: Sequence[str]) -> list[Contender]:
-    def ssbd(mask: Mask = Mask(margin=MARGIN), **more: Any) -> Contender:
-        return Contender("ssbd", language, (("beta", more.pop("beta", BETA)),), mask, **more)
+    def redraft(agree: int = 2, lead: float = LEAD, source: str = RAW, **options: Any) -> Contender:
+        return _line("redraft", language, Display(agree, lead), source=source, **options)
 
-    held = [Mask(k, display_only=False) for k in (3, 6)]
     return [
-        *(_line("ar", language, mask) for mask in (Mask(), Mask(6))),
-        *(ssbd(beta=beta) for beta in (0.1, BETA, 0.3, 0.4)),
-        *(ssbd(mask) for mask in (Mask(), Mask(margin=0.05), Mask(margin=0.2))),
-        *(ssbd(source=source) for source in (STABLE, "stable:1")),
-        *(ssbd(lines=longest) for longest in (0.0, 2.0)),
-        _line("redraft", language, Mask(margin=MARGIN), beta=BETA),
+        _line("ar", language),
+        _line("ssbd", language, beta=BETA),
+        *(redraft(source=source) for source in (RAW, STABLE)),
+        redraft(beta=0.3),
+        redraft(lead=1.0),
+        redraft(lead=1.0, **CALM),
+        Contender("redraft", language, lines=2.0),
         # Without its last k tokens, the output is shown and forced on the next one: hold-k, a kind of wait-k.
-        *(_line("cd", language, mask) for mask in (Mask(), *held)),
-        *(Contender("cd", language, mask=mask, source=STABLE) for mask in held[:1]),
-        *(_line("local-agreement", language, n=n) for n in (2, 3)),
+        *(_line("cd", language, display) for display in (None, Display(mask_k=3, plain=True))),
+        _line("local-agreement", language, n=2),
     ]
 
 
@@ -216,6 +220,7 @@ def _peers(language: str, _smalls: Sequence[str]) -> list[Contender]:
     return [
         _line("ar", language),
         _line("ssbd", language, beta=BETA),
+        _line("redraft", language),
         *(_line(name, language) for name in PEERS),
     ]
 

@@ -1,9 +1,12 @@
-"""The lag from the end of a word in the audio to its caption, in seconds.
+"""What a reader notices: the lag from a word in the audio to its caption, and words that are taken back.
 
 The units of a final caption are spread evenly over the words of its source, so unit i of n belongs to the word at i/n
 of the utterance.  A unit is *first shown* with the first update after which as many units are shown, and shown *for
 good* with the update that last changed it.  If the ends of words are unknown (`Segment.ends`), a word ends with the
 first update that has so many words: the lag is then that behind the recogniser.
+
+A word that was shown and is not in the next caption at its place, nor in front of it, counts as taken back; one that
+only gets other punctuation or case does not.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from redraft.captions.words import WORD
+from redraft.captions.words import WORD, bare
+from redraft.decoding.types import common_prefix
 from redraft_bench.eval.bootstrap import percentile_interval
 from redraft_bench.eval.delays import changes, pairs
 from redraft_bench.eval.figures import Row
@@ -50,7 +54,11 @@ def _sent(segment: Segment) -> list[float]:
 
 
 def caption_lag_figures(records: Sequence[Record], stream: Stream, language: str, seed: int = 0) -> Row:
-    """Return the medians of both lags with 95% intervals, by bootstrap over segments; None without times."""
+    """Return the medians of both lags with 95% intervals, by bootstrap over segments; None without times.
+
+    With times also ``stood``, the share of the units of final captions that never changed once they were shown, and
+    ``taken_back``, the words taken back per minute of speech.
+    """
     lags = [caption_lags(record, segment, language) for record, segment in pairs(records, stream)]
     row: Row = {}
     for which, name in enumerate(("lag_first", "lag_good")):
@@ -59,4 +67,27 @@ def caption_lag_figures(records: Sequence[Record], stream: Stream, language: str
         if values:
             low, high = percentile_interval(values, 50, seed=seed)
             row |= {f"{name}_low": round(low, 3), f"{name}_high": round(high, 3)}
+    units = [first == good for each in lags for first, good in each]
+    minutes = sum(_seconds(segment) for _, segment in pairs(records, stream)) / 60
+    row["stood"] = round(sum(units) / len(units), 4) if units else None
+    row["taken_back"] = round(sum(map(taken_back, records)) / minutes, 2) if units and minutes else None
     return row
+
+
+def taken_back(record: Record) -> int:
+    """Return how many words the captions of a segment took back."""
+    count, before = 0, list[str]()
+    for step in record.steps:
+        after = [word for each in WORD.findall(step.text) if (word := bare(each))]
+        count += len(before) - common_prefix(before, after)
+        before = after
+    return count
+
+
+def _seconds(segment: Segment) -> float:
+    """Return how long a segment was spoken; 0 if that is unknown."""
+    times = [time for each in segment.updates if (time := each.time) is not None]
+    start, end = segment.start, segment.end
+    if start is None or end is None:
+        return times[-1] - times[0] if times else 0.0
+    return end - start

@@ -22,12 +22,14 @@ COLUMNS = {
     "method": Column("method", "", "decoding method with the options that were set"),
     "source": Column("source", "", "which part of an unfinished text is translated"),
     "small_model": Column("small model", "", "small model that drafts"),
-    "mask": Column("hidden", "", "what a mask hides of partial captions; plain: it is removed from the draft too"),
+    "display": Column(
+        "shows", "", "what is shown of partial captions; all if empty; plain: the rest is removed from the draft too"
+    ),
     "comet": Column("COMET", ".3f", "COMET of the final translations"),
     "resegmented_bleu": Column("BLEU", ".1f", "BLEU of the captions, cut to the references by OmniSTEval"),
     "resegmented_chrf": Column("chrF", ".1f", "chrF of the captions, cut in the same way"),
     "chrf_change": Column(
-        "chrF to raw", "+.1f", "by how much that is more than with `--source raw`, with its 95% interval"
+        "chrF to LA", "+.1f", "by how much that is more than LocalAgreement's, with its 95% interval"
     ),
     "long_yaal": Column("LongYAAL (s)", ".2f", "lag of whole recordings as OmniSTEval measures it"),
     "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval if computed"),
@@ -45,6 +47,8 @@ COLUMNS = {
         "first shown (s)", ".2f", "median lag from the end of a word in the audio to its caption, with its 95% interval"
     ),
     "lag_good": Column("for good (s)", ".2f", "the same to the last change of the caption at that word"),
+    "taken_back": Column("taken back (words/min)", ".1f", "words that captions took back, per minute of speech"),
+    "stood": Column("stood", ".0%", "share of the words of final captions that never changed once they were shown"),
     "draft_acceptance": Column(
         "A/D", ".1%", "share of the drafted tokens that were accepted, without those of a repetition that was cut"
     ),
@@ -189,7 +193,7 @@ def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
 
 
 def _tells(name: str, values: Sequence[object]) -> bool:
-    if name in ("mask", "source", "target_language"):
+    if name in ("display", "source", "target_language"):
         return len(set(values)) > 1
     return name == "method" or any(value not in (None, "") and (value or name != "failures") for value in values)
 
@@ -201,11 +205,11 @@ def title(row: Row) -> str:
 
 
 def named(row: Row) -> str:
-    """Return a title that is unique within a table: with draft model and masking."""
+    """Return a title that is unique within a table: with draft model and display."""
     source = row.get("source")
     more = (
         ("with", row.get("small_model")),
-        ("hides", row.get("mask")),
+        ("shows", row.get("display")),
         ("source", None if source == RAW else source),
     )
     return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from redraft.captions.source import RAW
-from redraft.captions.stabilise import Mask
+from redraft.decoding.display import Display
 from redraft.decoding.method import Value
+from redraft.decoding.methods import all_methods
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A method with options and mask, into one language.
+    """A method with options and a display, into one language.
 
     Attributes:
         method: a method of Redraft, or the name of a peer (`redraft_bench.bench.peers`).
         small: name of its draft model.
+        display: what is shown of partial captions; None for the method's own.
         source: which part of an unfinished source is translated (`redraft.captions.source`).
         lines: shows lines that never change (`redraft.captions.reading`), each after this many seconds at most; None
             for captions that grow.
@@ -24,7 +26,7 @@ class Contender:
     method: str
     language: str
     options: tuple[tuple[str, Value], ...] = ()
-    mask: Mask = Mask()
+    display: Display | None = None
     max_tokens: int = 256
     small: str = ""
     source: str = RAW
@@ -38,10 +40,12 @@ class Contender:
         )
 
     @property
-    def masking(self) -> str:
-        """What is hidden of partial captions, e.g. ``3 tokens`` or ``below margin 0.02``; empty if nothing is."""
+    def shows(self) -> str:
+        """What is shown of partial captions, e.g. ``2 agree`` or ``mask 3``; empty if everything is."""
         lines = "" if self.lines is None else f"lines, {self.lines:g} s"
-        return ", ".join(filter(None, (self.mask.label, lines)))
+        method = all_methods().get(self.method)
+        display = self.display or (method.display if method else Display())
+        return ", ".join(filter(None, (display.label, lines)))
 
     @property
     def title(self) -> str:
@@ -52,5 +56,5 @@ class Contender:
     def name(self) -> str:
         """A name that is unique within a run: title, draft model, mask and language."""
         source = self.source != RAW and f"source {self.source}"
-        more = self.small and f"with {self.small}", self.masking and f"hides {self.masking}", source, self.language
+        more = self.small and f"with {self.small}", self.shows and f"shows {self.shows}", source, self.language
         return ", ".join(part for part in (self.title, *more) if part)

@@ -107,7 +107,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
     row: Row = {
         "method": line.contender.method,
         "options": line.contender.settings,
-        "mask": line.contender.masking,
+        "display": line.contender.shows,
         "source": line.contender.source,
         "small_model": Path(line.contender.small).name or None,
         "target_language": line.contender.language,

@@ -56,7 +56,7 @@ class MethodSystem:
             [contender.language],
             method=contender.method,
             options=dict(contender.options),
-            mask=contender.mask,
+            display=contender.display,
             style=style,
             max_tokens=contender.max_tokens,
             small=small,
@@ -174,6 +174,11 @@ class Run:
         """Target passes so far."""
         done = (step for record in self.records for step in record.steps)
         return sum(len(step.passes) for step in (*done, *self._steps))
+
+    @property
+    def latest(self) -> Step:
+        """The latest step."""
+        return (self._steps or self.records[-1].steps)[-1]
 
     def record(self, update: Update, segment: int) -> None:
         """Translate an update and record the result; a final update completes the segment's record."""

@@ -48,7 +48,7 @@ class Step:
         prompt: number of prompt ids.
         tokens: ids of the output, without the end token.
         text: the shown text.
-        unstable: the text hidden by the mask.
+        unstable: the hidden text.
         finished: whether the model ended the output.
         seconds: wall time of the update.
         model_seconds: part of ``seconds`` spent in passes.

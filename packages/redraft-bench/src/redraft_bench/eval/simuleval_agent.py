@@ -18,8 +18,8 @@ from simuleval.utils import entrypoint
 
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Caption, Failure, Update
-from redraft.captions.stabilise import Mask
 from redraft.captions.style import Style
+from redraft.decoding.display import Display
 from redraft.decoding.types import common_prefix
 from redraft.errors import OptionError
 from redraft.translator import Translator
@@ -45,7 +45,7 @@ class RedraftAgent(TextToTextAgent):
             to=[args.to],
             method=args.method,
             options=args.method_options,
-            mask=Mask(args.mask_k),
+            display=Display(mask_k=args.mask_k),
             source="raw",  # SimulEval reveals words that stay
             style=Style(args.source_language),
             engine=LlamaOptions(threads=args.threads),

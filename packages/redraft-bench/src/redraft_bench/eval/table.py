@@ -16,7 +16,7 @@ from redraft_bench.eval.figures import Row
 LEAST_WIDTH, HEADING_WIDTH = 160, 9
 #: Columns of most tables.
 COMMON = (
-    *("target_language", "method", "mask", "updates", "output_tokens", "target_passes", "draft_passes"),
+    *("target_language", "method", "display", "updates", "output_tokens", "target_passes", "draft_passes"),
     *("draft_acceptance", "output_acceptance", "ne_output", "ne_display", "tokens_per_second", "speedup"),
     *("bleu", "chrf"),
 )

@@ -13,7 +13,8 @@ from redraft_bench.viz.trace import Given, Token, Trace
 
 #: Origins of tokens in the order of the legend, with their labels.
 ORIGINS: dict[Provenance | Given, str] = {
-    Provenance.PREVIOUS: "kept from the previous output",
+    Provenance.SHOWN: "kept from what was shown",
+    Provenance.PREVIOUS: "kept from what was hidden",
     Provenance.PROMPT: "kept from the prompt",
     Provenance.GENERATED: "kept from generated text",
     Provenance.MODEL: "kept from the small model's draft",
@@ -33,11 +34,13 @@ class Cell:
         text: the text that it adds; empty if it is only part of a character.
         token: its data.
         about: description in one line.
+        shown: whether the reader sees it.
     """
 
     text: str
     token: Token
     about: str
+    shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +103,16 @@ def view(
 
 def _row(update: Update, events: Sequence[Event], trace: Trace | None, token_bytes: Callable[[int], bytes]) -> DraftRow:
     notes = [event.message for event in events if isinstance(event, Failure)]
+    captions = [event.text for event in events if isinstance(event, Caption)]
     empty = DraftRow(update.utterance, update.seq, update.text, update.final)
     if trace is None:
-        shown = "".join(event.text for event in events if isinstance(event, Caption))
+        shown = "".join(captions)
         if not notes:
             notes = [f"the same source: no pass; still {shown!r}" if shown else "nothing to translate"]
         return replace(empty, note="; ".join(notes))
     return replace(
         empty,
-        cells=tuple(_cells(trace, token_bytes)),
+        cells=tuple(_cells(trace, token_bytes, captions[-1] if captions else None)),
         passes=len(trace.steps),
         drafted=trace.drafted,
         accepted=trace.accepted,
@@ -116,12 +120,16 @@ def _row(update: Update, events: Sequence[Event], trace: Trace | None, token_byt
     )
 
 
-def _cells(trace: Trace, token_bytes: Callable[[int], bytes]) -> Iterator[Cell]:
+def _cells(trace: Trace, token_bytes: Callable[[int], bytes], shown: str | None) -> Iterator[Cell]:
+    text_before = ""
     tokens = [token for token in trace.tokens if token.id not in trace.end_tokens]
     for token, text in zip(tokens, texts([token_bytes(token.id) for token in tokens]), strict=True):
         about = f"{label(token_bytes(token.id))}, probability {token.probability:.2f}, pass {token.number}, "
         refused = ", ".join(f"{label(token_bytes(each))} ({probability:.2f})" for each, probability in token.refused)
-        yield Cell(text, token, about + ORIGINS[token.origin] + (f"; not {refused}" if refused else ""))
+        text_before += text
+        visible = shown is None or len(text_before.strip()) <= len(shown)
+        about += ORIGINS[token.origin] + (f"; not {refused}" if refused else "")
+        yield Cell(text, token, about if visible else f"{about}; hidden", visible)
 
 
 def summary_of(rows: Sequence[DraftRow]) -> str:

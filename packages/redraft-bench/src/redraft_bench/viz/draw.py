@@ -17,7 +17,8 @@ ALONE, PARALLEL, SETTLED = "#cfe2f3", "#fbbf5d", "#f1f3f5"
 EDGE, PARALLEL_EDGE = "#8c959f", "#b45f06"
 
 COLORS: dict[Provenance | Given, str] = {
-    Provenance.PREVIOUS: "#b7e1c0",
+    Provenance.SHOWN: "#8fd19e",
+    Provenance.PREVIOUS: "#d7efdc",
     Provenance.PROMPT: "#b9d7f4",
     Provenance.GENERATED: "#a5dfe0",
     Provenance.MODEL: "#dcc6f0",
@@ -104,9 +105,10 @@ def draw_drafts(rows: Sequence[DraftRow], heading: str, summary: str) -> Sheet:
     for line in legend:
         _legend(sheet, 1, y + 0.5, [(ORIGINS[used[index]], COLORS[used[index]]) for index in line])
         y += 1.2
+    hides = any(not cell.shown for row in rows for cell in row.cells)
     for x, title, align in (
         (1, "update", "left"),
-        (NAME, "source, translation", "left"),
+        (NAME, f"source, translation{' (italics: not shown yet)' * hides}", "left"),
         (PASSES, "passes", "right"),
         (SHARE, "accepted", "right"),
     ):
@@ -157,9 +159,10 @@ class _Block:
             origin = cell.token.origin
             sheet.box(x, y - 0.42, max(columns, 0.3), 0.86, COLORS[origin], "#ffffff")
             weight = "bold" if origin is Given.CORRECTION else "normal"
+            style, color = ("normal", INK) if cell.shown else ("italic", FAINT)
             inside = len(text) - len(text.lstrip())
             if text.strip():
-                sheet.text(x + inside, y, text.strip(), weight=weight)
+                sheet.text(x + inside, y, text.strip(), weight=weight, style=style, color=color)
             x += columns
 
 

@@ -17,6 +17,7 @@ FIRST = 92
 
 #: Class names and colour names of the style sheet.
 NAMES: dict[Provenance | Given, str] = {
+    Provenance.SHOWN: "shown",
     Provenance.PREVIOUS: "previous",
     Provenance.PROMPT: "prompt",
     Provenance.GENERATED: "generated",

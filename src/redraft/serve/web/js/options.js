@@ -5,16 +5,28 @@ import { complain, makeField, valueOf } from "./fields.js";
 const NUMBER = { inputMode: "decimal", maxLength: 20, spellcheck: false };
 
 /** Fields with names and ranges of the protocol. */
-const MASK = [
+const DISPLAY = [
   {
-    name: "mask_margin",
-    label: "Margin",
-    help: "Dims a growing sentence from the first word whose lead over the runner-up is below this. From -1 to 1.",
-    initial: 0,
-    attributes: NUMBER,
+    name: "agree",
+    label: "Translations that agree",
+    help: "Shows a word once so many translations in a row have it. From 1, which shows every word at once, to 10.",
+    initial: "",
+    attributes: { ...NUMBER, placeholder: "the method's" },
   },
-  { name: "mask_k", label: "Dimmed at the end", help: "Also dims this many tokens or words at the end. From 0 to 100.", initial: 0, attributes: NUMBER },
-  { name: "mask_unit", label: "Counted in", help: "Tokens are parts of words, as the model sees them.", words: ["tokens", "words"], initial: "tokens" },
+  {
+    name: "lead",
+    label: "Lead",
+    help: "Shows a word at once if the model prefers it by this much. From 0 to 1, which turns this off.",
+    initial: "",
+    attributes: { ...NUMBER, placeholder: "the method's" },
+  },
+  {
+    name: "mask_k",
+    label: "Hidden at the end",
+    help: "Also hides this many tokens, parts of words, at the end. From 0 to 100.",
+    initial: "",
+    attributes: { ...NUMBER, placeholder: "0" },
+  },
 ];
 
 const TAKE_OVER = { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], initial: "no" };
@@ -22,7 +34,7 @@ const TAKE_OVER = { name: "take_over", label: "Take over", help: "Replaces the s
 const source = (initial) => ({
   name: "source_policy",
   label: "Unfinished text",
-  help: "Which words are held back. stable: those that are likely to be revised. stable:P: those whose chance of staying is below P. raw: none.",
+  help: "Which words are held back. stable: those that are likely to be revised. raw: none.",
   initial,
   attributes: { maxLength: 10, autocapitalize: "none", spellcheck: false },
 });
@@ -66,7 +78,7 @@ export class Options {
     this.#form = form;
     this.#offer = offer;
     this.#method = Object.assign(document.createElement("div"), { className: "method" });
-    const fields = [TAKE_OVER, ...MASK, source(offer.source_policy), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
+    const fields = [TAKE_OVER, ...DISPLAY, source(offer.source_policy), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
     if (offer.most_context) fields.unshift(context(offer.most_context));
     if (offer.most_glossary) fields.unshift(glossary(offer.most_glossary));
     place.append(...fields.map(makeField), this.#method);

@@ -78,7 +78,7 @@ async function build() {
     choice("align", "Alignment", ""),
     colour("colour", "Text", OPTIONS.colour[1]),
     colour("outline", "Outline", OPTIONS.outline[1]),
-    choice("unstable", "Unstable words", "Words that may still change."),
+    choice("unstable", "Unstable words", "Words that wait for another translation that agrees."),
     number("reading", "Whole lines", "Characters per line. A line appears once it is complete and never changes. If empty, words appear immediately."),
     number("clear", "Clear after", "Seconds of silence; 0 keeps the last caption."),
     { name: "box", label: "Box behind the text", help: "", words: ["no", "yes"], initial: "no", wording: (word) => WORDING[word] },

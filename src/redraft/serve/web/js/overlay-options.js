@@ -24,7 +24,7 @@ export const OPTIONS = {
   outline: [colour, "#000000"],
   background: [colour, "transparent"],
   align: [word("start", "center", "end"), "center"],
-  unstable: [word("dim", "plain", "hide"), "dim"],
+  unstable: [word("hide", "dim", "plain"), "hide"],
   clear: [number(0, 600), 8],
   reading: [number(16, 80), null],
 };

@@ -2,8 +2,8 @@
 
 Liu et al. 2020, "Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial Hypothesis Selection":
 the prefix on which the last n hypotheses agree is committed.  As in SimulStreaming's translation, the committed prefix
-is appended to the prompt, so later hypotheses start with it, and only the committed prefix is shown.  SimulStreaming
-compares words; this implementation compares ids, so exactly the ids that the model chose are forced.
+is appended to the prompt, so later hypotheses start with it, and only the committed prefix is shown.  As there, whole
+words are committed; they are compared as ids, so exactly the ids that the model chose are forced.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ import time
 from dataclasses import replace
 from functools import reduce
 
+from redraft.captions.events import Failure, Update
+from redraft.captions.stabilise import whole_words
 from redraft.decoding.accept.exact import Exact
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
 from redraft.decoding.draft.previous import Nothing
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Option
+from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import TARGET, common_prefix
 from redraft_bench.bench.peers.engine import Generated
 from redraft_bench.bench.peers.retranslate import Retranslation, Task
 from redraft_bench.eval.meter import Meter
+from redraft_bench.eval.record import Step
 
 AGREEMENT = Option("n", 2, 2, 10, "how many hypotheses in a row must agree", whole=True)
 
@@ -33,9 +37,10 @@ class Greedy:
         self._backend, self._meter = backend, Meter()
         self._slot = backend.open_slot()
 
-    def generate(self, prompt: tuple[int, ...], limit: int) -> Generated:
-        """Decode greedily after ``prompt``, up to ``limit`` tokens."""
-        asking = decode(prompt, Nothing(), Exact(), end_tokens=self._backend.end_tokens, limit=limit)
+    def generate(self, prompt: tuple[int, ...], limit: int, selection: Selection = EVERYTHING) -> Generated:
+        """Decode greedily after ``prompt``, up to ``limit`` of the tokens in ``selection``."""
+        ends = self._backend.end_tokens
+        asking = decode(prompt, Nothing(), Exact(), end_tokens=ends, limit=limit, selection=selection)
         started = time.perf_counter()
         (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
         seconds = time.perf_counter() - started
@@ -63,7 +68,13 @@ class LocalAgreement(Retranslation):
 
     def __init__(self, task: Task, n: int = 2) -> None:
         self._n = int(AGREEMENT.check(n))
-        super().__init__(task, Greedy(task.backend))
+        self._greedy = Greedy(task.backend)
+        super().__init__(task, self._greedy)
+        self._selection = EVERYTHING
+
+    def _translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        self._selection = self.task.selection(update.text)
+        return super()._translate(update)
 
     def _forget(self) -> None:
         super()._forget()
@@ -74,11 +85,13 @@ class LocalAgreement(Retranslation):
         forced = self._committed
         if not prompt or len(forced) >= limit:  # the source became empty, or the prompt too long
             return Generated(forced, finished=not prompt)
-        answer = self.engine.generate(prompt + forced, limit - len(forced))
+        answer = self._greedy.generate(prompt + forced, limit - len(forced), self._selection)
         hypothesis = forced + answer.tokens
         self._hypotheses = [*self._hypotheses, hypothesis][-self._n :]
         if len(self._hypotheses) == self._n:
-            self._committed = reduce(_agreed, self._hypotheses)
+            agreed = reduce(_agreed, self._hypotheses)
+            whole = whole_words([self.task.backend.token_bytes(token) for token in hypothesis], len(agreed))
+            self._committed = agreed[: max(whole, len(forced))]
         return replace(answer, tokens=hypothesis)
 
     def _unstable(self) -> int:

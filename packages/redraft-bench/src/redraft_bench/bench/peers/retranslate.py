@@ -9,11 +9,14 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter
 from redraft.captions.sentence import as_sentence, final_mark
-from redraft.captions.stabilise import Mask, stabilise
+from redraft.captions.stabilise import stabilise
 from redraft.captions.style import Request
 from redraft.decoding.backend import Backend
+from redraft.decoding.display import Display
 from redraft.decoding.loops import longest_output
+from redraft.decoding.selection import Selection
 from redraft.decoding.types import Prompt
+from redraft.translator import own_script
 from redraft_bench.bench.peers.engine import Generated, Library
 from redraft_bench.eval.record import Step
 
@@ -35,11 +38,16 @@ class Task:
         source, target = parse_language("en", "source language"), parse_language(language)
         self._prompter = Prompter.for_model(backend.metadata, source, target)
         self._mark = final_mark(backend.metadata)
+        self._script = own_script(backend, target)
 
     def encode(self, text: str, *, final: bool = False) -> tuple[int, ...]:
         """Return the prompt ids, or none for blank text.  A final text is prompted as a complete sentence."""
         request = Request(as_sentence(text, self._mark) if final else text)
         return self._prompter.encode(request, self.backend.encode) if text.strip() else ()
+
+    def selection(self, text: str) -> Selection:
+        """Return which tokens the translation of a text may contain, for peers that run on Redraft's backend."""
+        return self._script.selection(text)
 
     def limit(self, prompt: tuple[int, ...]) -> int:
         """Return the maximum number of output tokens after ``prompt``; below 1 if the prompt is too long."""
@@ -113,7 +121,7 @@ class Retranslation:
     def _step(self, update: Update, call: Generated) -> Step:
         latest = self._latest
         pieces = [self.task.backend.token_bytes(token) for token in latest.tokens]
-        view = stabilise(pieces, Mask(self._unstable()), final=update.final)
+        view = stabilise(pieces, Display(mask_k=self._unstable()), final=update.final)
         if update.final:
             self._utterance = None
         return Step(

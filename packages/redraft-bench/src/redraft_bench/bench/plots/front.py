@@ -1,42 +1,49 @@
-"""Flicker against lag for the parts of a recogniser's text (`redraft_bench.bench.plots.kinds`)."""
+"""Words taken back against the lag, for every method on a recogniser's text (`redraft_bench.bench.plots.kinds`)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from redraft.captions.source import RAW, STABLE, least_chance
-from redraft_bench.bench.plots.chart import BLUE, ORANGE
+from redraft.captions.source import RAW
+from redraft_bench.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft_bench.bench.plots.labels import Label, beside
-from redraft_bench.bench.plots.scatter import draw_line, leave_room, measured, points_of
+from redraft_bench.bench.plots.scatter import leave_room, measured, points_of
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.figures import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Figure -> colour of its line, and its name.
-LAGS = {"lag_first": (BLUE, "first shown"), "lag_good": (ORANGE, "for good")}
+BACK = "taken_back"
+#: Figure -> label of its axis.
+LAGS = {"lag_first": "first shown (s after the word was spoken)", "lag_good": "shown for good (s)"}
+#: Ticks of the words taken back, whose scale is logarithmic from 1 on.
+TICKS = (0, 1, 10, 100, 1000)
+COLOURS = {"ar": INK, "ssbd": BLUE, "redraft": ORANGE, "local-agreement": PURPLE}
 
 
-def rows_of_ssbd(result: Result) -> list[Row]:
-    """Return the rows of `ssbd`, from translating everything to translating what two texts agree on."""
-    rows = measured((row for row in result.rows if row["method"] == "ssbd"), "ne_display", *LAGS)
-    return sorted(rows, key=lambda row: least_chance(str(row["source"])))
+def rows_with_lags(result: Result) -> list[Row]:
+    """Return the rows that have words taken back and both lags."""
+    return measured(result.rows, BACK, *LAGS)
 
 
-def front(axes: Axes, result: Result) -> None:
-    """Draw NE of the display over both lags."""
-    labels, lines = [], []
-    for field, (colour, name) in LAGS.items():
-        rows = rows_of_ssbd(result)
-        lines.append(points_of(rows, field, "ne_display"))
-        draw_line(axes, lines[-1], colour)
-        for point, row in zip(lines[-1], rows, strict=True):
-            source = str(row["source"])
-            words = f"{source}, {name}" if source == RAW else source if source == STABLE else source.partition(":")[2]
-            labels.append(Label(*point, words, colour))
-    axes.set_xlabel("median lag (s)")
-    axes.set_ylabel("NE shown (per final token)")
-    axes.set_ylim(bottom=0)
-    leave_room(axes)
-    beside(axes, labels, lines)
+def panel(lag: str) -> Callable[[Axes, Result], None]:
+    """Return a function that draws the words taken back over a lag."""
+
+    def draw(axes: Axes, result: Result) -> None:
+        labels = []
+        for row in rows_with_lags(result):
+            method, colour = str(row["method"]), COLOURS.get(str(row["method"]), GREEN)
+            (point,) = points_of([row], lag, BACK)
+            axes.plot(*point, "o", color=colour, fillstyle="none" if row["source"] == RAW else "full")
+            labels.append(Label(*point, method, colour))
+        axes.set_yscale("symlog", linthresh=1)
+        axes.set_ylim(bottom=-0.3)
+        axes.set_yticks(TICKS, list(map(str, TICKS)))
+        axes.set_xlabel(LAGS[lag])
+        axes.set_ylabel("words taken back a minute")
+        leave_room(axes)
+        beside(axes, labels, [])
+
+    return draw

@@ -52,10 +52,9 @@ _BARS = ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay")
 PLOTS = (
     Plot(
         "front",
-        "Visible flicker against the lag from the end of a word to its caption, for each part of the text: down and to "
-        "the left is better. Numbers are the P of stable:P.",
-        front.rows_of_ssbd,
-        front.front,
+        "Words taken back over the lag: down and to the left is better.",
+        front.rows_with_lags,
+        tuple(map(front.panel, front.LAGS)),
         ("stream",),
         least=2,
     ),
@@ -70,9 +69,9 @@ PLOTS = (
     Plot(
         "trade",
         "Quality (higher is better), visible flicker and processor time (lower is better) over the lag, which is "
-        "better to the left. Solid blue: ssbd by β, with a margin of 0. Dashed: by margin, at β 0.2. Dotted: complete "
-        "lines, each after at most so many seconds. −k: the last k tokens are held back. LA n: LocalAgreement of n "
-        "texts.",
+        "better to the left. Blue: ssbd by β, everything shown. Orange: redraft by β, by lead (dashed), and as "
+        "complete lines, each after at most so many seconds (dotted). −k: the last k tokens are held back. "
+        "LA n: LocalAgreement of n texts.",
         trade.methods,
         tuple(map(trade.panel, trade.FIGURES)),
         ("trade",),

@@ -49,8 +49,8 @@ def leave_room(axes: Axes, share: float = 0.1) -> None:
 
 
 def of_quality(result: Result) -> list[Row]:
-    """Return the rows without a mask that have both figures."""
-    return measured((row for row in result.rows if not row.get("mask")), "chrf", "ne_output")
+    """Return the rows that show everything and have both figures."""
+    return measured((row for row in result.rows if not row.get("display")), "chrf", "ne_output")
 
 
 def quality(axes: Axes, result: Result) -> None:

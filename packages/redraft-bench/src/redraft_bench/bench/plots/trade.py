@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from redraft.captions.source import RAW
+from redraft.decoding.display import Display
+from redraft.decoding.methods import get_method
 from redraft_bench.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft_bench.bench.plots.labels import Label, beside
 from redraft_bench.bench.plots.scatter import draw_line, leave_room, measured, points_of, value
@@ -23,8 +25,6 @@ FIGURES = {
     "ne_display": "NE shown (per final token)",
     "cpu_ms": "processor time of an update (ms)",
 }
-_MARGIN = "below margin "
-_DEFAULT = f"{_MARGIN}0"
 
 
 class _Series(NamedTuple):
@@ -39,24 +39,32 @@ def _series(result: Result) -> Iterator[_Series]:
     rows: dict[str, list[tuple[str, Row]]] = {}
     for row in measured(result.rows, LAG, *FIGURES):
         if (row.get("source") or RAW) == RAW:
-            rows.setdefault(str(row["method"]), []).append((str(row.get("mask") or ""), row))
-    ssbd = rows.pop("ssbd", [])
-    biases = [(f"β {options(row)['beta']}", row) for mask, row in ssbd if mask == _DEFAULT and "beta" in options(row)]
-    margins = [(mask, row) for mask, row in ssbd if mask.startswith(_MARGIN) and "," not in mask and mask != _DEFAULT]
-    default = [(mask, row) for mask, row in ssbd if mask == _DEFAULT and options(row).get("beta") == "0.2"]
-    shown = [("ssbd, no margin", row) for mask, row in ssbd if not mask]
-    lines = [(mask.rpartition(", lines, ")[2], row) for mask, row in ssbd if "lines" in mask]
-    yield _Series(BLUE, "--", [*shown, *(("", row) for _, row in default), *margins])
-    yield _Series(BLUE, ":", [(f"lines {seconds}", row) for seconds, row in lines])
-    yield _Series(BLUE, "-", biases)
-    for method, colour in (("ar", INK), ("redraft", ORANGE), ("cd", GREEN), ("local-agreement", PURPLE)):
-        yield _Series(colour, "-", [(_name(method, mask, row), row) for mask, row in rows.get(method, [])])
+            rows.setdefault(str(row["method"]), []).append((str(row.get("display") or ""), row))
+    yield _Series(BLUE, "-", [(f"β {options(row)['beta']}", row) for shown, row in rows.pop("ssbd", []) if not shown])
+    yield from _of_redraft(rows.pop("redraft", []))
+    for method, colour in (("ar", INK), ("cd", GREEN), ("local-agreement", PURPLE)):
+        yield _Series(colour, "-", [(_name(method, shown, row), row) for shown, row in rows.get(method, [])])
 
 
-def _name(method: str, mask: str, row: Row) -> str:
+def _of_redraft(rows: list[tuple[str, Row]]) -> Iterator[_Series]:
+    display = get_method("redraft").display.label
+    default = [("redraft", row) for shown, row in rows if shown == display and not options(row)]
+    betas = [(f"β {options(row)['beta']}", row) for shown, row in rows if shown == display and options(row)]
+    two = f"{Display(2).label}"
+    leads = [(shown.rpartition(", ")[2], row) for shown, row in rows if shown.startswith(two) and not options(row)]
+    leads = [("no lead" if name == two else name, row) for name, row in leads if "lines" not in str(row["display"])]
+    lines = [(f"lines {shown.rpartition(', lines, ')[2]}", row) for shown, row in rows if "lines" in shown]
+    calm = [("never back", row) for _, row in rows if "hidden_beta" in options(row)]
+    yield _Series(ORANGE, "--", [each for each in leads if each[1]["display"] != display] and leads)
+    yield _Series(ORANGE, ":", lines)
+    yield _Series(ORANGE, "-", [*betas, *default])
+    yield _Series(ORANGE, "", calm)
+
+
+def _name(method: str, shown: str, row: Row) -> str:
     if method == "local-agreement":
         return f"LA {options(row).get('n')}"
-    return f"{method} −{mask.partition(' ')[0]}" if mask and method != "redraft" else method
+    return f"{method} −{shown.split()[1].rstrip(',')}" if shown else method
 
 
 def methods(result: Result) -> set[str]:
@@ -76,8 +84,7 @@ def panel(field: str) -> Callable[[Axes, Result], None]:
             at = points_of((row for _, row in points), LAG, field)
             draw_line(axes, at, colour, style)
             lines.append(at)
-            names = (name.replace(_MARGIN, "margin ") for name, _ in points)
-            labels += [Label(*point, name, colour) for point, name in zip(at, names, strict=True) if name]
+            labels += [Label(*point, name, colour) for point, (name, _) in zip(at, points, strict=True)]
             for _, row in points if field == "chrf" else ():
                 for low, high in points_of(measured([row], "chrf_low", "chrf_high"), "chrf_low", "chrf_high"):
                     axes.vlines(value(row, LAG), low, high, color=colour, alpha=0.15)

@@ -1,0 +1,308 @@
+"""A stream whose captions show what outputs agree on: what a reader sees and when, and which ids the biases give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft.captions.events import Caption, Update
+from redraft.captions.prompt import PLAIN_KEY
+from redraft.captions.source import LONGEST, LONGEST_UPDATES
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.display import Display
+from redraft.decoding.method import Value
+from redraft.decoding.types import common_prefix
+from redraft.translator import Translator
+from redraft_bench.bench.peers.local_agreement import LocalAgreement
+from redraft_bench.bench.peers.retranslate import Task
+from tests.captions.test_cut_off import Copying
+from tests.captions.test_translation import Speaker, Stream, shown
+from tests.fakes import END, RandomModel
+
+TWO = Display(2)
+#: Texts of a speaker; each is followed by another one.
+WORDS = ["a", "a b", "a b c", "a x", "a x y", "a x y z", "日本"]
+talks = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(
+    lambda talk: [text for text, before in zip(talk, ["", *talk], strict=False) if text != before]
+)
+
+
+class Table(RandomModel):
+    """Says for each source what a table says: a word for each letter."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        super().__init__(vocabulary=128)
+        self.table = table
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        source, output = bytes(ids).split(b">de")
+        wanted = self.table[source.decode()].encode()
+        row = np.zeros(self.vocabulary)
+        row[wanted[len(output)] if len(output) < len(wanted) else END] = 9.0
+        return row
+
+    def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
+        return list(text.encode())
+
+    def token_bytes(self, token: int) -> bytes:
+        return b"" if token == END else f" {chr(token)}".encode()
+
+
+TABLE = {"1": "abc", "12": "abd", "123": "abde", "1234": "xbde", "12345": "xbdef", "!": "abq"}
+
+
+def told(*sources: str, final: bool = False, **settings: Any) -> list[tuple[str, str]]:
+    """What is shown and hidden of the captions for these sources, as letters."""
+    stream = Stream(Table(TABLE), method="ar", **settings)
+    captions = [stream.caption(each, final=final and each == sources[-1]) for each in sources]
+    return [(each.text.replace(" ", ""), each.unstable.replace(" ", "")) for each in captions]
+
+
+def test_word_is_shown_once_two_outputs_agree() -> None:
+    assert told("1", "12", "123", display=TWO) == [("", "abc"), ("ab", "d"), ("abd", "e")]
+
+
+def test_word_is_shown_once_three_outputs_agree() -> None:
+    found = told("1", "12", "123", "1234", "12345", display=Display(3))
+    assert found == [("", "abc"), ("", "abd"), ("ab", "de"), ("", "xbde"), ("", "xbdef")]
+
+
+def test_shown_word_stands_until_it_changes() -> None:
+    found = told("1", "12", "!", "12", "1234", "12345", display=TWO)
+    assert found == [("", "abc"), ("ab", "d"), ("ab", "q"), ("ab", "d"), ("", "xbde"), ("xbde", "f")]
+
+
+def test_final_is_shown_whole() -> None:
+    for sources in (("1",), ("1", "12"), ("1", "1")):
+        text, hidden = told(*sources, display=TWO, final=True)[-1]
+        assert (text, hidden) == (TABLE[sources[-1]], "")
+
+
+def test_all_is_shown_by_default() -> None:
+    assert told("1", "12") == [("abc", ""), ("abd", "")]
+
+
+def test_new_utterance_starts_empty() -> None:
+    stream = Stream(Table(TABLE), method="ar", display=TWO)
+    stream.send("1")
+    assert stream.caption("12").text == " a b".strip()
+    rest, first = stream.send("12", "v")
+    assert isinstance(rest, Caption) and isinstance(first, Caption)
+    assert (rest.utterance, rest.text, rest.unstable, rest.final) == ("u", "a b d", "", False)
+    assert (first.utterance, first.text, first.unstable) == ("v", "", "a b d")
+    assert stream.caption("123", "v", final=True).text == "a b d e"
+    assert stream.caption("123", "w").text == ""
+
+
+def probability_lead(model: RandomModel, prefix: Sequence[int], token: int) -> float:
+    """By how much a token is more probable than every other one."""
+    weights = np.exp(model.logits(prefix))
+    return float((weights[token] - np.delete(weights, token).max()) / weights.sum())
+
+
+@given(
+    st.integers(0, 50),
+    talks,
+    st.sampled_from(["ar", "ssbd", "redraft", "cd"]),
+    st.integers(2, 4),
+    st.sampled_from([1.0, 0.3, 0.1, 0.0]),
+)
+def test_what_agrees_leads_or_stands_is_shown(seed: int, talk: list[str], method: str, agree: int, lead: float) -> None:
+    model = RandomModel(seed, end_bias=0.5)
+    stream = Stream(model, method=method, options={}, display=Display(agree, lead), max_tokens=12)
+    for utterance in ("one", "two"):
+        before: tuple[int, ...] = ()  # a new utterance has shown nothing yet
+        outputs: list[tuple[int, ...]] = []
+        for source in talk:
+            caption = stream.send(source, utterance)[-1]
+            assert isinstance(caption, Caption)
+            output, prompt = tuple(stream.output()), stream.prompt(source)
+            outputs = [*outputs, output][-agree:]
+            length = len(reduce(common, outputs)) if len(outputs) == agree else 0
+            while (
+                lead < 1
+                and length < len(output)
+                and probability_lead(model, [*prompt, *output[:length]], output[length]) >= lead
+            ):
+                length += 1
+            length = max(length, common_prefix(before, output))
+            assert caption.text == shown(model, output[:length])
+            assert (caption.text + caption.unstable).strip() == shown(model, output)
+            before = output[:length]
+    final = stream.send(talk[-1], "two", final=True)[-1]
+    assert isinstance(final, Caption) and final.text == shown(model, stream.output()) and final.unstable == ""
+
+
+def common(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    return first[: common_prefix(first, second)]
+
+
+def test_rest_shows_what_is_hidden_once() -> None:
+    stream = Stream(Table(TABLE), ["de", "de"], method="ar", display=TWO)
+    assert stream.rest() == []
+    stream.send("1")
+    before = len(stream.model.requests)
+    events = stream.rest()
+    assert [(each.text, each.unstable, each.final) for each in events if isinstance(each, Caption)] == [
+        ("a b c", "", False)
+    ] * 2
+    assert len(stream.model.requests) == before, "without a pass"
+    assert stream.rest() == []
+    stream.send("1")
+    assert stream.rest() == [], "the same text hides nothing again"
+    assert [each.text for each in stream.send("123") if isinstance(each, Caption)] == ["a b"] * 2, "c has gone"
+    assert len(stream.rest()) == 2
+    stream.send("123", final=True)
+    assert stream.rest() == []
+
+
+def test_rest_of_held_words_is_shown_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.captions.source.LEAST_CHANCE", 1.0)
+    stream = Stream(Copying(), method="ar", display=TWO, source="stable")
+    assert stream.caption("we saw her").text == ""
+    (caption,) = stream.rest()
+    assert isinstance(caption, Caption)
+    assert (caption.text, caption.unstable) == ("we saw her", "")
+    assert stream.rest() == []
+    assert stream.caption("we saw her duck").text == "we saw her"
+
+
+def test_rest_hides_no_less_than_mask() -> None:
+    stream = Stream(Table(TABLE), method="ar", display=Display(mask_k=1))
+    assert stream.caption("1").text == "a b"
+    assert stream.rest() == [], "no other output would show it"
+
+
+@pytest.mark.parametrize("agree", [2, 3])
+def test_source_unchanged_for_long_is_shown(agree: int) -> None:
+    stream = Stream(Table(TABLE), method="ar", display=Display(agree))
+    shown_ = [stream.caption("1", time=10 + waited).text for waited in (0, 1, LONGEST - 0.1, LONGEST, LONGEST + 1)]
+    assert shown_ == ["", "", "", "a b c", "a b c"]
+    texts = [stream.caption("12", time=20 + waited).text for waited in (0, LONGEST / 2, LONGEST)]
+    assert texts == ["a b", "a b", "a b d"], "what is shown stands, and what is new waits again"
+
+
+def test_source_unchanged_for_many_updates_is_shown() -> None:
+    stream = Stream(Table(TABLE), method="ar", display=TWO)
+    texts = [stream.caption("1").text for _ in range(LONGEST_UPDATES + 2)]
+    assert texts == [""] * LONGEST_UPDATES + ["a b c"] * 2
+    assert [stream.caption("12").text for _ in range(2)] == ["a b"] * 2
+
+
+def test_unchanged_source_is_not_another_output() -> None:
+    assert told("1", "1", "12", display=Display(3)) == [("", "abc"), ("", "abc"), ("", "abd")]
+
+
+def test_words_that_change_go_whole() -> None:
+    """No part of a word stays of what was shown, but a shown word may go on."""
+    stream = Stream(Letters({"1": "ein Hund", "12": "ein Hund", "123": "ein Hunde", "1234": "ein Hut"}), display=TWO)
+    texts = [(each.text, each.unstable) for each in map(stream.caption, ("1", "12", "123", "1234"))]
+    assert texts == [("", "ein Hund"), ("ein Hund", ""), ("ein Hund", "e"), ("ein", " Hut")]
+
+
+class Letters(Table):
+    """Its tokens are letters."""
+
+    def token_bytes(self, token: int) -> bytes:
+        return b"" if token == END else bytes([token])
+
+
+SEEDS = range(200)
+EXACT_COST: dict[str, Value] = {"cost": "flat"}
+NO_GUESSES: dict[str, Value] = {"recycle": "off", "lookup": "off", "beyond": "off"}
+
+
+def ids_and_passes(seed: int, method: str, display: Display, **options: Value) -> list[tuple[list[int], int]]:
+    stream = Stream(RandomModel(seed, end_bias=0.5), method=method, options=options, display=display, max_tokens=12)
+    found = []
+    for utterance in ("one", "two"):
+        for source in WORDS:
+            stream.send(source, utterance, final=source == WORDS[-1])
+            found.append((stream.output(), len(stream.asked)))
+    return found
+
+
+@pytest.mark.parametrize("beta", [0.2, 0.5])
+def test_equal_biases_give_output_of_ssbd(beta: float) -> None:
+    both: dict[str, Value] = {"beta": beta, "hidden_beta": beta}
+    for seed in SEEDS:
+        expected = ids_and_passes(seed, "ssbd", Display(), beta=beta)
+        assert ids_and_passes(seed, "redraft", Display(), **both, **NO_GUESSES) == expected
+        guessed = ids_and_passes(seed, "redraft", Display(), **both, cost="flat")
+        assert [ids for ids, _ in guessed] == [ids for ids, _ in expected]
+        assert all(mine <= theirs for (_, mine), (_, theirs) in zip(guessed, expected, strict=True))
+
+
+@pytest.mark.parametrize("display", [Display(), TWO, Display(2, 0.3), Display(3)])
+def test_without_bias_output_is_that_of_ar(display: Display) -> None:
+    for seed in SEEDS[:20]:
+        found = ids_and_passes(seed, "redraft", display, beta=0, hidden_beta=0, cost="flat")
+        expected = ids_and_passes(seed, "ar", display)
+        assert [ids for ids, _ in found] == [ids for ids, _ in expected]
+
+
+def test_bias_is_towards_what_is_shown() -> None:
+    """Of the first output nothing is shown, so it is decoded again exactly; what is shown then is kept."""
+    stream = Stream(Speaker(), method="redraft", options={"beta": 1, "hidden_beta": 0, **NO_GUESSES}, display=TWO)
+    plain = Stream(Speaker(), method="ar")
+    for number, source in enumerate(("a b", "a b c", "a b d", "a b d e", "x y")):
+        stream.send(source)
+        plain.send(source)
+        draft = stream.asked[0].draft
+        kept = sum(each == 1 for each in stream.asked[0].biases or ())
+        assert number > 1 or kept == 0
+        assert number > 1 or stream.output() == plain.output()
+        assert stream.output()[:kept] == list(draft.tokens[:kept])
+
+
+class Prompted(Speaker):
+    """Ends all its outputs; its prompts are those of a model for translation."""
+
+    metadata: Mapping[str, str] = {PLAIN_KEY: "{source}<2{code}>"}
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(period=13, shift=0.3)
+        self.seed = seed
+
+
+CURVE = CostCurve((1, 64), (1.0, 1.0))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("cost", ["flat", "measured"])
+def test_full_bias_towards_what_is_shown_is_local_agreement(n: int, cost: str) -> None:
+    options: dict[str, Value] = {"beta": 0.5, "hidden_beta": 0.0, "cost": cost}
+    compared = visible = withheld = saved = 0
+    for seed in range(40):
+        model = Prompted(seed)
+        task = Task(model, "de", 24)
+        peer = LocalAgreement(task, n)
+        with Translator(
+            model, ["de"], options=options, display=Display(n), source="raw", max_tokens=24, curve=CURVE
+        ) as ours:
+            texts = []
+            for seq in range(9):
+                update = Update("1", seq, "aaaa bbbb cccc dddd eeee"[: 8 + 2 * seq], final=seq == 8)
+                step, failures = peer.translate(update)
+                if not step.tokens or failures:  # a final one would be decoded again; an endless one is no draft
+                    break
+                before = ours.translation("de").tally.passes
+                (caption,) = ours.translate(update)
+                assert isinstance(caption, Caption)
+                assert ours.translation("de").output == step.tokens
+                assert (caption.text, caption.unstable) == (step.text, step.unstable)
+                texts.append(caption.text)
+                compared += 1
+                visible += bool(caption.text) and not caption.final
+                withheld += bool(caption.unstable)
+                saved += len(step.passes) - (ours.translation("de").tally.passes - before)
+            assert all(after.startswith(earlier) for earlier, after in pairwise(texts)), "no word is taken back"
+        peer.close()
+    assert compared > 200 and visible > 40 and withheld > 40 and saved > 0
