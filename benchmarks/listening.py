@@ -28,12 +28,12 @@ from typing import Any
 
 import click
 import numpy as np
-from redraft.speech.newest import newest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.models import shipped_path
 from redraft.signature import file_hash, machine
 from redraft.speech.audio import RATE, Samples, at_speed, file_blocks, library
+from redraft.speech.backlog import Backlog
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.isolated import isolated
 from redraft.speech.recogniser import transcribe
@@ -127,7 +127,7 @@ def run(
         with closing(isolated(recogniser, "en", PAUSE, None)) as opened:
             cpu = time.process_time()
             items = transcribe(clock, opened)
-            for item in newest(items) if live else items:
+            for item in Backlog(items) if live else items:
                 if isinstance(item, Failure):
                     raise click.ClickException(item.message)
                 updates.append(item)

@@ -13,8 +13,6 @@ from pathlib import Path
 import llama_cpp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
@@ -29,11 +27,6 @@ from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionE
 from tests.fakes import distribution
 from tests.gguf_models import (
     CONTROL,
-    START,
-    STOP,
-    TAG,
-    TOKENS,
-    TURN_END,
     UNFIT,
     VOCABULARY,
     WINDOW,
@@ -45,7 +38,6 @@ Ids = tuple[int, ...]
 
 #: Ordinary ids, the same at every run.
 IDS: Ids = tuple(random.Random(7).choices(range(len(CONTROL), VOCABULARY), k=400))
-TEMPLATE = "{{ messages }}" * 40 + "é"
 
 
 class Watched(LlamaCpp):
@@ -79,21 +71,13 @@ Load = Callable[..., Watched]
 
 @pytest.fixture(scope="module")
 def f32(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_llama(tmp_path_factory.mktemp("models") / "f32.gguf", facts={"tokenizer.chat_template": TEMPLATE})
+    return write_llama(tmp_path_factory.mktemp("models") / "f32.gguf")
 
 
 @pytest.fixture(scope="module")
 def q8(f32: Path) -> Path:
     quantise(f32, f32.with_name("q8.gguf"), "Q8_0")
     return f32.with_name("q8.gguf")
-
-
-@pytest.fixture(scope="module")
-def vocabulary(f32: Path) -> Iterator[Watched]:
-    """A backend that nobody scores with."""
-    backend = Watched(f32, LlamaOptions(context_length=256, threads=1))
-    yield backend
-    backend.close()
 
 
 @pytest.fixture
@@ -592,31 +576,3 @@ def test_options_are_checked(name: str, low: int, high: int) -> None:
 def test_slots_and_branches_together_are_checked(q8: Path) -> None:
     with pytest.raises(OptionError, match="slots.*branches"):
         LlamaCpp(q8, LlamaOptions(slots=129, branches=128, context_length=16))
-
-
-@given(st.text(max_size=40))
-def test_text_survives_tokenizer(vocabulary: Watched, text: str) -> None:
-    ids = vocabulary.tokenize(text)
-    assert b"".join(map(vocabulary.token_bytes, ids)) == text.encode()
-    assert len(CONTROL) <= min(ids, default=VOCABULARY)
-
-
-def test_control_tokens_are_read_only_where_asked_for(vocabulary: Watched) -> None:
-    text = f"the{STOP}{TAG}"
-    plain, special = vocabulary.tokenize(text), vocabulary.tokenize(text, special=True)
-    assert b"".join(map(vocabulary.token_bytes, plain)) == text.encode()
-    assert special == [TOKENS.index("the"), TOKENS.index(STOP), TOKENS.index(TAG)]
-    assert b"".join(map(vocabulary.token_bytes, special)) == b"the"
-
-
-def test_start_token_is_added_only_where_asked_for(vocabulary: Watched) -> None:
-    assert vocabulary.tokenize("the", start=True) == [TOKENS.index(START), TOKENS.index("the")]
-    assert vocabulary.tokenize("the") == [TOKENS.index("the")]
-    assert vocabulary.tokenize("", start=True) == [TOKENS.index(START)]
-
-
-def test_facts_of_model(vocabulary: Watched) -> None:
-    assert vocabulary.end_tokens == {TOKENS.index(STOP), TOKENS.index(TURN_END)}
-    assert vocabulary.context_length == 256
-    assert vocabulary.metadata["general.architecture"] == "llama"
-    assert vocabulary.metadata["tokenizer.chat_template"] == TEMPLATE  # longer than one buffer

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from websockets.exceptions import ConnectionClosed
 
 from redraft.captions.events import Update
 from redraft.serve import live, protocol
@@ -539,38 +535,6 @@ def test_closed_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
             return process.returncode
 
         assert asyncio.run_coroutine_threadsafe(end(), server.loop).result(SECONDS) == -signal.SIGKILL
-
-
-wanted = st.fixed_dictionaries(
-    {
-        "type": st.sampled_from(["audio", "audio", "audio_end"]),
-        "stream": st.sampled_from(["1", "2", "", "\n", "x" * 60]),
-    },
-    optional={
-        "rate": st.sampled_from([16_000, 8_000, None]),
-        "time": st.floats(),
-        "samples": st.integers(-1, 2**54),
-        "utterance": st.integers(-1, 2**54),
-    },
-)
-audio = st.one_of(wanted.map(json.dumps), st.just(pcm(0.6)), st.binary(max_size=60), st.just('{"type": "audio_end"}'))
-
-
-@pytest.mark.fuzz
-@pytest.mark.slow
-@settings(max_examples=settings().max_examples // 2)
-@given(st.lists(audio, min_size=1, max_size=15))
-def test_fuzz_audio(server: Running, sent: list[str | bytes]) -> None:
-    with server.socket() as socket:
-        socket.start("de")
-        with suppress(ConnectionClosed):
-            for frame in sent:
-                socket.connection.send(frame)
-            socket.say("end")
-            heard = socket.until("done")
-            assert all(0 < len(sentence) <= 300 for sentence in errors(heard))
-    assert socket.connection.close_code in (1000, 1002)
-    assert server.hub.alive
 
 
 @pytest.mark.slow
