@@ -87,6 +87,12 @@ def test_final_time_before_last_partial_one() -> None:
     assert [each[:2] for each in found] == [(0, 2578), (2578, 5000)] and not errors
 
 
+def test_many_short_utterances_at_once() -> None:
+    finals = [caption(str(name), 5.0, "Guten Morgen, meine Damen", final=True) for name in range(60)]
+    found, errors = cues(finals, 16)
+    assert len(found) == 120 and found[-1][1] < 5_000 + 120 * 350 and not errors
+
+
 def test_begin_of_utterance_without_caption() -> None:
     out = io.StringIO()
     writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de"]), 37, lambda: 0.0)

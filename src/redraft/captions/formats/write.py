@@ -246,7 +246,8 @@ class SubtitleWriter:
         """Return start and end of a cue in milliseconds."""
         start = self._clock if begun is None else max(begun, self._clock)
         late = 0 if begun is None else start - begun
-        in_order, self._latest = ended is None or ended >= self._latest, max(ended or 0, self._latest)
+        in_order = ended is None or ended + LATE >= self._latest  # the times of lines are estimates
+        self._latest = max(ended or 0, self._latest)
         if begun is None or ended is None or ended <= begun:
             ended = start - late + max(map(_reading_time, texts))
         left = max(1 - late / LATE, 0.25) if in_order else 1
