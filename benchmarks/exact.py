@@ -2,6 +2,7 @@
 
 Redraft with one beta for all tokens must give SSBD's ids, with no bias those of `ar`, and with a full bias towards
 what is shown and none towards the rest those of LocalAgreement with a forced prefix.  Every mismatch is examined.
+LocalAgreement does not get out of loops, so an utterance is compared up to the first output that one of both has cut.
 
 In 32-bit floats there should be none.  With quantised weights, batched and single passes differ in the last bits.  A
 mismatch is explained by rounding if the gap between the two best tokens at the first different position is at most the
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -88,7 +89,8 @@ def main(
         backend = LlamaCpp(path, engine)
         updates = list(stream.updates)
         plain, drafted = follow(backend, contenders, track(updates, to, console=Console(stderr=True)), style)
-        gaps = mismatches(backend, plain, drafted)
+        apart = set(after_a_cut(updates, plain.cut | drafted.cut))
+        gaps = mismatches(backend, plain, drafted, apart)
         line = signature(path, data, stream.hash, lag=lag, segments=len(stream.segments), threads=threads, exact=exact)
         backend.close()
     rounding = max((seen for _gap, seen in gaps), default=0.0)
@@ -97,7 +99,7 @@ def main(
         "method": contenders[1].title,
         "compared_with": contenders[0].title,
         "target_language": to,
-        "updates": len(updates),
+        "updates": len(updates) - len(apart),
         "output_tokens": sum(map(len, plain.outputs)),
         "mismatches": len(gaps),
         "unexplained": len(unexplained),
@@ -111,11 +113,12 @@ def main(
 
 @dataclass(slots=True)
 class Followed:
-    """A run, with the ids of prompt and output after every update."""
+    """A run, with the ids of prompt and output after every update, and which outputs were cut."""
 
     run: Run
     prompts: list[Ids] = field(default_factory=list)
     outputs: list[Ids] = field(default_factory=list)
+    cut: set[int] = field(default_factory=set)
 
 
 def follow(
@@ -131,6 +134,8 @@ def follow(
 
     def keep(_update: Update, _runs: Sequence[Run]) -> None:
         for each in followed:
+            if not each.run.latest.finished:
+                each.cut.add(len(each.outputs))
             each.outputs.append(each.run.latest.tokens)
             if isinstance(each.run.system, MethodSystem):
                 each.prompts.append(each.run.system.translator.translation(each.run.contender.language).prompt)
@@ -141,14 +146,27 @@ def follow(
     return followed
 
 
-def mismatches(backend: LlamaCpp, plain: Followed, drafted: Followed) -> list[tuple[float, float]]:
-    """For each update with different ids, return the gap of the first two that differ, and the error.
+def after_a_cut(updates: Sequence[Update], cut: Container[int]) -> Iterator[int]:
+    """Yield the updates whose output was cut, and those that follow in the same utterance."""
+    utterance = ""
+    for number, update in enumerate(updates):
+        if number in cut:
+            utterance = update.utterance
+        if update.utterance == utterance:
+            yield number
+
+
+def mismatches(
+    backend: LlamaCpp, plain: Followed, drafted: Followed, apart: Container[int] = ()
+) -> list[tuple[float, float]]:
+    """For each update with different ids, return the gap of the first two that differ, and the error; not for ``apart``.
 
     Both are in nats.  Two log-probabilities with this error may change places if they are up to twice as far apart.
     """
     found = []
-    for prompt, first, second in zip(drafted.prompts, plain.outputs, drafted.outputs, strict=True):
-        if first != second:
+    outputs = zip(drafted.prompts, plain.outputs, drafted.outputs, strict=True)
+    for number, (prompt, first, second) in enumerate(outputs):
+        if first != second and number not in apart:
             output = first[: common_prefix(first, second)]
             chosen = [each[len(output)] if len(each) > len(output) else None for each in (first, second)]
             single, gap = _one_by_one(backend, prompt, output, chosen)
