@@ -159,9 +159,10 @@ def after_a_cut(updates: Sequence[Update], cut: Container[int]) -> Iterator[int]
 def mismatches(
     backend: LlamaCpp, plain: Followed, drafted: Followed, apart: Container[int] = ()
 ) -> list[tuple[float, float]]:
-    """For each update with different ids, return the gap of the first two that differ, and the error; not for ``apart``.
+    """For each update with different ids, return the gap of the first two that differ, and the error.
 
-    Both are in nats.  Two log-probabilities with this error may change places if they are up to twice as far apart.
+    Updates ``apart`` are left out.  Both are in nats; two log-probabilities with this error may change places if they
+    are up to twice as far apart.
     """
     found = []
     outputs = zip(drafted.prompts, plain.outputs, drafted.outputs, strict=True)
