@@ -82,7 +82,7 @@ def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
 
 def test_streams_page_and_readme(root: Path) -> None:
     row = {"bench": "stream", "target_language": "de", "signature": "processor:Z80", "target_passes": 9}
-    figures = ("method", "source", "ne_display", "taken_back", "stood", "lag_first", "lag_good", "cpu_seconds")
+    figures = ("method", "source", "ne_display", "retracted", "stood", "lag_first", "lag_good", "cpu_seconds")
     lines = [
         ("ar", "raw", 1.5, 30.0, 0.5, 0.2, 0.9, 6.0),
         ("ssbd", "stable", 0.6, 12.0, 0.8, 0.5, 1.2, 5.0),

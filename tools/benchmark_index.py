@@ -50,13 +50,13 @@ SUBJECTS: dict[str, Sequence[str]] = {
 HEADLINES = {
     "stream": (
         "redraft, shows 2 agree, lead 0.7, source stable|local-agreement n=2",
-        ("ne_display", "taken_back", "lag_first", "lag_good"),
+        ("ne_display", "retracted", "lag_first", "lag_good"),
     ),
     "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, lead 0.7", ("speedup", "pass_speedup", "ne_display")),
     "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),
     "trade": (
         "ar|ssbd beta=0.2|redraft, shows 2 agree, lead 0.7|local-agreement n=2",
-        ("chrf", "lag_good", "taken_back", "cpu_ms"),
+        ("chrf", "lag_good", "retracted", "cpu_ms"),
     ),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
     "jacobi": ("jacobi|gs-jacobi block=3( start=source)?", ("pass_speedup", "speedup")),

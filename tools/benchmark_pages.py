@@ -26,7 +26,7 @@ MORE = {
 SHOWN = {
     "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup"),
     "trade": (
-        *("method", "source", "display", "chrf", "ne_display", "taken_back", "stood", "lag_first", "lag_good"),
+        *("method", "source", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
         *("dal", "cpu_ms"),
     ),
     "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),

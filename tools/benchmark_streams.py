@@ -24,13 +24,13 @@ COMPARED = {
 PEER, OURS = "LocalAgreement", "`redraft`"
 #: Figures of each line, with headings and formats.
 SHOWN = (
-    ("taken_back", "words taken back a minute", ".0f"),
+    ("retracted", "retracted words a minute", ".0f"),
     ("lag_first", "first shown (s)", ".2f"),
     ("lag_good", "for good (s)", ".2f"),
     ("cpu_seconds", "CPU (s)", ".1f"),
 )
 #: What the figures of a stream are summed up by.
-FIGURES = ("ne_display", "taken_back", "stood", "lag_first", "lag_good", "target_passes", "cpu_seconds")
+FIGURES = ("ne_display", "retracted", "stood", "lag_first", "lag_good", "target_passes", "cpu_seconds")
 
 #: A row as read from a file.
 Line: TypeAlias = "Mapping[str, Any]"
@@ -76,7 +76,7 @@ def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
         "are medians from the end of a word in the audio to its caption. *chrF* is by how much that of `redraft` is "
         "more than that of LocalAgreement, with its 95% interval.\n"
     )
-    yield f"![Words taken back over the lag]({picture})\n\n*{ABOUT_PICTURE}*\n"
+    yield f"![Retracted words over the lag]({picture})\n\n*{ABOUT_PICTURE}*\n"
     yield table(("stream", "to", *(heading for _, heading, _ in SHOWN), "chrF"), cells)
     yield "Our targets for `redraft`, and on how many of these lines they are reached:\n"
     yield "".join(f"- {aim}: {_reached(results, test)}\n" for aim, test in AIMS.items())

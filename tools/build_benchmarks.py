@@ -67,16 +67,16 @@ def summary(results: Sequence[Result]) -> str:
         return median(value(mine, "cpu_seconds") / value(line, "cpu_seconds") for mine, line in pairs)
 
     good = [f"{typical(lines, 'lag_good'):.1f}\N{NO-BREAK SPACE}s" for lines in (ours, ar, peer)]
+    streams = len({each.data for each in results})
     sentence = (
-        f"On the text of real recognisers, captions take back {typical(ours, 'taken_back'):.0f} words a minute, where "
-        f"translating every update from scratch takes back {typical(ar, 'taken_back'):.0f}. "
-        f"{typical(ours, 'stood'):.0%} of the words stand from the first moment, and a word stands {good[0]} after it "
-        f"was spoken ({good[1]} from scratch; {good[2]} with LocalAgreement, which never takes a word back). That "
-        f"takes {share(ar):.2f} of the processor time of translating from scratch, and {share(peer):.2f} of "
-        f"LocalAgreement's. These are medians over {len({each.data for each in results})} streams and three languages "
-        f"([benchmark]({PAGES.as_posix()}/stream.md))."
+        f"On the text of real recognisers, captions retract {typical(ours, 'retracted'):.0f} words a minute, and "
+        f"re-translation from scratch {typical(ar, 'retracted'):.0f}. {typical(ours, 'stood'):.0%} of the words never "
+        f"change once they are shown. A word is final {good[0]} after it was spoken ({good[1]} from scratch; {good[2]} "
+        f"with LocalAgreement, which never retracts a word). That takes {share(ar):.0%} of the processor time of "
+        f"re-translation, and {share(peer):.0%} of LocalAgreement's. These are medians over {streams} streams and "
+        f"three languages ([benchmark]({PAGES.as_posix()}/stream.md))."
     )
-    picture = f"![Words taken back over the lag, for four methods]({PAGES.as_posix()}/{FRONT})"
+    picture = f"![Retracted words over the lag, for four methods]({PAGES.as_posix()}/{FRONT})"
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + f"\n\n{picture}\n"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from redraft.errors import InputError
-from redraft_bench.eval.caption_lag import caption_lag_figures, caption_lags, taken_back
+from redraft_bench.eval.caption_lag import caption_lag_figures, caption_lags, retracted
 from redraft_bench.eval.stream import Stream
 from tests.measure.eval.recorded import GOLDEN, record, segment_of
 
@@ -52,16 +52,16 @@ def test_without_times() -> None:
         "lag_first": None,
         "lag_good": None,
         "stood": None,
-        "taken_back": None,
+        "retracted": None,
     }
 
 
-def test_words_taken_back() -> None:
+def test_words_retracted() -> None:
     texts = ["Ich habe", "Ich habe einen", "Ich hatte einen Hund", "ich hatte einen Hund.", "Wir hatten"]
     made = record(0, texts, times=[1.0, 2.0, 3.0, 4.0, 31.0])
-    assert taken_back(made) == 2 + 4  # "habe einen"; case and punctuation do not count
+    assert retracted(made) == 2 + 4  # "habe einen"; case and punctuation do not count
     figures = caption_lag_figures([made], Stream("s", (segment_of(made, None, "de"),)), "de")
-    assert figures["taken_back"] == pytest.approx(6 / 0.5)
+    assert figures["retracted"] == pytest.approx(6 / 0.5)
     assert figures["stood"] == 0.0
 
 

@@ -18,7 +18,7 @@ MASK = Display(mask_k=3)
 #: Shows everything.
 WHOLE = Display()
 LEAD = get_method("redraft").display.lead
-#: The setting of `redraft` that never takes a word back: LocalAgreement's output, with the rest of it as a draft.
+#: The setting of `redraft` that never retracts a word: LocalAgreement's output, with the rest of it as a draft.
 CALM: dict[str, Any] = {"beta": 0.5, "hidden_beta": 0.0}
 #: BiLD paper, section 7.1.2: fallback thresholds from 0.5 to 0.9, rollback thresholds from 1 to 10.
 FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -38,13 +38,13 @@ LOSSES = ("empty", "cut_short", "number_lost", "name_lost", "negation_lost", "wr
 QUALITY = ("method", "bleu", "chrf", *LOSSES)
 
 TRADE = (
-    *("method", "source", "display", "chrf", "bleu", "ne_display", "taken_back", "stood", "lag_first", "lag_good"),
+    *("method", "source", "display", "chrf", "bleu", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
     *("dal", "dal_ca", "cpu_ms", "cpu_speedup"),
 )
 
 RECOGNISED = (
     *("method", "source", "display", "target_passes", "pass_speedup", "cpu_seconds", "cpu_speedup"),
-    *("ne_output", "ne_display", "taken_back", "stood", "lag_first", "lag_good"),
+    *("ne_output", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
     *("resegmented_bleu", "resegmented_chrf", "chrf_change"),
 )
 
@@ -230,7 +230,7 @@ TABLES = {
     for table in (
         Table(
             "stream",
-            "Which part of a recogniser's text to translate, and when.",
+            "What readers get on the text of real recognisers.",
             _stream,
             3,
             RECOGNISED,

@@ -1,11 +1,11 @@
-"""What a reader notices: the lag from a word in the audio to its caption, and words that are taken back.
+"""What a reader notices: the lag from a word in the audio to its caption, and retracted words.
 
 The units of a final caption are spread evenly over the words of its source, so unit i of n belongs to the word at i/n
 of the utterance.  A unit is *first shown* with the first update after which as many units are shown, and shown *for
 good* with the update that last changed it.  If the ends of words are unknown (`Segment.ends`), a word ends with the
 first update that has so many words: the lag is then that behind the recogniser.
 
-A word that was shown and is not in the next caption at its place, nor in front of it, counts as taken back; one that
+A word that was shown and is not in the next caption at its place, nor in front of it, counts as retracted; one that
 only gets other punctuation or case does not.
 """
 
@@ -57,7 +57,7 @@ def caption_lag_figures(records: Sequence[Record], stream: Stream, language: str
     """Return the medians of both lags with 95% intervals, by bootstrap over segments; None without times.
 
     With times also ``stood``, the share of the units of final captions that never changed once they were shown, and
-    ``taken_back``, the words taken back per minute of speech.
+    ``retracted``, the words retracted per minute of speech.
     """
     lags = [caption_lags(record, segment, language) for record, segment in pairs(records, stream)]
     row: Row = {}
@@ -70,12 +70,12 @@ def caption_lag_figures(records: Sequence[Record], stream: Stream, language: str
     units = [first == good for each in lags for first, good in each]
     minutes = sum(_seconds(segment) for _, segment in pairs(records, stream)) / 60
     row["stood"] = round(sum(units) / len(units), 4) if units else None
-    row["taken_back"] = round(sum(map(taken_back, records)) / minutes, 2) if units and minutes else None
+    row["retracted"] = round(sum(map(retracted, records)) / minutes, 2) if units and minutes else None
     return row
 
 
-def taken_back(record: Record) -> int:
-    """Return how many words the captions of a segment took back."""
+def retracted(record: Record) -> int:
+    """Return how many words the captions of a segment retracted."""
     count, before = 0, list[str]()
     for step in record.steps:
         after = [word for each in WORD.findall(step.text) if (word := bare(each))]

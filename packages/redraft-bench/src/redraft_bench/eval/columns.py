@@ -47,7 +47,7 @@ COLUMNS = {
         "first shown (s)", ".2f", "median lag from the end of a word in the audio to its caption, with its 95% interval"
     ),
     "lag_good": Column("for good (s)", ".2f", "the same to the last change of the caption at that word"),
-    "taken_back": Column("taken back (words/min)", ".1f", "words that captions took back, per minute of speech"),
+    "retracted": Column("retracted (words/min)", ".1f", "words that captions retracted, per minute of speech"),
     "stood": Column("stood", ".0%", "share of the words of final captions that never changed once they were shown"),
     "draft_acceptance": Column(
         "A/D", ".1%", "share of the drafted tokens that were accepted, without those of a repetition that was cut"

@@ -15,7 +15,7 @@ from redraft_bench.eval.figures import Row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BACK = "taken_back"
+BACK = "retracted"
 #: Figure -> label of its axis.
 LAGS = {"lag_first": "first shown (s after the word was spoken)", "lag_good": "shown for good (s)"}
 #: Ticks of the words taken back, whose scale is logarithmic from 1 on.
@@ -42,7 +42,7 @@ def panel(lag: str) -> Callable[[Axes, Result], None]:
         axes.set_ylim(bottom=-0.3)
         axes.set_yticks(TICKS, list(map(str, TICKS)))
         axes.set_xlabel(LAGS[lag])
-        axes.set_ylabel("words taken back a minute")
+        axes.set_ylabel("retracted words a minute")
         leave_room(axes)
         beside(axes, labels, [])
 

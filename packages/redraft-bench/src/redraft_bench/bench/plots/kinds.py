@@ -52,7 +52,7 @@ _BARS = ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay")
 PLOTS = (
     Plot(
         "front",
-        "Words taken back over the lag: down and to the left is better.",
+        "Retracted words over the lag: down and to the left is better.",
         front.rows_with_lags,
         tuple(map(front.panel, front.LAGS)),
         ("stream",),
