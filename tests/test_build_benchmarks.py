@@ -96,8 +96,8 @@ def test_streams_page_and_readme(root: Path) -> None:
         (root / "benchmarks" / "results" / f"stream-{data}-de.rows.jsonl").write_text(text, encoding="utf-8")
     pages = build.documents(root)
     readme = " ".join(pages[root / "README.md"].split())
-    assert "take back 3 words a minute" in readme and "from scratch takes back 30" in readme and " old " not in readme
-    assert "92% of the words stand" in readme and "takes 0.67 of the processor time" in readme
+    assert "retract 3 words a minute" in readme and "from scratch 30." in readme and " old " not in readme
+    assert "92% of the words never change" in readme and "takes 67% of the processor time" in readme
     text = pages[root / "docs" / "benchmarks" / "stream.md"].replace("\u00a0", " ")
     cells = "30 · 12 · 0 · 3 | 0.20 · 0.50 · 1.40 · 1.10 | 0.90 · 1.20 · 1.40 · 1.30 | 6.0 · 5.0 · 8.0 · 4.0"
     assert f"| The demo talk | German | {cells} |  |" in text
