@@ -228,6 +228,7 @@ def spoken(draw: st.DrawFn) -> list[Caption]:
             count = draw(st.integers(1, 6))
             text = " ".join([captions[-1].text, *words[:count]]).strip()
             now += max(0.3, (len(text) - len(captions[-1].text)) / 15) + draw(st.sampled_from([0.0, 0.2, 2.0]))
+            now = round(now * 64) / 64  # sums with the patience are exact
             captions.append(caption(str(name), now, text, final=not words[count:]))
             words = words[count:]
     return captions
