@@ -46,7 +46,7 @@ def test_bad_options_are_refused(paths: list[str], changed: list[str], words: st
 
 def test_no_data(paths: list[str], tmp_path: Path) -> None:
     done = run(*paths)
-    folders = " or ".join(str(tmp_path / name) for name in ("train", "train2", "train3"))
+    folders = " or ".join(str(tmp_path / name) for name in ("train", "train2", "train3", "train4"))
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == f"Error: data: no en-de.*tsv.gz in {folders}; see docs/training.md\n"
     assert [*tmp_path.iterdir()] == []

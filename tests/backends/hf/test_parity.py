@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
 from redraft.captions.events import Caption
 from redraft.decoding.backend import Backend, Capabilities
+from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.decoding.methods import DraftModel, all_methods, get_method
 from redraft.decoding.types import Rows, Score, Tally
@@ -44,8 +46,8 @@ NUCLEUS: Options = {"top_p": 0.4}
 COMPARABLE: dict[str, Options] = {
     "sampling": NUCLEUS,
     "speculative-sampling": NUCLEUS,
-    "redraft": {"cost": "flat"},
-    "redraft-tree": {"cost": "flat"},
+    "redraft": {"cost": "flat", "beta": 0.2, "hidden_beta": 0.2},
+    "redraft-tree": {"cost": "flat", "beta": 0.2, "hidden_beta": 0.2},
 }
 #: Further options under which a method does something else.
 VARIANTS: list[tuple[str, Options]] = [
@@ -105,7 +107,8 @@ def translated(pair: Pair, method: str, options: Options) -> tuple[list[object],
     """Captions, prompts and outputs after every update, and the counts of each language."""
     small = pair.small if get_method(method).draft_model is DraftModel.SMALL else None
     found: list[object] = []
-    with Translator(pair.target, LANGUAGES, method=method, options=options, small=small, max_tokens=40) as translator:
+    shown: dict[str, Any] = {"display": Display(), "small": small, "max_tokens": 40}
+    with Translator(pair.target, LANGUAGES, method=method, options=options, **shown) as translator:
         for update in UPDATES:
             captions = [event for event in translator.translate(update) if isinstance(event, Caption)]
             assert [caption.language for caption in captions] == LANGUAGES
