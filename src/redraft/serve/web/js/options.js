@@ -96,7 +96,7 @@ export class Options {
     if (!glossary) return null;
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
-    const common = ["method", "mask_margin", "mask_k", "mask_unit", "source_policy", "context"].map((name) => [name, value(name)]);
+    const common = ["method", ...DISPLAY.map(({ name: field }) => field), "source_policy", "context"].map((name) => [name, value(name)]);
     const take_over = this.#form.elements.take_over.value === "yes" || undefined;
     const sentences = this.#form.elements.sentences && { sentences: this.#form.elements.sentences.value === "yes" };
     return { ...Object.fromEntries(common), take_over, ...sentences, options: Object.fromEntries(entries), glossary };
