@@ -241,8 +241,8 @@ def heard(log: Path) -> dict[str, str]:
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     soundfile = pytest.importorskip("soundfile")
-    soundfile.write(tmp_path / "talk.wav", np.zeros(16_000 * 120, np.int16), 16_000)
-    return tmp_path / "talk.wav"
+    soundfile.write(tmp_path / "talk.flac", np.zeros(16_000 * 900, np.int16), 16_000)
+    return tmp_path / "talk.flac"
 
 
 @at_moments
@@ -286,8 +286,8 @@ def test_standard_input_of_living_feeder(tmp_path: Path, twice: bool, moment: in
         pause(moment)
         run.process.send_signal(signal.SIGINT)
         if twice:
-            run.process.send_signal(signal.SIGTERM)  # together: one request
-        assert run.ended() == 130, run.err  # it was -6: "Fatal Python error: _enter_buffered_busy"
+            run.process.send_signal(signal.SIGTERM)  # together: one request, of either
+        assert run.ended() in (130, 143), run.err  # it was -6: "Fatal Python error: _enter_buffered_busy"
         run.check(heard(log), ["de"])
         assert not run.named
 
