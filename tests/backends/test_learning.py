@@ -24,7 +24,7 @@ def model() -> Iterator[LlamaCpp]:
 
 
 def translated(
-    model: LlamaCpp, method: str, options: Mapping[str, str] = {}, curve: CostCurve | None = None
+    model: LlamaCpp, method: str, options: Mapping[str, str | float] = {}, curve: CostCurve | None = None
 ) -> tuple[list[tuple[int, ...]], list[int]]:
     """The outputs of growing sentences, and the passes after each of them."""
     outputs, passes = [], []
@@ -61,10 +61,11 @@ def test_nothing_runs_before_first_update(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_ids_do_not_depend_on_cost(model: LlamaCpp) -> None:
     outputs, passes = translated(model, "ssbd")
-    flat = translated(model, "redraft", curve=FLAT)
-    assert flat == translated(model, "redraft", {"cost": "flat"}) and flat[0] == outputs
+    same = {"beta": 0.2, "hidden_beta": 0.2}  # so that it gives ssbd's ids
+    flat = translated(model, "redraft", same, curve=FLAT)
+    assert flat == translated(model, "redraft", {**same, "cost": "flat"}) and flat[0] == outputs
     for _ in range(2):
-        ids, learned = translated(model, "redraft")
+        ids, learned = translated(model, "redraft", same)
         assert ids == outputs
         assert flat[1][-1] <= learned[-1] <= passes[-1]
     curve = model.curve()

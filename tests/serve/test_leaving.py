@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from redraft.captions.events import Update
 from redraft.decoding.types import Score
 from redraft.serve import live
 from tests.serve.fakes import CachedModel
@@ -81,7 +82,7 @@ def test_back_while_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
             session = server.hub.owned(token)
             say(socket, "we saw", final=False)
             socket.until("partial")
-            session.pending.add_rest(next(iter(session._open.values())), ["de"])  # never answered
+            session.pending.add_rest(Update("another", 0, "", final=False), ["de"])  # never answered
         eventually(lambda: session.left is not None and not session.done)
         with server.socket() as socket:
             assert socket.start("de", method="ar", token=token)["resumed"] is False

@@ -136,7 +136,7 @@ def _losses(line: TableLine, references: dict[int, str], bench: Bench) -> Row:
     """Return what translations of utterances have lost."""
     sources = [bench.stream.segments[number].source for number in references]
     translations = [line.records[number].translation for number in references]
-    return losses(sources, translations, list(references.values()), parse_language(bench.language).code)
+    return {**losses(sources, translations, list(references.values()), parse_language(bench.language).code)}
 
 
 def _references(bench: Bench) -> dict[int, str]:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 
 from redraft.captions.sentence import ends_sentence
-from redraft_bench.eval.figures import Row
 from redraft_bench.eval.numbers import numbers
 
 #: Least length of a translation relative to its reference, in letters and digits.
@@ -155,15 +154,17 @@ def _found(source: str, translation: str, reference: str, language: str) -> list
     ]
 
 
-def losses(sources: Sequence[str], translations: Sequence[str], references: Sequence[str], language: str) -> Row:
+def losses(
+    sources: Sequence[str], translations: Sequence[str], references: Sequence[str], language: str
+) -> dict[str, int]:
     """Count the translations that are empty or have lost something, and the sources with a number, name or negation.
 
     A translation without any letters counts as empty, and with what it has lost too.
     """
-    row: Row = {"empty": sum(map(empty, translations))}
+    row = {"empty": sum(map(empty, translations))}
     for source, translation, reference in zip(sources, translations, references, strict=True):
         for name, found in _found(source, translation, reference, language):
-            row[name] = int(row.get(name) or 0) + found
+            row[name] = row.get(name, 0) + found
     row["with_number"] = sum(map(has_number, sources))
     row["with_name"] = sum(bool(names(source)) for source in sources)
     row["with_negation"] = sum(map(negated, sources))
