@@ -62,6 +62,9 @@ def _might_be(value: Any) -> bool:
 @settings(max_examples=min(500, settings().max_examples))  # of each operation
 @DESCRIPTION.parametrize()
 def test_answers(server: Running, case: Any) -> None:
+    if case.query and case.query.get("live") not in (None, False, "false", "0", "off", "no"):
+        # A live transcript ends with its session, and those that other requests have begun go on.
+        case.path_parameters = {name: NAMES[f"ended {name}"] for name in case.path_parameters}
     answer = case.call(base_url=server.url, timeout=SECONDS)
     # Schemathesis does not accept 413 as a refusal of a body that is wrong in other ways, too.
     too_large = [schemathesis.checks.negative_data_rejection] if answer.status_code == 413 else []
