@@ -35,7 +35,7 @@ PAGES = [
 ]
 
 #: Files of the worked example in docs/development.md.
-TO_BE_WRITTEN = {"src/redraft/decoding/draft/recent.py", "redraft_recent.py"}
+TO_BE_WRITTEN = {"src/redraft/decoding/drafters/recent.py", "redraft_recent.py"}
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -81,7 +81,7 @@ def lookup(monkeypatch: pytest.MonkeyPatch) -> Method:
     """The method that docs/development.md adds, registered for one test."""
     monkeypatch.setattr(registry, "_REGISTRY", all_methods())
     drafter, row = blocks(ROOT / "docs" / "development.md", "python")
-    module = ModuleType("redraft.decoding.draft.recent")
+    module = ModuleType("redraft.decoding.drafters.recent")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(drafter, "development.md", "exec"), vars(module))
     exec(compile(row, "development.md", "exec"), dict(vars(builtin)))

@@ -32,7 +32,7 @@ def check(folder: Path, name: str, text: str) -> list[str]:
         ("decoding/decode.py", "from redraft import captions\n", "decoding imports captions"),
         ("decoding/decode.py", "from .. import captions\n", "decoding imports captions"),
         (
-            "decoding/draft/previous.py",
+            "decoding/drafters/previous.py",
             "from ...captions.translation import Translation\n",
             "decoding imports captions",
         ),
@@ -44,7 +44,7 @@ def check(folder: Path, name: str, text: str) -> list[str]:
             "captions.translation belongs to the core",
         ),
         ("captions/stabilise.py", "import numpy as np\n", "captions imports numpy, and the core needs"),
-        ("decoding/accept/exact.py", "from llama_cpp import llama_decode\n", "decoding imports llama_cpp"),
+        ("decoding/rules/exact.py", "from llama_cpp import llama_decode\n", "decoding imports llama_cpp"),
         ("decoding/drive.py", "async def main():\n    import asyncio\n", "drive.py:2: decoding imports asyncio"),
         ("cli/train.py", "from recipe import loop\n", "cli imports recipe, which is not in the wheel"),
         ("wonder.py", "", "wonder is in no layer"),
@@ -61,7 +61,7 @@ def test_wrong_import_is_named(tmp_path: Path, name: str, text: str, complaint: 
         ("cli/main.py", "import click\nfrom redraft import __version__, captions\nfrom redraft.serve import app\n"),
         ("captions/translation.py", "import json\nfrom redraft.decoding.types import Draft\nfrom ..errors import E\n"),
         ("captions/prompt.py", "import numpy\nfrom redraft.captions.chat import Chat\n"),
-        ("decoding/draft/a.py", "from redraft.decoding.draft.b import B\nfrom . import b\n"),
+        ("decoding/drafters/a.py", "from redraft.decoding.drafters.b import B\nfrom . import b\n"),
         ("backends/a.py", "import numpy\nimport asyncio\nfrom redraft.decoding.types import Rows\n"),
     ],
 )

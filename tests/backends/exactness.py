@@ -19,7 +19,7 @@ import numpy as np
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.quantise import quantise
-from redraft.decoding.draft.tree import Tree
+from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Score
 from tests.gguf_models import CONTROL, FAMILIES, VOCABULARY, write_family
 

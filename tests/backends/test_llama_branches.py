@@ -11,7 +11,7 @@ import pytest
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.decoding.beam import Beam
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.tree import Tree
+from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.drive import run
 from redraft.decoding.types import Asking, Draft, Output, Provenance, Score
 from tests.backends.test_llamacpp import IDS, Ids, Watched

@@ -18,10 +18,10 @@ from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import FORMATS, quantise
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import Nothing, PreviousOutput
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput
 from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError
 from tests.fakes import distribution

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.conditional import entropy_threshold, fixed_threshold
 from redraft.decoding.allowed import AllowedRows
 from redraft.decoding.decode import decode
 from redraft.decoding.display import lead_of
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
+from redraft.decoding.rules.biased import Biased
+from redraft.decoding.rules.conditional import entropy_threshold, fixed_threshold
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.exact import Everything, Exact
-from redraft.decoding.accept.small_model import Rollback
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import Nothing, PreviousOutput
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput
 from redraft.decoding.drive import run
+from redraft.decoding.rules.biased import Biased
+from redraft.decoding.rules.exact import Everything, Exact
+from redraft.decoding.rules.small_model import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Asking, Context, Draft, Output, Provenance, Rule, Verdict
 from tests.fakes import END, RandomModel, greedy

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.biased import Biased
-from redraft.decoding.accept.conditional import Conditional, fixed_threshold
-from redraft.decoding.accept.exact import Everything, Exact
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Confirmed, Display, lead_of
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
+from redraft.decoding.rules.biased import Biased
+from redraft.decoding.rules.conditional import Conditional, fixed_threshold
+from redraft.decoding.rules.exact import Everything, Exact
 from redraft.decoding.types import ROOT, Draft, Provenance, Rule, Score, Verdict, common_prefix
 from redraft.errors import OptionError
 from tests.fakes import RandomModel, distribution

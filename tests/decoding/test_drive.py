@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import Nothing, PreviousOutput
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput
 from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Rows, Score
 from redraft.errors import ContextOverflow
 from tests.fakes import RandomModel, greedy

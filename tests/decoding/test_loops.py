@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Failure
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import Nothing, PreviousOutput
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, loop_at_end, out_of_loops
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import NOTHING_BARRED, Asking, Barred, Drafter, Output
 from tests.captions.test_translation import Stream

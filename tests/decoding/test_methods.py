@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.backend import Capabilities, Capability
 from redraft.decoding.display import Display
-from redraft.decoding.draft.previous import Nothing, PreviousOutput
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput
 from redraft.decoding.methods import (
     BETA,
     DraftModel,
@@ -24,6 +23,7 @@ from redraft.decoding.methods import (
     register,
     registry,
 )
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import Draft, Drafter, Provenance, Rule, Score, biases_of
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel

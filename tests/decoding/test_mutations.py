@@ -18,10 +18,10 @@ from redraft.backends.llama_context import LlamaContext
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.accept.exact import Choice, Exact, walk
 from redraft.decoding.decode import _until_end, decode
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
+from redraft.decoding.rules.exact import Choice, Exact, walk
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Output, Provenance, Rows, Score, Verdict, common_prefix
 from redraft.errors import RedraftError
 from tests.fakes import RandomModel, greedy
@@ -174,7 +174,7 @@ def too_short(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
 
 @pytest.mark.parametrize("wrong", [swapped, astray, wrong_row, too_short])
 def test_mistakes_in_walk(wrong: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.decoding.accept.exact.walk", wrong)
+    monkeypatch.setattr("redraft.decoding.rules.exact.walk", wrong)
     assert noticed(check_trees)
 
 

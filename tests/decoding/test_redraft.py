@@ -7,13 +7,13 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.biased import Biased
 from redraft.decoding.cost import FLAT, CostCurve
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
+from redraft.decoding.rules.biased import Biased
 from redraft.decoding.types import Output
 from tests.fakes import RandomModel
 

@@ -31,10 +31,10 @@ from recipe.model import Decoder, Shape  # noqa: E402
 from recipe.restart import open_gguf, read_model, read_tokenizer  # noqa: E402
 from recipe.tokenizer import EOS, train_tokenizer  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
-from redraft.decoding.accept.exact import Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.draft.previous import Nothing  # noqa: E402
+from redraft.decoding.drafters.previous import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
+from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.errors import CapabilityError, ModelError  # noqa: E402
 from redraft_bench.eval.spoken import held_out  # noqa: E402
 from tests.gguf_models import write_llama  # noqa: E402

@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from redraft.decoding.accept.exact import Everything
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import PreviousOutput
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
+from redraft.decoding.rules.exact import Everything
 from redraft.decoding.types import Score
 
 #: Number of the latest passes of a size that count, and the number of passes of all sizes after which one is forgotten.

@@ -18,13 +18,13 @@ from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.source import LONGEST, LONGEST_UPDATES, Source
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.words import behind
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Confirmed
 from redraft.decoding.lines import LineBreaks, first_line
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import (
     NOTHING_BARRED,
     Asking,

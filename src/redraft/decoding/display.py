@@ -10,7 +10,7 @@ A token may also be shown at first sight (ours): if the model prefers it to ever
 output would hardly change it, and waiting for one costs an update's time.
 
 The agreement means something only if the outputs were free to differ, so `redraft` has no bias, or a small one, towards
-what is hidden (`redraft.decoding.accept.biased`).
+what is hidden (`redraft.decoding.rules.biased`).
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 
 from redraft.backends.hf.cache import BLOCK, SlotCache  # noqa: E402
-from redraft.decoding.accept.exact import Everything, Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.draft.previous import Nothing, PreviousOutput  # noqa: E402
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput  # noqa: E402
 from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
+from redraft.decoding.rules.exact import Everything, Exact  # noqa: E402
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402

@@ -16,11 +16,11 @@ from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
 from redraft.captions.events import Caption  # noqa: E402
-from redraft.decoding.accept.exact import Exact  # noqa: E402
 from redraft.decoding.backend import Capabilities  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.draft.previous import Nothing, PreviousOutput  # noqa: E402
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
+from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.decoding.types import ROOT, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402

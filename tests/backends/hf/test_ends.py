@@ -13,10 +13,10 @@ from redraft.backends.hf.decoder_only import HfDecoder  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
-from redraft.decoding.accept.exact import Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.draft.previous import Nothing  # noqa: E402
+from redraft.decoding.drafters.previous import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
+from redraft.decoding.rules.exact import Exact  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, PIECES  # noqa: E402
 

@@ -9,10 +9,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 transformers = pytest.importorskip("transformers", reason="the hf extra is not installed")
 
-from redraft.decoding.accept.exact import Exact  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.draft.previous import Nothing, PreviousOutput  # noqa: E402
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
+from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.decoding.types import ROOT, Score  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import LIMIT, VOCABULARY, chain, logs, path_to, tree  # noqa: E402

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from redraft.decoding.accept.agreement import Agreement
-from redraft.decoding.accept.biased import Biased, ByProvenance
-from redraft.decoding.accept.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
-from redraft.decoding.accept.exact import Everything, Exact
-from redraft.decoding.accept.small_model import Rejection, Rollback
 from redraft.decoding.backend import Capability
 from redraft.decoding.cost import FLAT, CostCurve
 from redraft.decoding.display import Display
-from redraft.decoding.draft.aligned import Aligned, PromptRows
-from redraft.decoding.draft.jacobi import STARTS, Jacobi
-from redraft.decoding.draft.lookup import Lookup
-from redraft.decoding.draft.previous import Nothing, PreviousOutput, Then
-from redraft.decoding.draft.redraft import Memory, Redraft, TreeShape
-from redraft.decoding.draft.small_model import SmallModel
+from redraft.decoding.drafters.aligned import Aligned, PromptRows
+from redraft.decoding.drafters.jacobi import STARTS, Jacobi
+from redraft.decoding.drafters.lookup import Lookup
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput, Then
+from redraft.decoding.drafters.redraft import Memory, Redraft, TreeShape
+from redraft.decoding.drafters.small_model import SmallModel
 from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
 from redraft.decoding.methods.registry import BETA, FLOOR, register
+from redraft.decoding.rules.agreement import Agreement
+from redraft.decoding.rules.biased import Biased, ByProvenance
+from redraft.decoding.rules.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
+from redraft.decoding.rules.exact import Everything, Exact
+from redraft.decoding.rules.small_model import Rejection, Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import OF_PREVIOUS, Drafter, Provenance, Rule
 

@@ -14,12 +14,12 @@ from functools import reduce
 
 from redraft.captions.events import Failure, Update
 from redraft.captions.stabilise import whole_words
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.previous import Nothing
+from redraft.decoding.drafters.previous import Nothing
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Option
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import TARGET, common_prefix
 from redraft_bench.bench.peers.engine import Generated

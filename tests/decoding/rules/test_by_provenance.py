@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.biased import Biased, ByProvenance
-from redraft.decoding.accept.exact import Everything, Exact
-from redraft.decoding.accept.small_model import Rollback
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.lookup import Lookup
-from redraft.decoding.draft.previous import PreviousOutput, Then
+from redraft.decoding.drafters.lookup import Lookup
+from redraft.decoding.drafters.previous import PreviousOutput, Then
 from redraft.decoding.drive import run
+from redraft.decoding.rules.biased import Biased, ByProvenance
+from redraft.decoding.rules.exact import Everything, Exact
+from redraft.decoding.rules.small_model import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rule, Score
 from tests.fakes import END, RandomModel

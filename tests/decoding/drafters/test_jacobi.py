@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.agreement import Agreement
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.jacobi import STARTS, Jacobi, estimated_length
-from redraft.decoding.draft.lookup import Lookup
-from redraft.decoding.draft.previous import PreviousOutput, Then
+from redraft.decoding.drafters.jacobi import STARTS, Jacobi, estimated_length
+from redraft.decoding.drafters.lookup import Lookup
+from redraft.decoding.drafters.previous import PreviousOutput, Then
 from redraft.decoding.drive import run
+from redraft.decoding.rules.agreement import Agreement
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import Context, Draft, Output, Provenance, Score, Verdict
 from tests.fakes import END, RandomModel, greedy
 

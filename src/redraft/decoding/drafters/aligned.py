@@ -19,8 +19,8 @@ Choices that the paper leaves open:
 
 from __future__ import annotations
 
-from redraft.decoding.draft.lookup import Pool
-from redraft.decoding.draft.tree import Tree
+from redraft.decoding.drafters.lookup import Pool
+from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
 
 #: Maximum leaves of a tree; more would need more branches of the cache than a backend has by default.

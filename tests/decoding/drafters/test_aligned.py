@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.aligned import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
-from redraft.decoding.draft.previous import Nothing
+from redraft.decoding.drafters.aligned import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
+from redraft.decoding.drafters.previous import Nothing
 from redraft.decoding.drive import run
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import Draft, Output, Provenance
 from tests.fakes import END, RandomModel, greedy
 

@@ -1,13 +1,13 @@
 """The drafter of the method `redraft`: SSBD's draft, then guesses for every token that SSBD decodes one by one.
 
 The first draft of an update is the previous output, followed by the tokens that the target nearly chose instead of
-ending it (`redraft.decoding.draft.recycled`).  Each later pass has a small tree:
+ending it (`redraft.decoding.drafters.recycled`).  Each later pass has a small tree:
 
-    tokens that the model chose after the same context (`redraft.decoding.draft.recycled`)
-    tokens that followed the same context in the text  (`redraft.decoding.draft.lookup`)
+    tokens that the model chose after the same context (`redraft.decoding.drafters.recycled`)
+    tokens that followed the same context in the text  (`redraft.decoding.drafters.lookup`)
 
-Only the part of the tree that pays off by the cost of a pass is verified (`redraft.decoding.draft.worth`).  As long as
-that cost is unknown, nothing is guessed.
+Only the part of the tree that pays off by the cost of a pass is verified (`redraft.decoding.drafters.worth`).  As
+long as that cost is unknown, nothing is guessed.
 The previous output is always verified completely, as in SSBD: each dropped token that would have been accepted costs a
 pass.  So the first pass accepts as much of it as SSBD's, each later pass yields at least one token, and, with equal
 outputs,
@@ -27,10 +27,10 @@ from itertools import islice
 from typing import TypeAlias
 
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.draft.lookup import Pool
-from redraft.decoding.draft.recycled import LONGEST_KEY, Beyond, Successors
-from redraft.decoding.draft.tree import Tree
-from redraft.decoding.draft.worth import DEEPEST, Acceptance, Kind, Pace, worth_verifying
+from redraft.decoding.drafters.lookup import Pool
+from redraft.decoding.drafters.recycled import LONGEST_KEY, Beyond, Successors
+from redraft.decoding.drafters.tree import Tree
+from redraft.decoding.drafters.worth import DEEPEST, Acceptance, Kind, Pace, worth_verifying
 from redraft.decoding.types import (
     OF_PREVIOUS,
     ROOT,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.aligned import Aligned
-from redraft.decoding.draft.lookup import Lookup
-from redraft.decoding.draft.previous import Nothing, PreviousOutput, Then
+from redraft.decoding.drafters.aligned import Aligned
+from redraft.decoding.drafters.lookup import Lookup
+from redraft.decoding.drafters.previous import Nothing, PreviousOutput, Then
 from redraft.decoding.drive import run
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
 from tests.fakes import RandomModel, greedy
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from redraft.decoding.draft import recycled
-from redraft.decoding.draft.recycled import Successors
+from redraft.decoding.drafters import recycled
+from redraft.decoding.drafters.recycled import Successors
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from tests.fakes import RandomModel
 

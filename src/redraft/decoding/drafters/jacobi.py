@@ -3,7 +3,7 @@
 The paper solves y_i = argmax p(y_i | y_<i, x) for a block of positions at once (equations 3 and 4): each iteration runs
 the model on the current guess, and its predictions are the next guess.  Here the guess is the draft, the pass that
 scores it is the iteration, and its rows are the next guess.  The acceptance rule determines the stopping condition:
-`redraft.decoding.accept.agreement.Agreement` is the paper's (equation 5); `redraft.decoding.accept.exact.Exact` accepts
+`redraft.decoding.rules.agreement.Agreement` is the paper's (equation 5); `redraft.decoding.rules.exact.Exact` accepts
 every converged prefix at once ("fast-forward") and lets the block slide.
 
 A block of b positions needs b - 1 draft tokens, since the pass also predicts the position after its last input.

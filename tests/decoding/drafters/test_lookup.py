@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.accept.exact import Exact
 from redraft.decoding.decode import decode
-from redraft.decoding.draft.lookup import Lookup
+from redraft.decoding.drafters.lookup import Lookup
 from redraft.decoding.drive import run
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import EMPTY_DRAFT, Context, Draft, Provenance
 from tests.fakes import END, RandomModel, greedy
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.draft.worth import Acceptance, Kind, Pace, worth_verifying
+from redraft.decoding.drafters.worth import Acceptance, Kind, Pace, worth_verifying
 from redraft.decoding.types import ROOT, Draft, Provenance, Verdict
 
 FLAT = CostCurve((1, 2), (1.0, 1.0))

@@ -29,7 +29,7 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from redraft.decoding.accept.exact import favourite, walk
+from redraft.decoding.rules.exact import favourite, walk
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rows, Rule, Verdict, biases_of
 
 

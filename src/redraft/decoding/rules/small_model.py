@@ -13,7 +13,7 @@ With the empty draft this is plain sampling.
 
 from __future__ import annotations
 
-from redraft.decoding.accept.exact import walk
+from redraft.decoding.rules.exact import walk
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import ROOT, Distribution, Draft, Rows, Verdict
 
