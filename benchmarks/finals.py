@@ -74,7 +74,7 @@ def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str) -> lis
     with Translator(backend, [language]) as translator:
         for update in updates[:-1]:
             translator.translate(update)
-        before, (slots,) = translator.translation(language), translator._slots
+        before, (slots,) = translator.translation(language), translator.slots
         shown = [backend.token_bytes(token) for token in before._shown]
         partial = WORD.findall(b"".join(shown).decode(errors="ignore"))
         found = []

@@ -118,8 +118,8 @@ def _translate(backend: Backend, load: Load, streams: Sequence[Sequence[Update]]
             lanes = []
             for session, updates in zip(sessions, streams, strict=True):
                 if turn < len(updates):
-                    askings = [each.translate(updates[turn]) for each in session._translations.values()]
-                    lanes += [Decoding(*each) for each in zip(askings, session._slots, strict=True)]
+                    askings = [each.translate(updates[turn]) for each in session.translations.values()]
+                    lanes += [Decoding(*each) for each in zip(askings, session.slots, strict=True)]
             run_together(lanes, {TARGET: backend})
             captions += len(lanes)
         return time.thread_time() - started, captions

@@ -34,13 +34,13 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.beam import BIASED, beam_width, require_trees
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
-from redraft.decoding.drive import Decoding, Watch, run_together
+from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Asking, Prompt
-from redraft.errors import CapabilityError, ContextOverflow, InputError, ModelError, OptionError
+from redraft.errors import ContextOverflow, InputError, ModelError, OptionError
 
 
 class Translator:
@@ -52,6 +52,14 @@ class Translator:
     Several translators can share a backend; each takes one slot of its cache per target language. Calls from several
     threads wait for each other. Translators that share a backend must not translate at the same time, because a pass
     overwrites the rows of the previous one.
+
+    Attributes:
+        backend: the target model.
+        backends: all models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
+        method: the decoding method.
+        translations: language -> its state, in the order of ``to``.
+        slots: for each language, its slot in the cache of every model; empty once closed.
+        seconds: time spent translating.
 
     Args:
         backend: a loaded model with enough free slots.
@@ -108,30 +116,16 @@ class Translator:
         self._name = backend.metadata.get("general.name", "unnamed")
         self._languages = f"{style.source} to {', '.join(encoders)}"
         self._watch, self._lock, self._order = watch, threading.Lock(), Order()
-        self._backends = {TARGET: backend}
+        self.backends = {TARGET: backend}
         if chosen.draft_model:
-            self._backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
-        vocabulary = vocabulary_of(self._backends)
-        self._translations = {
+            self.backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
+        vocabulary = vocabulary_of(self.backends)
+        self.translations = {
             tag: Translation(tag, encode, vocabulary, settings, writing_of(languages[tag]))
             for tag, encode in encoders.items()
         }
-        self._slots: list[dict[str, int]] = []
+        self.slots = open_slots(self.backends, len(encoders))
         self._owned: list[Backend] = []
-        try:
-            for _ in encoders:
-                self._slots.append({})
-                for name, each in self._backends.items():
-                    self._slots[-1][name] = each.open_slot()
-        except CapabilityError:
-            self._close_slots()
-            raise
-
-    def _close_slots(self) -> None:
-        for slots in self._slots:
-            for name, slot in slots.items():
-                self._backends[name].close_slot(slot)
-        self._slots = []
 
     @classmethod
     def open(
@@ -197,12 +191,12 @@ class Translator:
             raise InputError(f"translate takes an Update, not {reprlib.repr(update)}")
         with self._lock:
             try:
-                if not self._slots:
+                if not self.slots:
                     raise InputError("the translator is closed")
                 self._order.accept(update)
             except InputError as error:
                 return [Failure(str(error), None, update.utterance, update.seq)]
-            return self._run([each.translate(update) for each in self._translations.values()], update)
+            return self._run([each.translate(update) for each in self.translations.values()], update)
 
     def rest(self) -> list[Event]:
         """Translate the words of the latest update that were held back (``source``).
@@ -210,13 +204,13 @@ class Translator:
         Call this when no update has come for a while, and at the end of a stream whose last update is not final.
         """
         with self._lock:
-            return self._run([each.rest() for each in self._translations.values()]) if self._slots else []
+            return self._run([each.rest() for each in self.translations.values()]) if self.slots else []
 
     def _run(self, askings: Sequence[Asking[list[Event]]], update: Update | None = None) -> list[Event]:
-        lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self._slots, strict=True)]
+        lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self.slots, strict=True)]
         started = time.perf_counter()
         try:
-            answers = run_together(lanes, self._backends, self._watch)
+            answers = run_together(lanes, self.backends, self._watch)
         except (ContextOverflow, ModelError) as error:
             return [Failure(str(error), None, *((update.utterance, update.seq) if update else ()))]
         finally:
@@ -229,17 +223,18 @@ class Translator:
         Raises:
             OptionError: the language is not in ``to``.
         """
-        tag = language if language in self._translations else parse_language(language, "language").standard
-        if tag not in self._translations:
-            raise OptionError(f"language must be one of {', '.join(self._translations)}, not {language!r}")
-        return self._translations[tag]
+        tag = language if language in self.translations else parse_language(language, "language").standard
+        if tag not in self.translations:
+            raise OptionError(f"language must be one of {', '.join(self.translations)}, not {language!r}")
+        return self.translations[tag]
 
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`; waits for a call in progress."""
         with self._lock:
-            self._close_slots()
+            close_slots(self.backends, self.slots)
+            self.slots = []
             if self.method.draft_model is DraftModel.LAYERS:  # created for this translator only
-                self._backends[DRAFT_MODEL].close()
+                self.backends[DRAFT_MODEL].close()
             for backend in self._owned:
                 backend.close()
             self._owned = []

@@ -13,7 +13,7 @@ from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import Caption, Update
 from redraft.captions.source import DEFAULT_SOURCE
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.drive import run
+from redraft.decoding.drive import open_slots, run
 from redraft.decoding.method import Value
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
@@ -117,7 +117,7 @@ class Rig:
         self.service = Service(backends, ServeSettings(methods=METHODS[:4], source=self.source), CURVE)
         self.scheduler = Scheduler(
             backends,
-            SlotPool(backends, self.slots),
+            SlotPool(backends, open_slots(backends, self.slots)),
             Load(1.0, lambda: CURVE),
             LearnedCosts(),
             self.budget,

@@ -8,7 +8,7 @@ import pytest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.decoding.types import Tally
-from redraft.serve import live
+from redraft.serve import pending
 from redraft.serve.lanes import Answer
 from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket, running
@@ -40,7 +40,7 @@ def test_end_without_final(server: Running) -> None:
 
 
 def test_pause(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "LONGEST", 0.2)
+    monkeypatch.setattr(pending, "LONGEST", 0.2)
     with server.socket() as socket:
         begin(server, socket)
         say(socket, "we saw her duck", final=False)
@@ -51,7 +51,7 @@ def test_pause(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pause_after_a_drop(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "LONGEST", 0.5)
+    monkeypatch.setattr(pending, "LONGEST", 0.5)
     with server.socket() as socket:
         token = begin(server, socket)
         say(socket, "we saw her duck", final=False)

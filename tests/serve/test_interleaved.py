@@ -14,7 +14,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import prefixes
 from redraft.captions.translation import EMPTY
-from redraft.decoding.drive import run
+from redraft.decoding.drive import open_slots, run
 from redraft.decoding.types import TARGET, Rows, Score
 from redraft.serve.lanes import Answer, SlotPool
 from redraft.serve.protocol import Wanted
@@ -71,7 +71,7 @@ def final(answer: Answer) -> str | None:
 def together(model: LlamaCpp, sessions: int, slots: int) -> tuple[list[str], list[PassReport]]:
     """Finals of sessions on one scheduler."""
     passes: list[PassReport] = []
-    costs, pool = LearnedCosts(), SlotPool({TARGET: model}, slots)
+    costs, pool = LearnedCosts(), SlotPool({TARGET: model}, open_slots({TARGET: model}, slots))
     scheduler = Scheduler({TARGET: model}, pool, Load(1.0, costs.curve), costs, watch=passes.append)
     found: dict[int, str] = {}
 

@@ -18,7 +18,8 @@ from redraft.serve import protocol
 from redraft.serve.delivery import Outbox
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
-from redraft.serve.live import MOST_PENDING, LiveSession
+from redraft.serve.live import LiveSession
+from redraft.serve.pending import MOST_PENDING
 from redraft.serve.refusals import FULL, Refused
 from redraft.serve.sockets import _process
 from tests.serve.fakes import offline

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import Failure, Update
+from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET
 from redraft.errors import CapabilityError, OptionError
 from redraft.serve.lanes import Lane, SlotPool
@@ -378,7 +379,7 @@ def test_budget(seconds: float) -> None:
 
 def test_adjacent_slots() -> None:
     model = CachedModel(slots=8)
-    pool = SlotPool({TARGET: model}, 8)
+    pool = SlotPool({TARGET: model}, open_slots({TARGET: model}, 8))
 
     def number(owner: Any) -> int:
         slot = pool.take(owner)
@@ -394,7 +395,7 @@ def test_adjacent_slots() -> None:
 
 def test_too_few_slots() -> None:
     with pytest.raises(CapabilityError, match="in use"):
-        SlotPool({TARGET: CachedModel(slots=2)}, 3)
+        open_slots({TARGET: CachedModel(slots=2)}, 3)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Asking, Rows, Score
+from redraft.errors import CapabilityError
 
 T = TypeVar("T")
 
@@ -25,6 +26,31 @@ class Decoding(Generic[T]):
 
     asking: Asking[T]
     slots: Mapping[str, int]
+
+
+def open_slots(backends: Mapping[str, Backend], count: int) -> list[dict[str, int]]:
+    """Open slots for ``count`` decodings: a number in the cache of every model, by the model's name.
+
+    Raises:
+        CapabilityError: a model has fewer free slots; none stays open.
+    """
+    opened: list[dict[str, int]] = []
+    try:
+        for _ in range(count):
+            opened.append({})
+            for name, backend in backends.items():
+                opened[-1][name] = backend.open_slot()
+    except CapabilityError:
+        close_slots(backends, opened)
+        raise
+    return opened
+
+
+def close_slots(backends: Mapping[str, Backend], opened: Sequence[Mapping[str, int]]) -> None:
+    """Close slots that `open_slots` has opened."""
+    for slots in opened:
+        for name, slot in slots.items():
+            backends[name].close_slot(slot)
 
 
 def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:

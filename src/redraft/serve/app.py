@@ -28,6 +28,7 @@ from redraft.backends.load import (
 from redraft.backends.remote.address import is_remote
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.beam import beam_width
+from redraft.decoding.drive import open_slots
 from redraft.decoding.method import DraftModel
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
@@ -156,7 +157,7 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
     most = 1 if remote and not settings.engines else settings.batch_lanes  # else there is an engine for each request
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
-        pool, costs = SlotPool(backends, slots), LearnedCosts()
+        pool, costs = SlotPool(backends, open_slots(backends, slots)), LearnedCosts()
         load = Load(settings.busy, costs.curve)
         # A prompt for a remote server is not split: every piece would be a request.
         room = UNLIMITED if remote else None

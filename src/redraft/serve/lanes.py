@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from redraft.captions.events import Event, Failure, Update
@@ -190,19 +190,17 @@ class SlotPool:
     """All slots of the models.
 
     Args:
-        backends: the models by name, opened with enough slots.
-
-    Raises:
-        CapabilityError: a model has fewer slots.
+        backends: the models by name.
+        opened: the number of each slot in the cache of every model (`redraft.decoding.drive.open_slots`).
     """
 
-    def __init__(self, backends: Mapping[str, Backend], size: int) -> None:
-        self._backends, self.size = backends, size
+    def __init__(self, backends: Mapping[str, Backend], opened: Sequence[dict[str, int]]) -> None:
+        self._backends, self.size = backends, len(opened)
         self._free: list[Slot] = []
         #: By owner, the least recently used slot first.
         self._owned: OrderedDict[Lane, Slot] = OrderedDict()
-        for _ in range(size):
-            self._add_free(Slot({name: backend.open_slot() for name, backend in backends.items()}))
+        for numbers in opened:
+            self._add_free(Slot(numbers))
 
     def _add_free(self, slot: Slot) -> None:
         # Lend the lowest number first: backends are fastest on adjacent sequences.

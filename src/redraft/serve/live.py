@@ -15,7 +15,6 @@ from pathlib import Path
 from redraft.captions import events
 from redraft.captions.formats.read import finished, printable
 from redraft.captions.languages import same_of
-from redraft.captions.source import LONGEST
 from redraft.errors import InputError
 from redraft.serve import protocol
 from redraft.serve.audio.recognisers import Recognisers
@@ -24,6 +23,7 @@ from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.engine import Engine
 from redraft.serve.lanes import Answer, Lane
 from redraft.serve.metrics import Metrics, SessionCounts
+from redraft.serve.pending import Pending, Silence
 from redraft.serve.posts import Posts
 from redraft.serve.protocol import public_name
 from redraft.serve.refusals import FULL, Refused
@@ -36,61 +36,10 @@ _UTTERANCE = 100
 _UNWRITTEN = (
     "captions are not being written to the server's folder of transcripts: tell its operator, or save them here"
 )
-#: Maximum number of unanswered updates over all languages; beyond it, the connection is not read.
-MOST_PENDING = 64
 #: Maximum number of utterances without an end that get one when the session ends.
 MOST_OPEN = 64
 #: Seconds without a pass after which a session whose client has left is given up.
 STUCK_SECONDS = 3.0
-
-
-class Pending:
-    """The updates of a session that are unanswered."""
-
-    def __init__(self) -> None:
-        #: (utterance, language) -> seq of the newest unanswered update.
-        self._updates: dict[tuple[str, str], int] = {}
-        #: (utterance, language) whose words that were held back are being translated.
-        self._rests: set[tuple[str, str]] = set()
-        self._room = asyncio.Event()
-        self._room.set()
-
-    def __bool__(self) -> bool:
-        """Whether anything is unanswered."""
-        return bool(self._updates or self._rests)
-
-    def add(self, update: events.Update, languages: Iterable[str]) -> None:
-        """Record an update to be answered in these languages."""
-        for language in languages:
-            self._updates[update.utterance, language] = update.seq
-            self._rests.discard((update.utterance, language))  # the update replaces it
-        self._check_room()
-
-    def add_rest(self, update: events.Update, languages: Iterable[str]) -> None:
-        """Record that the words of the newest update that were held back are to be translated."""
-        self._rests.update((update.utterance, language) for language in languages)
-
-    def answered(self, answer: Answer) -> None:
-        """Record the answer to an update, and to earlier ones of its utterance."""
-        key = answer.update.utterance, answer.language
-        if answer.rest:
-            self._rests.discard(key)
-        elif self._updates.get(key, answer.update.seq) <= answer.update.seq:
-            self._updates.pop(key, None)
-        self._check_room()
-
-    def clear(self) -> None:
-        """Drop all unanswered updates."""
-        self._updates.clear()
-        self._rests.clear()
-        self._check_room()
-
-    async def room(self) -> None:
-        """Wait until more updates can be accepted."""
-        await self._room.wait()
-
-    def _check_room(self) -> None:
-        (self._room.clear if len(self._updates) > MOST_PENDING else self._room.set)()
 
 
 @dataclass(slots=True, eq=False)
@@ -140,15 +89,14 @@ class LiveSession:
     _counts: SessionCounts = field(init=False)
     #: Utterance -> its newest update, of the most recent ones that have not ended.
     _open: dict[str, events.Update] = field(default_factory=dict)
-    #: The newest update, if it is not final, with the languages that it is translated into; and the timer of `_rest`.
-    _unfinished: tuple[events.Update, Sequence[str]] | None = None
-    _timer: asyncio.TimerHandle | None = None
+    _silence: Silence = field(init=False)
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
         self.transcript = Transcript(self.begin.targets)
         self.delivery = Delivery(self.transcript)
         self._counts = SessionCounts(self.targets)
+        self._silence = Silence(self._rest)
         room = f"{self.begin.room}-" if self.begin.room else ""
         self.file = SessionFile(self.folder, room + self.name, self.transcript)
 
@@ -208,7 +156,7 @@ class LiveSession:
         self.transcript.begin(update.utterance, update.time if begun is None else begun)
         self.metrics.updates.inc()
         self._submit(update, missing, since)
-        self._wait(update, missing)
+        self._silence.follow(update, missing if self.engine else ())
 
     def _submit(
         self, update: events.Update, languages: Iterable[str], since: float | None = None, *, rest: bool = False
@@ -224,25 +172,10 @@ class LiveSession:
             if len(self._open) > MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
 
-    def _wait(self, update: events.Update, languages: Sequence[str]) -> None:
-        """Translate words of this update that are held back if no other one comes for a while."""
-        self._stop_waiting()
-        if self.engine and not update.final:
-            self._unfinished = update, languages
-            self._timer = asyncio.get_running_loop().call_later(LONGEST, self._rest)
-
-    def _rest(self) -> None:
+    def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
         """Translate words that are held back (`redraft.captions.source`)."""
-        if self._unfinished is not None:
-            update, languages = self._unfinished
-            self.pending.add_rest(update, languages)
-            self._submit(update, languages, rest=True)
-        self._stop_waiting()
-
-    def _stop_waiting(self) -> None:
-        self._unfinished = None
-        if self._timer is not None:
-            self._timer.cancel()
+        self.pending.add_rest(update, languages)
+        self._submit(update, languages, rest=True)
 
     def _check_open(self) -> None:
         if self.ended:
@@ -339,7 +272,7 @@ class LiveSession:
             return
         for update in list(self._open.values()):
             self.accept(finished(update))
-        self._stop_waiting()
+        self._silence.stop()
         self.ended = True
         self._finish()
 
@@ -469,7 +402,7 @@ class LiveSession:
 
     def _drop_work(self) -> None:
         """Drop what waits to be recognised or translated."""
-        self._stop_waiting()
+        self._silence.stop()
         if self.audio:
             self.audio.close()
         self.pending.clear()

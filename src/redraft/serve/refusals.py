@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 Schema = Mapping[str, Any]
 #: Maximum length in characters of sentences and of names in them.
@@ -95,6 +96,8 @@ def tag_of(kind: Any) -> str:
 
 def describe(error: ValidationError, *kinds: type) -> str:
     """Describe pydantic's first problem; with several allowed ``kinds`` of messages, their ``type`` decides."""
+    from pydantic import TypeAdapter  # not at the top, since the engine also runs without the extra
+
     first = error.errors(include_url=False, include_input=False)[0]
     path, problem = list(first["loc"]), first["type"]
     if problem == "json_invalid":
