@@ -71,6 +71,15 @@ def test_example_of_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "cut at" not in "".join(lines)
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_examples_of_captions_run(number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    examples = blocks(ROOT / "docs" / "captions.md", "python")
+    assert len(examples) == 2
+    exec(compile(examples[number], "captions.md", "exec"), {})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 1 and len(lines[-1]) > len("de ")
+
+
 def test_example_of_readme_has_ten_lines() -> None:
     (example,) = blocks(ROOT / "README.md", "python")
     assert len([line for line in example.splitlines() if line.strip()]) <= 10

@@ -18,8 +18,8 @@ PACKAGE = "redraft"
 #: Layers from top to bottom; a module may import from its own layer and from those below.
 LAYERS = (
     "cli __main__",
-    "serve client",
-    "__init__ translator signature",
+    "__init__ async_translator client serve signature",
+    "translator",
     "backends",
     "speech",
     "models",

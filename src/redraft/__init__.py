@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # typing is slower to import than all of this
 if TYPE_CHECKING:
     from typing import Any
 
+    from redraft.async_translator import AsyncTranslator
     from redraft.captions.events import Caption, Failure, Update
     from redraft.captions.style import Style
     from redraft.decoding.display import Display
@@ -18,9 +19,20 @@ if TYPE_CHECKING:
     from redraft.translator import Translator
 
 __version__ = "0.1.0"
-__all__ = ["Caption", "Display", "Failure", "RedraftError", "Style", "Translator", "Update", "__version__"]
+__all__ = [
+    "AsyncTranslator",
+    "Caption",
+    "Display",
+    "Failure",
+    "RedraftError",
+    "Style",
+    "Translator",
+    "Update",
+    "__version__",
+]
 
 _HOMES = {
+    "AsyncTranslator": "async_translator",
     "Caption": "captions.events",
     "Display": "decoding.display",
     "Failure": "captions.events",

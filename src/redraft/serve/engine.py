@@ -35,6 +35,9 @@ class Stopped(RedraftError):
 class Engine:
     """Runs a scheduler on a thread.
 
+    Attributes:
+        stopped: is done when the thread has ended, after `stop` or a crash.
+
     Args:
         scheduler: the scheduler; after `start`, only the engine's thread may use it.
         answered: called on the engine's thread with every answer.
@@ -45,6 +48,7 @@ class Engine:
         #: Functions to call between two rounds, with the futures for their results; None ends the thread.
         self._inbox: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closing, self._closed = threading.Lock(), False
+        self.stopped: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
 
     def start(self) -> None:
@@ -151,6 +155,7 @@ class Engine:
                 command = self._inbox.get_nowait()
                 if command is not None and command[1].set_running_or_notify_cancel():
                     command[1].set_exception(Stopped("the engine has stopped"))
+        self.stopped.set_result(None)
 
 
 def _log(done: Future[Any]) -> None:

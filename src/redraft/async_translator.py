@@ -1,0 +1,271 @@
+"""Translate a stream in asyncio.
+
+Examples:
+    >>> from redraft import AsyncTranslator
+    >>> async with AsyncTranslator.open("demo", to=["de", "ja"]) as translator:
+    ...     async for event in translator.translate(updates):
+    ...         print(event)
+
+It runs on the server's engine (`redraft.serve.engine`): a thread of its own, and a queue of updates for each language.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import reprlib
+import threading
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from types import MappingProxyType
+from typing import TypedDict, TypeVar, Unpack
+
+from redraft.backends.costs import LearnedCosts
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.captions.events import Event, Failure, Order, Update
+from redraft.captions.style import Style
+from redraft.decoding.display import Display
+from redraft.decoding.method import Method, Value
+from redraft.errors import InputError
+from redraft.serve.engine import Engine, Stopped
+from redraft.serve.lanes import Answer, Lane, SlotPool
+from redraft.serve.pending import Pending, Silence
+from redraft.serve.scheduler import UNLIMITED, Load, Scheduler
+from redraft.translator import Translator
+
+T = TypeVar("T")
+
+
+class Options(TypedDict, total=False):
+    """Options of `Translator.open`."""
+
+    method: str | Method
+    options: Mapping[str, Value] | None
+    display: Display | None
+    style: Style
+    max_tokens: int
+    source: str
+    final: str
+    engine: LlamaOptions
+    draft_model: str | os.PathLike[str] | None
+    dtype: str | None
+
+
+class AsyncTranslator:
+    """Translates one stream into one or several languages without blocking the event loop.
+
+    Use it as an asynchronous context manager: the block has a model and a thread, and leaves neither behind, even if it
+    is cancelled. Either iterate over `translate`, which takes the updates of an asynchronous iterator, or call `send`
+    for each update and `end` after the last one, and iterate over the translator itself.
+
+    If updates come faster than they are translated, each language skips those that a newer one of the same utterance
+    has overtaken, and may abandon one that is being translated; final updates are never skipped. Words that were held
+    back or hidden are translated when no update has come for two seconds, and at the end.
+
+    Problems with an update, or of the model with it, are events (`Failure`), and the stream continues.
+
+    Args:
+        translator: translates and is closed at the end; do not use it meanwhile. If it is a function, it is called on a
+            thread when the block begins, and what it raises is raised there.
+    """
+
+    def __init__(self, translator: Translator | Callable[[], Translator]) -> None:
+        self._made = translator
+        self._translator: Translator | None = None
+        self._engine: Engine | None = None
+        self._lanes: Mapping[str, Lane] = MappingProxyType({})
+        self._order, self._pending, self._silence = Order(), Pending(), Silence(self._rest)
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._entered = self._ended = self._over = False
+        self._crashed = False
+
+    @classmethod
+    def open(
+        cls, model: str | os.PathLike[str] = "demo", *, to: Sequence[str], **options: Unpack[Options]
+    ) -> AsyncTranslator:
+        """Load a model by name or path when the block begins; arguments as for `Translator.open`."""
+        return cls(partial(Translator.open, model, to=to, **options))
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The target languages, as captions name them; empty before the block begins."""
+        return tuple(self._lanes)
+
+    async def __aenter__(self) -> AsyncTranslator:
+        """Load the model.
+
+        Raises:
+            RedraftError: as for `Translator.open`, or this translator was used before.
+        """
+        if self._entered:
+            raise InputError("an AsyncTranslator can be used once: open another one for the next stream")
+        self._entered = True
+        try:
+            await _on_thread(self._open)
+            self._start()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    def _open(self) -> None:
+        self._translator = self._made if isinstance(self._made, Translator) else self._made()
+
+    def _start(self) -> None:
+        if (translator := self._translator) is None or not translator.slots:
+            raise InputError("the translator is closed")
+        costs = LearnedCosts()
+        pool = SlotPool(translator.backends, translator.slots)
+        # Prompts are read at once: nobody else waits, and captions are those of a Translator.
+        scheduler = Scheduler(translator.backends, pool, Load(1.0, costs.curve), costs, UNLIMITED)
+        engine = Engine(scheduler)
+        answer = engine.answers_to(self._answered)
+        self._lanes = {language: Lane(each, answer) for language, each in translator.translations.items()}
+        for lane in self._lanes.values():
+            scheduler.add(lane)
+        loop = asyncio.get_running_loop()
+        engine.stopped.add_done_callback(lambda _: loop.call_soon_threadsafe(self._stopped))
+        engine.start()
+        self._engine = engine
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop after the current pass without waiting for captions, and free the model; iterating ends."""
+        self._silence.stop()
+        self._ended = self._over = True
+        self._pending.clear()
+        while not self._events.empty():
+            self._events.get_nowait()
+        self._events.put_nowait(None)
+        await _on_thread(self._shut)
+
+    def _shut(self) -> None:
+        if self._engine is not None:
+            self._engine.stop()
+        if self._translator is not None:
+            self._translator.close()
+
+    # Updates
+
+    async def translate(self, updates: AsyncIterable[Update]) -> AsyncIterator[Event]:
+        """Translate all updates, and yield captions and failures until everything is translated.
+
+        What the updates raise is raised after the events of those before.
+
+        Raises:
+            InputError: one is not an `Update`, or the translator has ended.
+            Stopped: as for iterating.
+        """
+        sending = asyncio.create_task(self._send_all(updates))
+        try:
+            async for event in self:
+                yield event
+            await sending
+        finally:
+            sending.cancel()
+            with suppress(asyncio.CancelledError):
+                await sending
+
+    async def _send_all(self, updates: AsyncIterable[Update]) -> None:
+        try:
+            async for update in updates:
+                await self.send(update)
+        finally:
+            await self.end()
+
+    async def send(self, update: Update) -> None:
+        """Have an update translated; waits while more than 64 are unanswered, over all languages.
+
+        One that is not newer than the last one of its utterance, or follows its final one, becomes a `Failure`.
+
+        Raises:
+            InputError: it is not an `Update`, or the translator has ended.
+        """
+        if not isinstance(update, Update):
+            raise InputError(f"send takes an Update, not {reprlib.repr(update)}")
+        await self._pending.room()
+        if self._engine is None or self._ended:
+            raise InputError("send updates in the block, and before `end`")
+        try:
+            self._order.accept(update)
+        except InputError as error:
+            self._events.put_nowait(Failure(str(error), None, update.utterance, update.seq))
+            return
+        self._pending.add(update, self._lanes)
+        self._engine.submit([*self._lanes.values()], update)
+        self._silence.follow(update, self.languages)
+
+    async def end(self) -> None:
+        """Send no more updates; iterating ends when everything is translated."""
+        self._ended = True
+        self._silence.over()
+        self._finish()
+
+    def _rest(self, update: Update, languages: Sequence[str]) -> None:
+        self._pending.add_rest(update, languages)
+        if self._engine is not None:
+            self._engine.submit([*self._lanes.values()], update, rest=True)
+
+    # Events
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """Yield captions and failures until everything is translated.
+
+        Raises:
+            Stopped: the engine has crashed, as the log says.
+        """
+        while (event := await self._events.get()) is not None:
+            yield event
+        self._events.put_nowait(None)  # so that iterating again ends too
+        if self._crashed:
+            raise Stopped("translation has stopped, see the log")
+
+    def _answered(self, answer: Answer) -> None:
+        if self._over:
+            return
+        self._pending.answered(answer)
+        for event in answer.events:
+            self._events.put_nowait(event)
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._ended and not self._pending and not self._over:
+            self._over = True
+            self._events.put_nowait(None)
+
+    def _stopped(self) -> None:
+        """End the stream, because the engine's thread has ended."""
+        if not self._over:
+            self._crashed = self._ended = self._over = True
+            self._silence.stop()
+            self._pending.clear()
+            self._events.put_nowait(None)
+
+
+async def _on_thread(work: Callable[[], T]) -> T:
+    """Call a function on a thread of its own, and wait for its end even if cancelled: it cannot be interrupted."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, name="redraft-opening", daemon=True)
+    thread.start()
+    waiting, cancelled = asyncio.wrap_future(done), None
+    while not waiting.done():
+        try:
+            await asyncio.wait([waiting])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    thread.join()
+    if cancelled is not None:
+        waiting.exception()  # so that it counts as seen
+        raise cancelled
+    return waiting.result()
