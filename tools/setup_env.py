@@ -34,6 +34,7 @@ from tools import compilers
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
 BENCH, TRAIN = ROOT / "packages" / "redraft-bench", ROOT / "packages" / "redraft-train"
+NATIVE = ROOT / "native" / "llama.cpp"
 ENGINE = "llama-cpp-python"
 SMALL_MODEL = SOURCES / "redraft" / "models" / "redraft-demo-tiny-q8_0.gguf"
 
@@ -49,7 +50,7 @@ ONLY_TEXT = "-DLLAVA_BUILD=OFF"
 WHEELS = "redraft/wheels"
 #: Makes passes over few tokens two to three times as fast; CMake runs the first on llama.cpp's source, and ends the
 #: build if that has changed.  CMAKE_ARGS=-DREDRAFT_KERNELS=OFF leaves them out.
-KERNELS = tuple(ROOT / "tools" / name for name in ("kernels.cmake", "q8_rows.h", "k_rows.h", "attention_rows.h"))
+KERNELS = tuple(NATIVE / name for name in ("kernels.cmake", "q8_rows.h", "k_rows.h", "attention_rows.h"))
 
 #: Environment variables that affect the build.
 BUILD_VARIABLES = (
@@ -92,7 +93,7 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
         install_engine(python, version)
         if not installed_engine(python, mark):
             raise SystemExit(
-                "llama.cpp has been compiled without the kernels of tools/kernels.cmake, which the build has not read; "
+                "llama.cpp has been compiled without the kernels of native/llama.cpp, which the build has not read; "
                 "CMAKE_ARGS=-DREDRAFT_KERNELS=OFF does without them"
             )
     options = ["--constraint", str(ROOT / "constraints.txt")]
@@ -175,7 +176,7 @@ def installed_engine(python: Path, mark: str) -> str:
 
 
 def kernels_mark(environment: Mapping[str, str]) -> str:
-    """Return the mark of a library that is built now, as tools/kernels.cmake makes it; empty if it has no kernels."""
+    """Return the mark of a library that is built now, as kernels.cmake makes it; empty if it has no kernels."""
     if re.search(r"-DREDRAFT_KERNELS(:BOOL)?=(OFF|0|NO|FALSE)\b", environment.get("CMAKE_ARGS", ""), re.IGNORECASE):
         return ""
     digests = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in KERNELS)

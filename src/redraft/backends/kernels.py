@@ -87,7 +87,7 @@ def complaint(verdict: SelfTestResult) -> str:
 
 
 def mark() -> str:
-    """Return the mark of our kernels in this build of llama.cpp (tools/kernels.cmake); empty if it has none."""
+    """Return the mark of our kernels (native/llama.cpp) in this build of llama.cpp; empty if it has none."""
     found = re.search(r"\bREDRAFT_KERNELS = (\w+)", lib.llama_print_system_info().decode())
     return found[1] if found else ""
 

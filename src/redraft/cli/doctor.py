@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
-#: `general.file_type` of weights that have kernels in tools/kernels.cmake: floats, Q8_0, Q5_0, Q4_K_S, Q4_K_M and Q6_K.
+#: `general.file_type` of weights that have kernels in native/llama.cpp: floats, Q8_0, Q5_0, Q4_K_S, Q4_K_M and Q6_K.
 _WITH_KERNELS = ("0", "1", "32", "7", "8", "14", "15", "18")
 #: Cells of the table of times with bars, and of each number of threads in it.
 _TABLE, _TIMES = 42, 22
@@ -174,7 +174,7 @@ def _print_system(tested: str, ours: str, console: Console) -> None:
 
 
 def _ours(metadata: Mapping[str, str]) -> str:
-    """Return the mark of the kernels of tools/kernels.cmake in this build, or how to get them; empty if of no use."""
+    """Return the mark of the kernels of native/llama.cpp in this build, or how to get them; empty if of no use."""
     from redraft.backends import kernels
     from redraft.backends.engine import lib
 
