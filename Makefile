@@ -47,10 +47,10 @@ check: $(DEV_READY) ## lint, formatting, types, layers, generated pages, links
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m tools.check_layers
-	@find benchmarks packages plugins recipe src tests tools -name '*.py' -exec awk 'FNR == 601 { print FILENAME " has more than 600 lines"; long = 1 } END { exit long }' {} +
+	@find packages plugins src tests tools -name '*.py' -exec awk 'FNR == 601 { print FILENAME " has more than 600 lines"; long = 1 } END { exit long }' {} +
 	$(BIN)/python -m tools.build_docs --check
-	$(BIN)/python -m tools.build_benchmarks --check
-	$(BIN)/python -m pytest -q -m repository tests/test_docs.py tests/test_run_benchmarks.py
+	$(BIN)/python -m redraft_bench.pages.build --check
+	$(BIN)/python -m pytest -q -m repository tests/test_docs.py packages/redraft-bench/tests/measure/pages/test_run.py
 
 fix: $(DEV_READY) ## fix lint and formatting automatically
 	$(BIN)/ruff check --fix-only .
@@ -62,21 +62,21 @@ docs: $(DOCS_READY) ## write the generated pages and build the site in site/
 	$(BIN)/python -m tools.check_site site
 
 benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks again (hours); the same command resumes
-	$(BIN)/python -m tools.run_benchmarks $(ARGS)
-	$(BIN)/python -m tools.build_benchmarks
+	$(BIN)/python -m redraft_bench.pages.run $(ARGS)
+	$(BIN)/python -m redraft_bench.pages.build
 
 size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size
 
 train: $(RECIPE_READY) ## train the demo models (hours)
-	$(BIN)/python -m recipe train $(ARGS)
+	$(BIN)/python -m redraft_train.recipe train $(ARGS)
 
 $(RUN_READY): $(SETUP)
 	@$(PYTHON) -m tools.setup_env $(VENV)
 	@touch $@
 
-$(RECIPE_READY): $(RUN_READY) recipe/requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r recipe/requirements.txt -e packages/redraft-bench -e packages/redraft-train
+$(RECIPE_READY): $(RUN_READY) packages/redraft-train/recipe.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r packages/redraft-train/recipe.txt -e packages/redraft-bench -e packages/redraft-train
 	@touch $@
 
 # vLLM's build for CPUs finds torchvision and the like only for other builds of torch, and does without them.

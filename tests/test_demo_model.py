@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.exact import follow, mismatches
 from redraft import Display, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model, resolve
@@ -23,6 +22,7 @@ from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import TableLine, lines, rows
 from redraft_bench.eval.measure import compare, open_runs
 from redraft_bench.eval.sets import lag_stream, load_set
+from redraft_bench.scripts.exact import follow, mismatches
 
 pytestmark = pytest.mark.slow
 

@@ -46,7 +46,11 @@ def check(folder: Path, name: str, text: str) -> list[str]:
         ("captions/stabilise.py", "import numpy as np\n", "captions imports numpy, and the core needs"),
         ("decoding/rules/exact.py", "from llama_cpp import llama_decode\n", "decoding imports llama_cpp"),
         ("decoding/drive.py", "async def main():\n    import asyncio\n", "drive.py:2: decoding imports asyncio"),
-        ("cli/train.py", "from recipe import loop\n", "cli imports recipe, which is not in the wheel"),
+        (
+            "cli/train.py",
+            "from redraft_train.recipe import loop\n",
+            "cli imports redraft_train, which is not in the wheel",
+        ),
         ("wonder.py", "", "wonder is in no layer"),
     ],
 )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.real_models import example_prompt, gemma, smollm2
 from redraft import Caption, Style, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import MissingExtra
+from redraft_bench.scripts.real_models import example_prompt, gemma, smollm2
 
 SENTENCES = ("I have a dog.", "I have a dog and two cats.")
 

@@ -44,7 +44,7 @@ CORE = (
 )
 ALLOWED_IN_CORE = sys.stdlib_module_names - {"asyncio", "http", "socket", "socketserver", "wsgiref"}
 #: Beside the package, and not in its wheel.
-BESIDE = {"benchmarks", "recipe", "redraft_bench", "redraft_train", "tests", "tools"}
+BESIDE = {"redraft_bench", "redraft_train", "tests", "tools"}
 
 
 def violations(root: Path) -> Iterator[str]:

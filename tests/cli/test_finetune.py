@@ -115,7 +115,7 @@ class TestWithTheExtra:
 
     @pytest.mark.parametrize("family", ["qwen3", "t5"])
     def test_from_sentences_to_model_that_translates(self, redraft: Run, family: str, tmp_path: Path) -> None:
-        from tests.finetune.tiny import sentences, teacher
+        from finetune.tiny import sentences, teacher
 
         backend = teacher(family).backend
         backend.model.save_pretrained(tmp_path / "old")

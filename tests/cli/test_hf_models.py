@@ -10,8 +10,8 @@ pytest.importorskip("torch", reason="the hf extra is not installed")
 pytest.importorskip("transformers", reason="the hf extra is not installed")
 pytest.importorskip("gguf", reason="the gguf extra is not installed")
 
-from recipe.export_hf import gguf_to_hf
 from redraft.models import shipped_path
+from redraft_train.recipe.export_hf import gguf_to_hf
 from tests.cli.conftest import Run
 from tests.cli.test_bad_input import T, check_refusal, events
 

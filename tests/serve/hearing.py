@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from conftest import ROOT
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import Recognised
 from redraft.speech.worker import Worker
-from tests.conftest import ROOT
 from tests.speech.recognisers import Scripted
 
 #: Says "we saw her duck" in every two seconds of audio.

@@ -15,10 +15,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from conftest import ROOT
 from redraft import Update
 from redraft.client import Client
 from redraft.serve.pages import PAGES, WEB
-from tests.conftest import ROOT
 from tests.serve.proxies import nginx
 from tests.serve.servers import SECONDS, Running
 from tests.serve.test_sockets import expected

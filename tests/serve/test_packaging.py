@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from redraft.cli.serve import serve
 from redraft.serve.settings import ServeSettings, load
-from tests.conftest import ROOT
 from tests.serve.servers import Running
 from tools import setup_env
 

@@ -14,9 +14,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from conftest import ROOT
 from redraft.serve.api import OPERATIONS
 from redraft.serve.settings import ServeSettings
-from tests.conftest import ROOT
 from tests.serve.proxies import nginx
 from tests.serve.servers import SECONDS, running
 

@@ -15,10 +15,10 @@ Paths = dict[str, Path]
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Paths:
     """Name -> GGUF: ``demo-tiny``, and ``rough``, a copy with noise in its weights, which agrees most of the time."""
-    torch = pytest.importorskip("torch", reason="recipe/requirements.txt is not installed")
-    pytest.importorskip("gguf", reason="recipe/requirements.txt is not installed")
-    from recipe.export import write_gguf
-    from recipe.restart import read_model, read_tokenizer
+    torch = pytest.importorskip("torch", reason="recipe.txt of redraft-train is not installed")
+    pytest.importorskip("gguf", reason="recipe.txt of redraft-train is not installed")
+    from redraft_train.recipe.export import write_gguf
+    from redraft_train.recipe.restart import read_model, read_tokenizer
 
     tiny = shipped_path("demo-tiny")
     rough: Path = tmp_path_factory.mktemp("rough") / "rough.gguf"
@@ -34,7 +34,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Paths:
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory, models: Paths) -> Paths:
     """Name of a model -> its folder for transformers."""
-    from recipe.export_hf import gguf_to_hf
+    from redraft_train.recipe.export_hf import gguf_to_hf
 
     above: Path = tmp_path_factory.mktemp("exported")
     for name, file in models.items():

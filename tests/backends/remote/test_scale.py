@@ -17,7 +17,6 @@ pytest.importorskip("torch", reason="needs the extra hf")
 
 from click.testing import CliRunner
 
-from benchmarks.vllm_server import VllmServer
 from redraft import Translator, Update
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
@@ -28,6 +27,7 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
+from redraft_bench.scripts.vllm_server import VllmServer
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.test_decoding import plain_methods

@@ -19,13 +19,13 @@ pytest.importorskip("torch", reason="needs the extra hf")
 
 import httpx2
 
-from benchmarks.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
 from redraft import Translator
 from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.open import open_remote
 from redraft.decoding.backend import Backend
 from redraft.decoding.display import Display
+from redraft_bench.scripts.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.test_decoding import stream

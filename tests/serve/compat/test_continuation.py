@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.captioning import requests
 from redraft.captions.talk import load_talk
 from redraft.serve.compat.callers import Continuation, likeness
+from redraft_bench.scripts.captioning import requests
 
 
 def utterances(*texts: str, seconds: float = 1.0, **options: float) -> list[str]:

@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
-from benchmarks.captioning import compare, requests
 from redraft.captions.talk import load_talk
+from redraft_bench.scripts.captioning import compare, requests
 
 
 @pytest.mark.slow

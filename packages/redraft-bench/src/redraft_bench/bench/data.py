@@ -19,7 +19,7 @@ from redraft_bench.eval.talks import recogniser_stream, talk_stream
 
 #: The demo talk, which ships with the package and has no references.
 TALK = "talk"
-#: Folder of the updates that recognisers have sent, with the ends of words (`tools.streams`).
+#: Folder of the updates that recognisers have sent, with the ends of words (`redraft_bench.scripts.streams`).
 STREAMS = Path(str(files(__package__))) / "streams"
 #: Name of such a stream -> what it is.
 RECOGNISED = {

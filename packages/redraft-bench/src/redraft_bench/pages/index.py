@@ -1,0 +1,124 @@
+"""The index of docs/benchmarks: for every table a link, its question, and headline figures; and all columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from redraft_bench.bench.read import Result
+from redraft_bench.eval.columns import column, named
+from redraft_bench.eval.figures import Row
+from redraft_bench.pages.checks import Check, earlier, span
+from redraft_bench.pages.page import glossary, groups, page_name, title
+
+INTRODUCTION = """# Benchmarks
+
+Each page answers one question, with the command that reproduces it, and with signatures that state model, data,
+settings and machine. The lines of a table take turns, update by update, so speed-ups are ratios within one run. A range
+such as 1.2–1.5 covers all languages. *Measured on earlier weights* marks tables of demo models that have been trained
+further since.
+
+These pages are generated from `benchmarks/results` by `python -m redraft_bench.pages.build`; do not edit them.
+"""
+#: Page -> the question that it answers.
+ABOUT = {
+    "stream": "On the text that recognisers send, with its revisions: flicker, lag and time of each `--source`.",
+    "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
+    "redraft": "Which kinds of guesses save passes, and whether that saves time.",
+    "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
+    "cold": "What the decoders of the other papers save without a previous output to draft from.",
+    "jacobi": "What blocks, starts and stopping conditions of Jacobi decoding save.",
+    "bild": "Speed and quality for BiLD's fallback and rollback thresholds.",
+    "aasd": "Whether n-grams of the prompt pay if the prompt contains a draft of the translation.",
+    "quality": "Translation quality of the demo models on whole sentences.",
+    "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
+    "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
+    "load": "Caption lag above and at half of the capacity, with and without admission control.",
+    "replay": "Recorded passes, replayed on models of realistic size to see what they cost there.",
+}
+#: Subject of the index -> its pages, in order; the last one has all others.
+SUBJECTS: dict[str, Sequence[str]] = {
+    "Live captions": (
+        *("trade", "stream", "language_model", "ssbd", "redraft", "finals", "sentences", "listening", "quality"),
+    ),
+    "Servers": ("capacity", "load", "vllm_plugin"),
+    "Methods of the other papers": ("cold", "jacobi", "bild", "aasd"),
+    "Speed and exactness": (),
+}
+#: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
+HEADLINES = {
+    "stream": (
+        "redraft, shows 2 agree, lead 0.7, source stable|local-agreement n=2",
+        ("ne_display", "retracted", "lag_first", "lag_good"),
+    ),
+    "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, lead 0.7", ("speedup", "pass_speedup", "ne_display")),
+    "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),
+    "trade": (
+        "ar|ssbd beta=0.2|redraft, shows 2 agree, lead 0.7|local-agreement n=2",
+        ("chrf", "lag_good", "retracted", "cpu_ms"),
+    ),
+    "cold": ("pld|aasd", ("pass_speedup", "speedup")),
+    "jacobi": ("jacobi|gs-jacobi block=3( start=source)?", ("pass_speedup", "speedup")),
+    "bild": ("bild .*", ("pass_speedup", "speedup", "chrf")),
+    "aasd": ("pld|aasd", ("pass_speedup", "speedup")),
+    "quality": ("ar.*", ("bleu", "chrf")),
+    "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
+    "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
+    "load": ("ssbd .*", ("talks", "caption_lag_p95_ms")),
+    "replay": (r"(?:ssbd beta=0.2|redraft-tree beta=0.2 cost=flat) \(replay\)", ("speedup", "pass_speedup")),
+}
+
+
+def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
+    """Return the index of result pages and of other measurements, by subject."""
+    entries = {}
+    for name, bench in groupby(results, key=page_name):
+        found = list(bench)
+        headlines = [f"{_data(group[0])}: {words}" for group in groups(found) if (words := _headline(name, group))]
+        signatures = [each for result in found for each in result.signatures]
+        entries[name] = _entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures)
+    for check in checks:
+        signatures = [str(row["signature"]) for row in check.rows]
+        entries[check.name] = _entry(
+            check.title, check.name, check.about, [check.headline()] if check.figures else (), signatures
+        )
+    parts = [INTRODUCTION]
+    for subject, names in SUBJECTS.items():
+        # Pages without a subject follow those of the last one.
+        listed = [entries.pop(name) for name in names if name in entries] + (not names) * [*entries.values()]
+        if listed:
+            parts.append(f"## {subject}\n\n{''.join(listed)}")
+    return "\n".join([*parts, glossary(results)])
+
+
+def _entry(title: str, name: str, about: str, headlines: Iterable[str], signatures: Iterable[str]) -> str:
+    words = f"{about} {'*Measured on earlier weights.*' * bool(earlier(signatures))}".rstrip()
+    heading = f"- [{title.partition(' (')[0]}]({name}.md)"
+    return "\n".join([f"{heading}: {words}" if words else heading, *(f"    - {line}" for line in headlines)]) + "\n"
+
+
+def _data(result: Result) -> str:
+    """Return the data set, and the model if it is another one, without the language."""
+    return result.name.replace(f", to {result.language_name}", "")
+
+
+def _headline(name: str, group: Sequence[Result]) -> str:
+    """Return the headline figures of the selected lines over all languages; empty if no line exists."""
+    pattern, fields = HEADLINES.get(name, ("", ()))
+    rows = [row for result in group for row in result.rows if re.fullmatch(pattern, named(row))]
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        line = named(row)
+        lines.setdefault(line if line in pattern.split("|") else str(row["method"]), []).append(row)
+    return "; ".join(f"`{method}` {_figures(found, fields)}" for method, found in lines.items())
+
+
+def _figures(rows: Sequence[Row], fields: Iterable[str]) -> str:
+    found = []
+    for field in fields:
+        values = [value for row in rows if isinstance(value := row.get(field), int | float)]
+        if values:
+            each = column(field, rows)
+            found.append(f"{each.heading} {span(values, each.form or 'g')}")
+    return ", ".join(found)

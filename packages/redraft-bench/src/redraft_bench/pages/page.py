@@ -1,0 +1,241 @@
+"""The page of one benchmark: command, tables and pictures; and the meaning of all columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from redraft_bench.bench.plots.kinds import PLOTS, Plot, plots_of
+from redraft_bench.bench.read import Result
+from redraft_bench.bench.report import heading
+from redraft_bench.bench.tables import LOSSES, STREAMED, TABLES
+from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
+from redraft_bench.eval.figures import Row
+from redraft_bench.pages.checks import BACK, below, folded
+from redraft_bench.pages.reproduce import reproduce
+from redraft_bench.pages.streams import ordered, overview, stream_title, typical
+from tools.build_docs import table
+
+#: Columns in addition to those of the terminal.
+MORE = {
+    "peers": ("same_as_ar", "tokens_per_second", "laal"),
+}
+#: Benchmark -> the columns that answer its question; all languages of a data set share a table.
+SHOWN = {
+    "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup"),
+    "trade": (
+        *("method", "source", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
+        *("dal", "cpu_ms"),
+    ),
+    "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),
+    "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
+    "jacobi": ("method", "pass_speedup", "speedup"),
+    "bild": ("method", "same_as_ar", "chrf", "target_passes", "draft_passes", "pass_speedup", "speedup"),
+    "aasd": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
+    "quality": ("method", "segments", "bleu", "chrf", *LOSSES),
+    "replay": ("method", "target_passes", "pass_speedup", "speedup"),
+    "capacity": (
+        *("method", "talks", "caption_lag_p50_ms", "caption_lag_p95_ms", "ne_units", "lanes_a_pass"),
+        *("server_cpu", "server_mb"),
+    ),
+    "load": (
+        *("admission", "talks", "seconds", "refused", "broken", "passed_over", "caption_lag_p50_ms"),
+        *("caption_lag_p95_ms", "caption_lag_slope", "server_mb", "server_mb_slope", "left_over"),
+    ),
+}
+#: Benchmark -> lines that its page leaves out (named as by `redraft_bench.eval.columns.named`).
+LEFT_OUT = {
+    "ssbd": r"pld|gs-jacobi.*|bild.*|.*shows mask 3.*",
+    "redraft": r".*beta=0( .*)?|redraft .*=off.*|.*recycle=off lookup=off.*",
+    "replay": r".*shows .*",
+}
+#: Benchmark -> the plots to show.
+PICTURES = {
+    "ssbd": ("quality", "limit", "acceptance", "cost"),
+    "redraft": ("speedups",),
+    "trade": ("trade",),
+    "cold": ("limit",),
+    "jacobi": ("limit",),
+    "bild": ("tradeoff", "tradeoff-passes"),
+    "aasd": ("limit",),
+    "peers": ("speedups",),
+    "replay": ("speedups", "limit", "cost"),
+    "capacity": ("talks",),
+}
+#: Benchmark -> the data set of its pictures, if others have none.
+PICTURED = {"trade": "acl6060.talks"}
+#: File name of the picture of all streams.
+FRONT = "stream-front.svg"
+#: Number of rows from which a table is folded.
+FOLDED = 20
+
+
+def page_name(result: Result) -> str:
+    """Return the name of the page for a result: the benchmark's name; replays have their own page."""
+    if not result.replayed or result.bench == "replay":
+        return result.bench
+    return f"replay-{result.bench}"
+
+
+def title(result: Result) -> str:
+    """Return the heading of the page for a result."""
+    return heading(result).rstrip(".")
+
+
+def groups(results: Sequence[Result]) -> Iterator[list[Result]]:
+    """Yield the results of one benchmark on one data set with one model, in all languages."""
+    for _, group in groupby(results, key=lambda each: (each.replayed, each.bench, each.data, each.other_model)):
+        yield list(group)
+
+
+def page(results: Sequence[Result], notes: Path) -> str:
+    """Return the page for the results of one benchmark.
+
+    Args:
+        results: the results.
+        notes: folder of remarks, in a file ``BENCH.md`` for each benchmark.
+    """
+    parts = [f"# {title(results[0])}\n", f"{BACK.rstrip()} · [What the columns mean](README.md#columns)\n"]
+    recognised = results[0].bench in TABLES and TABLES[results[0].bench].recognised
+    if recognised:
+        results = ordered(results)
+        parts += overview(results, FRONT)
+    for group in groups(results):
+        parts += [f"## {stream_title(group[0])}\n", _folded(group)] if recognised else _section(group)
+    note = notes / f"{results[0].bench}.md"
+    if note.exists() and not results[0].replayed:
+        parts += ["## Notes\n", note.read_text(encoding="utf-8")]
+    return "\n".join(parts)
+
+
+def _where(group: Sequence[Result]) -> str:
+    """Return the data set and all languages of a group."""
+    *most, last = [result.language_name for result in group]
+    languages = f"{', '.join(most)} and {last}" if most else last
+    return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
+
+
+def _bench_of(result: Result) -> str:
+    """Return the benchmark whose columns a result has."""
+    return "replay" if result.replayed else result.bench
+
+
+def _together(group: Sequence[Result], level: int) -> Iterator[str]:
+    """Yield heading, table and signatures of a group; a cell has the figures of all languages."""
+    yield f"{'#' * level} {_where(group)}{' (replay)' if group[0].replayed else ''}\n"
+    left_out = re.compile(LEFT_OUT.get(_bench_of(group[0]), ""))
+    lines: dict[str, list[Row]] = {}
+    for place, result in enumerate(group):
+        for number, row in enumerate(result.rows):
+            if not left_out.fullmatch(named(row)):
+                line = lines.setdefault(str(number) if result.bench == "load" else named(row), [{}] * len(group))
+                line[place] = row
+    every = [row for line in lines.values() for row in line if row]
+    fields = filled(every, SHOWN[_bench_of(group[0])])
+    columns = [column(field, every) for field in fields]
+    cells = [
+        [_cells(line, field, each.form) for field, each in zip(fields, columns, strict=True)] for line in lines.values()
+    ]
+    yield _table([each.heading for each in columns], cells)
+    if len(group) > 1:
+        yield f"{' · '.join(result.language_name for result in group)}.{_widest(every, fields)}\n"
+    yield below([each for result in group for each in result.signatures])
+
+
+def _cells(line: Sequence[Row], field: str, form: str) -> str:
+    """Return the figures of all languages, once if they are the same; intervals only for a single language."""
+    if field == "method":
+        return next(cell(row, field, form) for row in line if row)
+    found = [cell(row, field, form, bounds=len(line) == 1) for row in line]
+    return found[0] if len(set(found)) == 1 else "\N{NO-BREAK SPACE}·\N{NO-BREAK SPACE}".join(found)
+
+
+def _widest(rows: Sequence[Row], fields: Sequence[str]) -> str:
+    """Return the widest 95% interval of each figure, as a sentence; empty if none was computed."""
+    found = []
+    for field in fields:
+        halves = [
+            (high - low) / 2
+            for row in rows
+            if isinstance(low := row.get(f"{field}_low"), int | float)
+            and isinstance(high := row.get(f"{field}_high"), int | float)
+        ]
+        if halves:
+            each = column(field, rows)
+            found.append(f"{each.heading} ±{max(halves):{each.form}}")
+    return f" Widest 95% intervals: {', '.join(found)}." if found else ""
+
+
+def glossary(results: Sequence[Result]) -> str:
+    """Return a section on the columns of the results' tables."""
+    used = {name for result in results for name in _columns(result)}
+    lines = [f"- **{each.heading}**: {each.about}\n" for name, each in COLUMNS.items() if name in used]
+    return f"## Columns\n\n{''.join(dict.fromkeys(lines))}"
+
+
+def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
+    command = reproduce(group)
+    if command:
+        # Blocks marked ``sh`` are run by the tests, and the recording of a replay is not checked in.
+        yield f"```{'text' if group[0].replayed else 'sh'}\n{command}\n```\n"
+    if _bench_of(group[0]) in SHOWN:
+        yield from _together(group, level)
+    else:
+        for result in group:
+            yield f"{'#' * level} {result.name}\n"
+            yield markdown(result)
+            yield below(result.signatures)
+    for name, plot, _results in pictures(group):
+        yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
+
+
+def _folded(group: Sequence[Result]) -> str:
+    """Return the section of a stream in all languages, folded."""
+    languages = ", ".join(result.language_name for result in group)
+    return folded(f"All methods and sources: {languages}", "\n".join(_section(group, level=3)))
+
+
+def markdown(result: Result) -> str:
+    """Return the table of a result, with the columns of its benchmark; a long one is folded."""
+    fields = _columns(result)
+    columns = [column(field, result.rows) for field in fields]
+    rows = [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows]
+    return _table([each.heading for each in columns], rows)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table, which is folded if it is long."""
+    shown = table(headings, rows)
+    return folded(f"{len(rows)} rows", shown) if len(rows) > FOLDED else shown
+
+
+def _columns(result: Result) -> list[str]:
+    if _bench_of(result) in SHOWN:
+        return filled(result.rows, SHOWN[_bench_of(result)])
+    columns = TABLES[result.bench].columns if result.bench in TABLES else STREAMED
+    wanted = {*columns, *MORE.get(result.bench, ())}
+    return filled(result.rows, [name for name in COLUMNS if name in wanted])
+
+
+def fronts(results: Sequence[Result]) -> tuple[Plot, list[Result]] | None:
+    """Return the plot of all streams and what it draws; None without streams."""
+    plot = next(plot for plot in PLOTS if plot.name == "front")
+    streams = [each for each in results if each.bench == "stream" and not each.replayed]
+    return (plot, [typical(streams)]) if streams else None
+
+
+def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:
+    """Return file name, plot and results of every picture for one benchmark and data set."""
+    found = []
+    for plot in PLOTS:
+        drawn = [result for result in group if plot in plots_of(result)]
+        if isinstance(plot.draw, tuple):  # rows of panels that look alike
+            drawn = drawn[:1]
+        drawn = [each for each in drawn if each.data == PICTURED.get(each.bench, each.data)]
+        if drawn and plot.name in PICTURES.get(drawn[0].bench, ()):
+            parts = page_name(drawn[0]), drawn[0].data, drawn[0].other_model, plot.name
+            stem = "-".join(filter(None, parts))
+            found.append((f"{re.sub(r'[^0-9A-Za-z.-]+', '-', stem)}.svg", plot, drawn))
+    return found

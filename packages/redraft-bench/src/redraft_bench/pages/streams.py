@@ -1,0 +1,124 @@
+"""The page of the benchmark `stream`: what readers get on each stream, and all figures folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any, TypeAlias
+
+from redraft.captions.source import RAW, STABLE
+from redraft_bench.bench.read import Result
+from redraft_bench.eval.columns import cell
+from redraft_bench.eval.figures import Row
+from redraft_bench.pages.run import STREAMS
+from tools.build_docs import table
+
+#: Heading -> method and source of the lines that the page compares; the last one is the default.
+COMPARED = {
+    "`ar`": ("ar", RAW),
+    "`ssbd`": ("ssbd", STABLE),
+    "LocalAgreement": ("local-agreement", RAW),
+    "`redraft`": ("redraft", STABLE),
+}
+PEER, OURS = "LocalAgreement", "`redraft`"
+#: Figures of each line, with headings and formats.
+SHOWN = (
+    ("retracted", "retracted words a minute", ".0f"),
+    ("lag_first", "first shown (s)", ".2f"),
+    ("lag_good", "for good (s)", ".2f"),
+    ("cpu_seconds", "CPU (s)", ".1f"),
+)
+#: What the figures of a stream are summed up by.
+FIGURES = ("ne_display", "retracted", "stood", "lag_first", "lag_good", "target_passes", "cpu_seconds")
+
+#: A row as read from a file.
+Line: TypeAlias = "Mapping[str, Any]"
+
+
+def ordered(results: Sequence[Result]) -> list[Result]:
+    """Return the results in the order of `STREAMS`; those of a stream stay in order."""
+    order = [*STREAMS]
+    return sorted(results, key=lambda each: order.index(each.data) if each.data in order else len(order))
+
+
+def stream_title(result: Result) -> str:
+    """Return the name of a result's stream, with a capital letter."""
+    return result.data_name[:1].upper() + result.data_name[1:]
+
+
+def lines_of(result: Result) -> dict[str, Line]:
+    """Return the row of each line of `COMPARED`."""
+    rows = {(row["method"], row["source"]): row for row in result.rows}
+    return {name: rows[line] for name, line in COMPARED.items()}
+
+
+def typical(results: Sequence[Result]) -> Result:
+    """Return the medians over streams and languages of every line that all results have, as a result."""
+    first, *others = [{(row["method"], row["source"]): row for row in each.rows} for each in results]
+    rows: list[Row] = []
+    for line in first:
+        found = [each[line] for each in (first, *others) if line in each]
+        if len(found) == len(results) and all(row.get(name) is not None for row in found for name in FIGURES):
+            medians = {name: median(float(str(row[name])) for row in found) for name in FIGURES}
+            rows.append({"method": line[0], "source": line[1], **medians})
+    return replace(results[0], rows=tuple(rows))
+
+
+def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
+    """Yield the first part of the page: a line for each stream and language, and how many reach the aims."""
+    cells = [[stream_title(each), each.language_name, *_cells(each)] for each in results]
+    for line, before in zip(reversed(cells), [*reversed(cells[:-1]), [""]], strict=True):
+        line[0] *= line[0] != before[0]
+    yield (
+        f"{' · '.join(COMPARED)}: `ar` translates every update from scratch and shows everything; `ssbd` is the "
+        f"paper's method, which shows everything too, and `redraft` the default, both with `--source {STABLE}`. Lags "
+        "are medians from the end of a word in the audio to its caption. *chrF* is by how much that of `redraft` is "
+        "more than that of LocalAgreement, with its 95% interval.\n"
+    )
+    yield f"![Retracted words over the lag]({picture})\n\n*{ABOUT_PICTURE}*\n"
+    yield table(("stream", "to", *(heading for _, heading, _ in SHOWN), "chrF"), cells)
+    yield "Our targets for `redraft`, and on how many of these lines they are reached:\n"
+    yield "".join(f"- {aim}: {_reached(results, test)}\n" for aim, test in AIMS.items())
+
+
+ABOUT_PICTURE = (
+    "Medians over all streams and languages: down and to the left is better. Filled: without words that the recogniser "
+    f"is likely to revise (`--source {STABLE}`)."
+)
+
+
+def _cells(result: Result) -> list[str]:
+    """Return the figures of all lines of `COMPARED`, and the change in chrF."""
+    lines = lines_of(result)
+    # With no-break spaces, so that narrow columns do not break in the middle.
+    found = [
+        "\u00a0·\u00a0".join("–" if line.get(name) is None else f"{line[name]:{form}}" for line in lines.values())
+        for name, _, form in SHOWN
+    ]
+    ours = lines[OURS]
+    return [*found, cell(dict(ours), "chrf_change", "+.1f") if ours.get("chrf_change") is not None else ""]
+
+
+#: Aim -> whether the lines of a result reach it; None if that is unknown.
+AIMS: dict[str, Callable[[Mapping[str, Line]], bool | None]] = {
+    "NE shown at most a third of that of `ssbd`": lambda of: of[OURS]["ne_display"] <= of["`ssbd`"]["ne_display"] / 3,
+    "words first shown at most 0.1 s later than by LocalAgreement": lambda of: (
+        of[OURS]["lag_first"] <= of[PEER]["lag_first"] + 0.1
+    ),
+    "words shown for good at most 0.1 s later than by LocalAgreement": lambda of: (
+        of[OURS]["lag_good"] <= of[PEER]["lag_good"] + 0.1
+    ),
+    "at most 0.8 of LocalAgreement's processor time": lambda of: (
+        of[OURS]["cpu_seconds"] <= 0.8 * of[PEER]["cpu_seconds"]
+    ),
+    "chrF not lower than LocalAgreement's by more than its interval": lambda of: (
+        None if of[OURS].get("chrf_change_high") is None else of[OURS]["chrf_change_high"] >= 0
+    ),
+}
+
+
+def _reached(results: Sequence[Result], test: Callable[[Mapping[str, Line]], bool | None]) -> str:
+    """Return how many results reach an aim."""
+    found = [reached for each in results if (reached := test(lines_of(each))) is not None]
+    return f"reached on {sum(found)} of {len(found)}"

@@ -1,0 +1,202 @@
+"""Measure methods on a real language model that was not made for Redraft: Gemma 3 270M, a base model.
+
+It translates by three examples in the prompt.  Times are processor times of one thread, of everything that an update
+takes, and so is T(n), by which the limit is computed.  The languages take turns, sentence by sentence.  After every
+turn --out and --records are written, so a run that is stopped has figures for the sentences that it has finished, and
+the same command goes on with the next.
+
+The weights are in the extra ``model-tests``.
+
+python -m redraft_bench.scripts.language_model --records runs/gemma.jsonl --out benchmarks/results/language_model.jsonl
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from redraft.backends import costs
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.load import BRANCHES_OF_A_TREE
+from redraft.captions.events import Failure, Update
+from redraft.captions.style import Style
+from redraft.decoding.backend import Capability
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import Rows, Score
+from redraft.signature import signature
+from redraft_bench.eval.bootstrap import interval
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import Row, lines, rows
+from redraft_bench.eval.measure import MethodSystem, Run, compare
+from redraft_bench.eval.quality import quality, statistics
+from redraft_bench.eval.record import Step, read_records, replace_records
+from redraft_bench.eval.sets import SETS, lag_stream, load_set
+from redraft_bench.eval.stream import Stream
+from redraft_bench.eval.table import print_table
+from redraft_bench.scripts.real_models import example_prompt, gemma
+
+METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
+    ("ar", {}),
+    ("ssbd", {"beta": 0.2}),
+    ("cd", {}),
+    ("redraft", {}),
+    ("redraft-tree", {"cost": "flat"}),
+    ("pld", {}),
+    ("aasd", {}),
+)
+SHOWN = (
+    *("target_language", "method", "draft_acceptance", "target_passes", "pass_speedup", "seconds", "speedup"),
+    *("model_share", "limit_distance", "ne_output", "ne_display", "chrf"),
+)
+#: Samples of T(n).
+SAMPLES = 3
+
+
+class Processor(LlamaCpp):
+    """The backend, which counts the processor time of its passes."""
+
+    seconds = 0.0
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        """Answer requests, and count the time."""
+        started = time.process_time()
+        try:
+            return super().score(requests)
+        finally:
+            self.seconds += time.process_time() - started
+
+
+class ProcessorTimed(MethodSystem):
+    """A method, with processor times instead of wall times."""
+
+    def translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        """Translate one update."""
+        backend = self.translator.backend
+        assert isinstance(backend, Processor)  # noqa: S101 - made below
+        passes = backend.seconds
+        step, failures = super().translate(update)
+        return replace(step, seconds=step.cpu_seconds, model_seconds=backend.seconds - passes), failures
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """The runs of all methods into one language."""
+
+    language: str
+    stream: Stream
+    runs: list[Run]
+
+    def rows(self, curve: CostCurve) -> list[Row]:
+        """Return the figures of the segments so far, each with its signature."""
+        done = len(self.runs[0].records)
+        found = rows(lines(self.runs), curve)
+        references = [segment.references[self.language] for segment in self.stream.segments[:done]]
+        for row, run in zip(found, self.runs, strict=True):
+            texts = [record.translation for record in run.records]
+            scores = quality(texts, references, self.language)
+            low, high = interval(*statistics(texts, references, self.language)["chrf"])
+            row["chrf"], row["chrf_low"], row["chrf_high"] = (round(each, 2) for each in (scores.chrf, low, high))
+            row["seconds"] = round(sum(record.seconds for record in run.records), 2)
+            row["data"], row["metrics"] = self.stream.name, scores.signature
+        return found
+
+
+@click.command(help=__doc__)
+@click.option("--data", default="flores200.devtest", type=click.Choice(list(SETS)), show_default=True)
+@click.option("--to", multiple=True, default=("de", "zh", "ja"), help="Target language; repeatable.")
+@click.option("--limit", default=40, help="Segments; 0 takes all.", show_default=True)
+@click.option("--minutes", default=8.0, help="Minutes of processor time after which no turn begins.")
+@click.option("--model", type=click.Path(path_type=Path), help="Another GGUF file.")
+@click.option("--records", type=click.Path(path_type=Path), help="File of an earlier run, which this one continues.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("language_model.jsonl"), help="File for the rows.")
+def main(
+    data: str, to: tuple[str, ...], limit: int, minutes: float, model: Path | None, records: Path | None, out: Path
+) -> None:
+    """Run all methods on every language."""
+    path, console = model or gemma(), Console(stderr=True)
+    streams = {language: lag_stream(load_set(data, language, limit), language) for language in to}
+    with opened(path, streams) as (languages, curve):
+        runs = [run for each in languages for run in each.runs]
+        done = _continue(runs, records) if records and records.exists() else 0
+        end = time.process_time() + 60 * minutes
+        for number in range(done, len(languages[0].stream.segments)):
+            if time.process_time() > end:
+                break
+            for each in languages:
+                compare(each.runs, each.stream.segments[number].updates, segment=number)
+            if records:
+                replace_records(records, (record for run in runs for record in run.records))
+            _write(out, path, languages, curve)
+            console.print(f"{number + 1} sentences, {time.process_time():.0f} s, load {os.getloadavg()[0]:.0f}")
+    shown = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    print_table(shown, str(shown[0]["signature"]), Console(), SHOWN)
+
+
+def _continue(runs: Sequence[Run], records: Path) -> int:
+    """Give each run its records of an earlier run; return how many sentences they have."""
+    by_contender = {run.contender.name: run.records for run in runs}
+    for record in read_records(records):
+        by_contender[record.contender].append(record)
+    return len(runs[0].records)
+
+
+def _write(out: Path, path: Path, languages: Sequence[Into], curve: CostCurve) -> None:
+    """Write the figures of all languages so far."""
+    part = out.with_name(out.name + ".part")
+    with part.open("w", encoding="utf-8") as file:
+        for each in languages:
+            done = each.stream.segments[: len(each.runs[0].records)]
+            for row in each.rows(curve):
+                line = signature(
+                    path,
+                    each.stream.name,
+                    Stream(each.stream.name, done).hash,
+                    segments=len(done),
+                    lag=3,
+                    threads=1,
+                    prompt="3 examples",
+                    seconds="processor",
+                    metrics=row.pop("metrics"),
+                    bootstrap="1000,95%,seed 0",
+                )
+                file.write(json.dumps({**row, "signature": line}, ensure_ascii=False) + "\n")
+    part.replace(out)
+
+
+@contextmanager
+def opened(path: Path, streams: dict[str, Stream]) -> Iterator[tuple[list[Into], CostCurve]]:
+    """Open all methods into every language, those with trees on a cache of their own; also return T(n)."""
+    with_trees = [method for method, _options in METHODS if Capability.TREES in get_method(method).needs]
+    slots = len(METHODS) * len(streams)
+    tree_slots = max(1, len(with_trees) * len(streams))
+    with ExitStack() as stack:
+        chains = stack.enter_context(closing(Processor(path, LlamaOptions(1024, slots, threads=1))))
+        options = LlamaOptions(1024, tree_slots, branches=BRANCHES_OF_A_TREE * tree_slots, threads=1)
+        branching = stack.enter_context(closing(Processor(path, options, chains.model)))
+        slot = chains.open_slot()
+        curve = costs.least([costs.sample(chains, slot, time.process_time) for _ in range(SAMPLES)])
+        chains.close_slot(slot)
+        found = []
+        for language, stream in streams.items():
+            style, runs = Style(prompt=example_prompt(language)), list[Run]()
+            for method, values in METHODS:
+                contender = Contender(method, language, tuple(values.items()))
+                backend = branching if method in with_trees else chains
+                system = ProcessorTimed(backend, contender, style, curve=curve)
+                stack.callback(system.close)
+                runs.append(Run(contender, system))
+            found.append(Into(language, stream, runs))
+        yield found, curve
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""``redraft bench``: every command runs, and refuses what it cannot do before anything is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from measure.bench.test_run import quick_curves
+from tests.cli.conftest import Run
+
+__all__ = ["quick_curves"]
+
+#: One thread.
+ONE = ("--threads", "1")
+LINES = [
+    {"utterance": "1", "seq": 0, "text": "I have"},
+    {"utterance": "1", "seq": 1, "text": "I have a dog.", "final": True},
+    {"utterance": "2", "seq": 0, "text": "She plays", "final": False},
+    {"utterance": "2", "seq": 1, "text": "She plays the piano.", "final": True},
+]
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    path = tmp_path / "talk.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    return path
+
+
+def test_table_of_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    done = redraft("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path))
+    assert done.status == 0, done.err
+    assert "ssbd" in done.out and "redraft:" in done.out
+    assert (tmp_path / "report.html").exists()
+    again = redraft(
+        *("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path), "--json")
+    )
+    assert [(row["method"], row["segments"], row["updates"]) for row in again.rows] == [
+        ("ar", 2, 4),
+        *[("ssbd", 2, 4)] * 2,
+    ]
+    assert [row["display"] for row in again.rows] == ["", "", "mask 3"]
+    assert "source:" not in again.rows[0]["signature"]
+
+
+def test_without_data_talk_that_ships_is_measured(redraft: Run, tmp_path: Path) -> None:
+    command = ("bench", "run", "ssbd", "--method", "ssbd", "--limit", "1", *ONE, "--out", str(tmp_path), "--json")
+    done = redraft(*command, "--source", "stable")
+    assert done.status == 0, done.err
+    assert {row["segments"] for row in done.rows} == {1} and "data:talk@" in done.rows[0]["signature"]
+    assert "|source:stable|" in done.rows[0]["signature"]
+    assert "--lag: 'talk' has updates of its own" in redraft(*command, "--lag", "2").err
+
+
+def test_missing_test_set(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDRAFT_DATA", str(tmp_path))
+    done = redraft("bench", "run", "ssbd", "--data", "flores200.devtest", "--out", str(tmp_path / "out"))
+    assert done.status == 2 and str(tmp_path / "test" / "flores200.devtest.en.txt") in done.err
+    assert "set REDRAFT_DATA" in done.err and "--data talk" in done.err
+
+
+def test_whole_sentences_of_stream_are_its_final_updates(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    done = redraft(
+        *("bench", "run", "cold", "--data", str(talk), "--method", "pld", *ONE, "--out", str(tmp_path), "--json")
+    )
+    assert [row["updates"] for row in done.rows] == [2, 2]
+    assert done.rows[1]["same_as_ar"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--method", "nosuch"], "--method must be one of ar, ssbd"),
+        (["--method", "bild", "--model", "OTHER"], "bild: a small model of the same vocabulary is needed"),
+        (["--to", "de", "--to", "klingonish"], "klingonish"),
+        (["--lag", "2"], "has updates of its own"),
+        (["--data", "nosuch.jsonl"], "--data must be one of"),
+    ],
+)
+def test_refusals(arguments: list[str], sentence: str, redraft: Run, talk: Path, tmp_path: Path) -> None:
+    given = [str(Path("benchmarks/models/redraft-plain-q8_0.gguf")) if each == "OTHER" else each for each in arguments]
+    data = [] if "--data" in given else ["--data", str(talk)]
+    done = redraft("bench", "run", "ssbd", *data, *given, "--out", str(tmp_path / "out"))
+    assert done.status == 2
+    assert sentence in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_run_of_another_stream_is_not_overwritten(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    command = ("bench", "run", "quality", "--data", str(talk), *ONE, "--out", str(tmp_path), "--json")
+    assert redraft(*command).status == 0
+    talk.write_text("".join(json.dumps(line) + "\n" for line in LINES[:2]))
+    assert "another run" in redraft(*command).err
+
+
+def test_another_systems_log_is_scored(redraft: Run, tmp_path: Path) -> None:
+    log, references = tmp_path / "instances.log", tmp_path / "references.txt"
+    line = {"source": ["a.wav"], "source_length": 3000, "prediction": "Ich bin da.", "delays": [1000, 2000, 3000]}
+    log.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    references.write_text("Ich bin da.\n", encoding="utf-8")
+    done = redraft("bench", "score", str(log), "--to", "de", "--references", str(references), "--json")
+    (row,) = done.rows
+    assert (done.status, row["chrf"], row["ne_units"], row["mean_lag"], row["yaal"]) == (0, 100.0, 0, 1.0, 1.0)
+    assert "mean_lag" in redraft("bench", "score", str(log), "--to", "de").out
+    wrong = redraft("bench", "score", str(log), "--to", "de", "--segments", str(references))
+    assert (wrong.status, wrong.err) == (2, "redraft: --segments needs --references, a line for each segment\n")

@@ -1,0 +1,77 @@
+"""The commands on the benchmark pages: they follow the signature of a table, and are commands."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from redraft.cli.main import cli
+from redraft_bench.bench.read import Result
+from redraft_bench.cli.bench.replay import replay
+from redraft_bench.pages.reproduce import reproduce
+
+
+def result(signature: str, bench: str = "trade", **more: Any) -> Result:
+    return Result(bench, "flores200.devtest", "de", ({"method": "ar", **more},), (signature,))
+
+
+@pytest.mark.parametrize(
+    ("bench", "signature", "expected"),
+    [
+        ("trade", "", ""),
+        ("trade", "lag:3|segments:1012|threads:adaptive|exact:False", "--limit 1012"),
+        ("trade", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --threads 2 --exact"),
+        ("cold", "lag:0", ""),
+        ("cold", "lag:3", "--lag 3"),
+        ("aasd", "drafts:plain model.gguf@1", "--drafts 'plain model.gguf@1'"),
+        ("trade", "seed:3", "--seed 3"),
+        ("trade", "seed:none", ""),
+        ("trade", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2", ""),
+        (
+            "trade",
+            "model:qwen3.gguf@1|small:a.gguf@2|small1:b.gguf@3",
+            "--model qwen3.gguf --draft-model a.gguf --draft-model b.gguf",
+        ),
+    ],
+)
+def test_command_follows_signature_and_is_understood(bench: str, signature: str, expected: str) -> None:
+    command = reproduce([result(signature, bench)])
+    assert command == f"redraft bench run {bench} --data flores200.devtest --to de {expected}".strip()
+    drafts = [] if bench != "aasd" or "--drafts" in command else ["--drafts", "x"]
+    group = cli.get_command(click.Context(cli), "bench")
+    assert isinstance(group, click.Group)
+    name, *rest = shlex.split(command)[2:]
+    group.commands[name].make_context(name, [*rest, *drafts], program()).close()  # an unknown option raises
+
+
+def program() -> click.Context:
+    """The first parent of a command: it keeps its settings for good."""
+    return click.Context(cli, **cli.context_settings)
+
+
+@pytest.mark.parametrize(
+    ("signature", "expected"),
+    [
+        ("model:a.gguf@1|engine:llama.cpp|segments:20|threads:2", "--model a.gguf --limit 20 --threads 2"),
+        (
+            "model:qwen3-0.6b-bfloat16-cuda|engine:transformers|segments:9",
+            "--shape qwen3-0.6b --dtype bfloat16 --device cuda --limit 9",
+        ),
+    ],
+)
+def test_replay_names_its_recording(tmp_path: Path, signature: str, expected: str) -> None:
+    replayed = result(f"replay:x.records.jsonl@1|{signature}", "replay", replay=True)
+    command = reproduce([replayed])
+    assert command == f"redraft bench replay --records x.records.jsonl {expected}"
+    (tmp_path / "x.records.jsonl").touch()
+    words = [str(tmp_path / word) if word.endswith(".jsonl") else word for word in shlex.split(command)[3:]]
+    replay.make_context("replay", words, program()).close()
+
+
+def test_what_no_command_measures_has_none() -> None:
+    assert reproduce([result("", "a bench of one's own")]) == ""
+    assert reproduce([result("", replay=True)]) == ""

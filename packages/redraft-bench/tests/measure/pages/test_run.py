@@ -1,0 +1,35 @@
+"""The command that measures every table again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from redraft_bench.bench.read import ENDING
+from redraft_bench.bench.tables import TABLES
+from redraft_bench.pages.run import RESULTS, main, runs
+
+
+def test_runs_have_their_options() -> None:
+    assert {run.table for run in runs()} == set(TABLES)
+    for run in runs():
+        command = run.command(Path("out"))
+        assert ("--drafts" in command) == TABLES[run.table].postedit
+        assert command[command.index("--to") + 1] == run.language
+
+
+@pytest.mark.repository
+def test_runs_are_those_whose_rows_are_kept() -> None:
+    names = {file.name.removesuffix(ENDING) for file in RESULTS.glob(f"*{ENDING}")}
+    tables = {run.table for run in runs()}
+    assert {name for name in names if name.split("-")[0] in tables} <= {run.name for run in runs()}
+
+
+def test_list_names_what_is_missing_and_runs_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("redraft_bench.pages.run.RESULTS", tmp_path)
+    (tmp_path / f"aasd-tatoeba2021-de{ENDING}").write_text('{"signature": "model:redraft-demo-q8_0.gguf@old"}')
+    assert main(["--list", "--only", "aasd", "--only", "bild"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["1 of 2: bild-tatoeba2021-de", "2 of 2: aasd-tatoeba2021-de"]
