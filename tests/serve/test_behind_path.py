@@ -86,9 +86,9 @@ def test_slash_at_the_end(address: str, path: str) -> None:
     assert found.endswith("language=de")
 
 
-@pytest.mark.parametrize("name", [path.name for path in sorted((WEB / "js").iterdir())])
+@pytest.mark.parametrize("name", [path.relative_to(WEB).as_posix() for path in sorted(WEB.rglob("*.js"))])
 def test_script_addresses(name: str) -> None:
-    assert not re.search(r"[\"'`(]/(v1|js|css|watch|overlay|docs|talk)\b", (WEB / "js" / name).read_text("utf-8"))
+    assert not re.search(r"[\"'`(]/(v1|js|css|watch|overlay|docs|talk)\b", (WEB / name).read_text("utf-8"))
 
 
 def test_descriptions(address: str) -> None:

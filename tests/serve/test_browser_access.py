@@ -212,7 +212,7 @@ def test_transcript_is_linked_from_a_long_page(server: Running, visit: Callable[
         until(page, "document.querySelector('.view') !== null")
         link = page.evaluate(
             """async (name) => {
-              const { Columns } = await import("/js/columns.js");
+              const { Columns } = await import("/js/captions/columns.js");
               const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
               const columns = new Columns(place, region, ["de"], "en", () => `v1/sessions/${name}/transcript`);
               for (let n = 0; n < 502; n++) columns.final({ utterance: `${n}`, language: "de", text: "Wir" });

@@ -87,7 +87,7 @@ def test_banner_moves_nothing(visit: Callable[..., Any]) -> None:
     top = page.locator("main").bounding_box()
     page.evaluate(
         """async () => {
-          const { notice, problem } = await import("/js/problem.js");
+          const { notice, problem } = await import("/js/pages/problem.js");
           problem("Something went wrong.");
           notice("Captions are behind.", "lag");
           notice("Reconnecting…");
@@ -95,7 +95,7 @@ def test_banner_moves_nothing(visit: Callable[..., Any]) -> None:
     )
     expect(page.locator("#notice")).to_have_text("Reconnecting…")  # the connection comes first
     assert page.locator("main").bounding_box() == top
-    page.evaluate("import('/js/problem.js').then(({ notice }) => notice(''))")
+    page.evaluate("import('/js/pages/problem.js').then(({ notice }) => notice(''))")
     expect(page.locator("#notice")).to_have_text("Captions are behind.")
 
 
@@ -141,7 +141,7 @@ def test_long_text_at_once(visit: Callable[..., Any]) -> None:
 def test_shorter_caption_moves_nothing(visit: Callable[..., Any]) -> None:
     page = visit("/watch?session=" + "a" * 32, tolerated="404")
     shorten = """async () => {
-          const { Columns } = await import("/js/columns.js");
+          const { Columns } = await import("/js/captions/columns.js");
           document.getElementById("stage").hidden = false;
           const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
           const columns = new Columns(place, region, ["de", "ja"]);
@@ -165,7 +165,7 @@ def test_shorter_caption_moves_nothing(visit: Callable[..., Any]) -> None:
 def test_finished_row_leaves_no_hole(visit: Callable[..., Any]) -> None:
     page = visit("/watch?session=" + "a" * 32, tolerated="404")
     shrink = """async () => {
-          const { Columns } = await import("/js/columns.js");
+          const { Columns } = await import("/js/captions/columns.js");
           document.getElementById("stage").hidden = false;
           const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
           const columns = new Columns(place, region, ["de"]);

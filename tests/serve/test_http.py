@@ -150,7 +150,9 @@ def test_health_and_metrics(server: Running) -> None:
         messages = asyncapi["channels"][name]["messages"]
         assert {"Partial", "Hidden", "Done"} <= messages.keys() and "Started" not in messages
     page = server.ask("/docs").text
-    assert "<code>start</code>" in page and page.count("<script") == page.count('<script src="./js/theme.js">') == 1
+    assert (
+        "<code>start</code>" in page and page.count("<script") == page.count('<script src="./js/pages/theme.js">') == 1
+    )
 
 
 def test_missing_page(server: Running) -> None:

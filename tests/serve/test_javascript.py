@@ -122,7 +122,7 @@ def test_continued(tmp_path: Path) -> None:
     drawn = random.Random(0)
     cases = [[drawn.choices("abcd", k=drawn.randrange(9)) for _ in "12"] for _ in range(4000)]
     cases.append([["hund", "hund", "auf"], ["hund", "auf", "auf"]])
-    assert in_node(tmp_path, "reading", "return module.continued(...given);", cases) == [
+    assert in_node(tmp_path, "captions/reading", "return module.continued(...given);", cases) == [
         continued(*case) for case in cases
     ]
 
@@ -134,7 +134,7 @@ def test_cells(tmp_path: Path) -> None:
     known = [
         each for each in points if unicodedata.category(each) not in ("Cn", "Cs", "Co", "Mc") and each != "\U0001171e"
     ]
-    found = in_node(tmp_path, "reading", "return module.cells(given);", known)
+    found = in_node(tmp_path, "captions/reading", "return module.cells(given);", known)
     assert [each for each, width in zip(known, found, strict=True) if width != cells(each)] == []
 
 
@@ -144,7 +144,7 @@ def test_cells_of_several_characters(tmp_path: Path) -> None:
         *("e\u0301a\u0308", "か\u3099き", "ｶﾞ", "\u1112\u1161\u11ab한국", "a\u200bb", "ﷺ", "①"),
         *("👨‍👩‍👧 ja", "🇩🇪🇫🇷", "👍🏽", "1️⃣", "❤️", "❤", "😀😀"),
     ]
-    found = in_node(tmp_path, "reading", "return module.cells(given);", known)
+    found = in_node(tmp_path, "captions/reading", "return module.cells(given);", known)
     assert dict(zip(known, found, strict=True)) == {each: cells(each) for each in known}
 
 
@@ -155,7 +155,7 @@ def test_words_in_scripts_without_spaces(tmp_path: Path) -> None:
         ["မြန်မာ", "စကား", "ပြော", "နေ", "သည်", "မြန်မာ", "စကား"],
     ]
     body = "return module.broken(given.join('').match(/[^]\\p{M}*/gu), 16).map((line) => line.join(''));"
-    for spoken, lines in zip(words, in_node(tmp_path, "reading", body, words), strict=True):
+    for spoken, lines in zip(words, in_node(tmp_path, "captions/reading", body, words), strict=True):
         ends = set(accumulate(map(len, spoken)))
         assert len(lines) > 1 and ends >= set(accumulate(map(len, lines))) and max(map(cells, lines)) <= 16
         assert sum(map(len, lines)) == max(ends)
@@ -185,7 +185,7 @@ def read(width: int, steps: list[tuple[str | None, bool, float]]) -> list[list[s
 def test_lines(tmp_path: Path) -> None:
     drawn = random.Random(0)
     cases = [(drawn.randrange(16, 40), steps_of(drawn)) for _ in range(500)]
-    assert in_node(tmp_path, "reading", LINES, cases) == [read(*case) for case in cases]
+    assert in_node(tmp_path, "captions/reading", LINES, cases) == [read(*case) for case in cases]
 
 
 def test_lag(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_lag(tmp_path: Path) -> None:
         ("final", {"language": "de", "lag_ms": 0, "corrected": True}),
         ("partial", {"language": "de", "lag_ms": 100}),
     ]
-    (shown,) = in_node(tmp_path, "behind", LAGS, [captions])
+    (shown,) = in_node(tmp_path, "pages/behind", LAGS, [captions])
     slow = "Captions are 7 s behind the speech: choose fewer languages, a smaller model, or a machine with more cores."
     assert [*dict.fromkeys(shown)] == [slow, ""]
 
@@ -205,7 +205,7 @@ def test_lag(tmp_path: Path) -> None:
 def test_restoring(tmp_path: Path, most: int) -> None:
     hidden = [[str(number), "de"] for number in range(400)]
     finals = [{"text": "\U0001f986" * length} for length in (*range(0, 240, 2), 2000)]
-    (found,) = in_node(tmp_path, "restore", RESTORED, [[most, hidden, [*finals, None]]])
+    (found,) = in_node(tmp_path, "net/restore", RESTORED, [[most, hidden, [*finals, None]]])
     assert found["longest"] <= min(most, 16_000)
     assert [each for piece in found["sent"] for each in piece.get("hidden", ())] == hidden
     fitting, too_long = (finals, []) if most > 8100 else (finals[:-1], finals[-1:])
@@ -215,7 +215,7 @@ def test_restoring(tmp_path: Path, most: int) -> None:
 
 def test_delays(tmp_path: Path) -> None:
     connections = ["short"] * 4 + ["long", None, "short", "progress", None]
-    (waits,) = in_node(tmp_path, "backoff", DELAYS, [connections])
+    (waits,) = in_node(tmp_path, "net/backoff", DELAYS, [connections])
     longest = [200, 400, 800, 1600, 200, 400, 800, 200, 400]
     assert all(most / 2 <= wait <= most for wait, most in zip(waits, longest, strict=True)), waits
 
@@ -237,14 +237,14 @@ def test_same_language(tmp_path: Path) -> None:
         "<b>",
         "",
     ]
-    found = in_node(tmp_path, "languages", SAME, wanted)
+    found = in_node(tmp_path, "captions/languages", SAME, wanted)
     assert found == ["de"] * 6 + ["pt-BR"] * 2 + ["zh-Hant"] * 2 + ["no", None, None, None]
 
 
 def test_overlay_options(tmp_path: Path) -> None:
     name = "a" * 32
     queries = [query if query.startswith("session") or not query else f"session={name}&{query}" for query in WRONG]
-    found = in_node(tmp_path, "overlay-options", OVERLAY, queries)
+    found = in_node(tmp_path, "forms/overlay-options", OVERLAY, queries)
     assert all(sentence in each for each, sentence in zip(found, WRONG.values(), strict=True))
 
 
@@ -252,7 +252,7 @@ def test_resampling(tmp_path: Path) -> None:
     rates = (8_000, 22_050, 44_100, 48_000, 96_000)
     cases = [(rate, pitch) for rate in rates for pitch in (300, 3000, 6500 if rate > RATE else 1000)]
     high = [(rate, 9500) for rate in rates if rate > RATE]
-    made = [np.array(each) for each in in_node(tmp_path, "resample", RESAMPLED, [*cases, *high])]
+    made = [np.array(each) for each in in_node(tmp_path, "speech/resample", RESAMPLED, [*cases, *high])]
     time = np.arange(RATE // 4) / RATE
     for (_, pitch), samples in zip(cases, made, strict=False):
         assert RATE // 4 - 200 <= len(samples) <= RATE // 4  # the rest waits for what follows
@@ -264,11 +264,11 @@ def test_resampling(tmp_path: Path) -> None:
 @pytest.mark.parametrize("between", [" ", "\n", ""])
 def test_text_of_any_length_is_split(tmp_path: Path, between: str) -> None:
     wanted = [f"We saw {number} ducks 🦆 under the old table." for number in range(6000)]
-    ((sentences, asked),) = in_node(tmp_path, "plan", SENTENCES, [between.join(wanted)])
+    ((sentences, asked),) = in_node(tmp_path, "speech/plan", SENTENCES, [between.join(wanted)])
     assert sentences == wanted
     assert len(asked) > 2 and max(asked) <= 100_000
 
 
 def test_endless_sentence_is_split(tmp_path: Path) -> None:
-    ((sentences, asked),) = in_node(tmp_path, "plan", SENTENCES, ["🦆" * 120_000])
+    ((sentences, asked),) = in_node(tmp_path, "speech/plan", SENTENCES, ["🦆" * 120_000])
     assert "".join(sentences) == "🦆" * 120_000 and max(asked) <= 100_000

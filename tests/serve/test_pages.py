@@ -50,7 +50,7 @@ def test_static_files(server: Running, name: str) -> None:
 
 
 def test_compressed_texts(server: Running) -> None:
-    for path in ("/", "/js/main.js", "/css/base.css", "/icon.svg"):
+    for path in ("/", "/js/pages/main.js", "/css/base.css", "/icon.svg"):
         answers = {}
         for coding in ("gzip", "identity"):
             asking = urllib.request.Request(server.url + path, headers={"accept-encoding": coding})
@@ -84,8 +84,8 @@ def test_no_inline_code(name: str) -> None:
 def test_scripts_write_text_only(name: str) -> None:
     text = (WEB / name).read_text(encoding="utf-8")
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?:", text)
-    for path in re.findall(r'from "(\./[^"]+)"', text):
-        assert (WEB / "js" / path).is_file()
+    for path in re.findall(r'from "([^"]+)"', text):
+        assert (WEB / name).parent.joinpath(path).is_file()
 
 
 def _colours() -> dict[str, tuple[str, str]]:

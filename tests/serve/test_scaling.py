@@ -38,7 +38,7 @@ TIERS = {
     "/watch/hall-1": "viewers",
     "/overlay": "viewers",
     "/overlay-form": "viewers",
-    "/js/watch.js": "viewers",
+    "/js/pages/watch.js": "viewers",
     "/css/watch.css": "viewers",
     "/icon.svg": "viewers",
     "/v1/offer": "viewers",

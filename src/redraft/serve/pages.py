@@ -40,7 +40,7 @@ _DOCUMENT = """<!doctype html>
 <link rel="icon" href="{root}icon.svg">
 <link rel="stylesheet" href="{root}css/base.css">
 <link rel="stylesheet" href="{root}css/document.css">
-<script src="{root}js/theme.js"></script>
+<script src="{root}js/pages/theme.js"></script>
 </head>
 <body>
 <header>

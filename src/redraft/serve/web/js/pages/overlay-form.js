@@ -1,11 +1,11 @@
 // The form that builds the address of an overlay, with a preview.
 
-import { ask, insist } from "./ask.js";
+import { ask, insist } from "../net/ask.js";
 import { copyButton } from "./copy.js";
-import { makeField } from "./fields.js";
-import { COMMON, mark, nameOf } from "./languages.js";
-import { OPTIONS, optionsOf } from "./overlay-options.js";
-import { style } from "./overlay-style.js";
+import { makeField } from "../forms/fields.js";
+import { COMMON, mark, nameOf } from "../captions/languages.js";
+import { OPTIONS, optionsOf } from "../forms/overlay-options.js";
+import { style } from "../forms/overlay-style.js";
 import { notice, problem } from "./problem.js";
 
 const at = (id) => document.getElementById(id);

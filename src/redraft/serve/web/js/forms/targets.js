@@ -1,6 +1,6 @@
 // The choice of target languages: by name, with a search field if there are many.
 
-import { nameOf, ownNameOf } from "./languages.js";
+import { nameOf, ownNameOf } from "../captions/languages.js";
 
 /** Number of languages from which on they can be searched. */
 const MANY = 12;

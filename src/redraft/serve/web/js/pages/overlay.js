@@ -1,11 +1,11 @@
 // Captions for streaming programs: the last lines, large, on a transparent background.
 
-import { Captions } from "./captions.js";
-import { sameOf } from "./languages.js";
-import { optionsOf } from "./overlay-options.js";
-import { style } from "./overlay-style.js";
-import { ReadingLines } from "./reading.js";
-import { Viewer } from "./viewer.js";
+import { Captions } from "../captions/captions.js";
+import { sameOf } from "../captions/languages.js";
+import { optionsOf } from "../forms/overlay-options.js";
+import { style } from "../forms/overlay-style.js";
+import { ReadingLines } from "../captions/reading.js";
+import { Viewer } from "../net/viewer.js";
 
 /** Number of captions kept, more than fit. */
 const MOST = 12;

@@ -1,24 +1,24 @@
 // The page: puts its parts together.
 
-import { ask, insist } from "./ask.js";
+import { ask, insist } from "../net/ask.js";
 import { watchLag } from "./behind.js";
-import { Columns, SOURCE } from "./columns.js";
-import { Memory, Volatile } from "./memory.js";
+import { Columns, SOURCE } from "../captions/columns.js";
+import { Memory, Volatile } from "../net/memory.js";
 import { showModel } from "./model.js";
 import { Operator } from "./operator.js";
 import { Panel } from "./panel.js";
-import { planOf, sentencesOf } from "./plan.js";
-import { Player } from "./player.js";
+import { planOf, sentencesOf } from "../speech/plan.js";
+import { Player } from "../speech/player.js";
 import { notice, problem } from "./problem.js";
-import { ReadingLines, widthOf } from "./reading.js";
-import { Session } from "./session.js";
+import { ReadingLines, widthOf } from "../captions/reading.js";
+import { Session } from "../net/session.js";
 import { keptSentence, showLinks } from "./share.js";
-import { Sound } from "./sound.js";
-import { Speaking } from "./speaking.js";
+import { Sound } from "../speech/sound.js";
+import { Speaking } from "../speech/speaking.js";
 import { showState } from "./state.js";
-import { listenToTyping } from "./typing.js";
+import { listenToTyping } from "../speech/typing.js";
 import { addViewTools } from "./viewtools.js";
-import { WantedForm } from "./wanted.js";
+import { WantedForm } from "../forms/wanted.js";
 
 const at = (id) => document.getElementById(id);
 

@@ -8,7 +8,7 @@
 import { ask } from "./ask.js";
 import { Backoff } from "./backoff.js";
 import { address } from "./address.js";
-import { sameOf } from "./languages.js";
+import { sameOf } from "../captions/languages.js";
 
 const ABSENT = 404;
 /** State of a room -> state shown. */

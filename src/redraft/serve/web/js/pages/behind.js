@@ -7,7 +7,7 @@ const HIDDEN = 2_500;
 const RATE = 16;
 
 /**
- * @param {import("./session.js").Session} session
+ * @param {import("../net/session.js").Session} session
  * @param {(sentence: string) => void} notice shows the sentence; "" hides it
  */
 export function watchLag(session, notice) {

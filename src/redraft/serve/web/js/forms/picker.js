@@ -1,7 +1,7 @@
 // The viewer's choice of languages: one or several, with or without the original.  Kept in the address, so that it
 // survives a reload and can be shared.
 
-import { mark, ownNameOf, sameOf } from "./languages.js";
+import { mark, ownNameOf, sameOf } from "../captions/languages.js";
 
 export class LanguagePicker {
   #chosen;

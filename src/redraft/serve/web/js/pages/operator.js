@@ -1,6 +1,6 @@
 // The owner's control of viewers' captions: pause, hide and correct.
 
-import { mark, nameOf } from "./languages.js";
+import { mark, nameOf } from "../captions/languages.js";
 
 const LOST = "The server does not answer now. Try again when this page has reconnected.";
 const at = (id) => document.getElementById(id);
@@ -27,8 +27,8 @@ export class Operator {
   }
 
   /**
-   * @param {import("./session.js").Session | null} session null when it is over
-   * @param {import("./columns.js").Columns} columns with its captions
+   * @param {import("../net/session.js").Session | null} session null when it is over
+   * @param {import("../captions/columns.js").Columns} columns with its captions
    */
   attend(session, columns) {
     if (this.#columns) this.#edit(false);

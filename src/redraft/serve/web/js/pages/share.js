@@ -1,7 +1,7 @@
 // Links for viewers, for streaming programs, and to the transcript.
 
 import { copyButton } from "./copy.js";
-import { nameOf } from "./languages.js";
+import { nameOf } from "../captions/languages.js";
 import { qrButton } from "./qr.js";
 
 /** Formats for people, and for programs. */

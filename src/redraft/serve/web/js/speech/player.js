@@ -15,7 +15,7 @@ export class Player {
   #position = null;
 
   /**
-   * @param {import("./memory.js").Memory} memory where plan and position are kept
+   * @param {import("../net/memory.js").Memory} memory where plan and position are kept
    * @param {(utterance: string, text: string, final: boolean) => void} send takes an update
    * @param {() => void} changed called when playing begins, ends or has gone on
    * @param {import("./sound.js").Sound} sound the recording of a recorded plan

@@ -32,7 +32,7 @@ export class Speaking {
   /**
    * @param {object} offer what the server offers
    * @param {object} page
-   * @param {() => import("./session.js").Session | null} page.ready returns the session, started if necessary
+   * @param {() => import("../net/session.js").Session | null} page.ready returns the session, started if necessary
    * @param {() => string} page.language returns the source language
    * @param {() => void} page.changed called when listening starts or stops
    * @param {(sentence: string) => void} page.problem called with errors

@@ -5,7 +5,7 @@ const REST = 150;
 
 /**
  * @param {HTMLTextAreaElement} box text area
- * @param {() => import("./session.js").Session | null} ready returns the session, started if necessary, or null
+ * @param {() => import("../net/session.js").Session | null} ready returns the session, started if necessary, or null
  */
 export function listenToTyping(box, ready) {
   let timer = null;

@@ -52,7 +52,7 @@ export class Microphone {
   }
 
   async #connect(context, stream) {
-    await context.audioWorklet.addModule("js/capture.js");
+    await context.audioWorklet.addModule(new URL("capture.js", import.meta.url));
     await context.resume();
     if (context !== this.#context) return;
     const capture = new AudioWorkletNode(context, "capture", { numberOfOutputs: 0 });
