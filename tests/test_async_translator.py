@@ -17,9 +17,9 @@ from redraft.async_translator import Options
 from redraft.captions.events import Event
 from redraft.decoding.types import Rows, Score
 from redraft.errors import InputError, ModelError
-from redraft.serve import pending
-from redraft.serve.engine import Stopped
-from redraft.serve.scheduler import Scheduler
+from redraft.serve.engine import pending
+from redraft.serve.engine.engine import Stopped
+from redraft.serve.engine.scheduler import Scheduler
 from tests.fakes import RandomModel
 
 WORDS = "we saw her duck under the table and left the house before it rained".split()

@@ -18,7 +18,7 @@ import click
 
 from redraft.cli.main import cli
 from redraft.decoding.methods import Choice, Method, Option, all_methods
-from redraft.serve.refusals import CODES
+from redraft.protocol.codes import CODES
 from redraft.serve.settings import ServeSettings, allowed
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -29,10 +29,10 @@ from redraft.captions.style import Style
 from redraft.decoding.display import Display
 from redraft.decoding.method import Method, Value
 from redraft.errors import InputError
-from redraft.serve.engine import Engine, Stopped
-from redraft.serve.lanes import Answer, Lane, SlotPool
-from redraft.serve.pending import Pending, Silence
-from redraft.serve.scheduler import UNLIMITED, Load, Scheduler
+from redraft.serve.engine.engine import Engine, Stopped
+from redraft.serve.engine.lanes import Answer, Lane, SlotPool
+from redraft.serve.engine.pending import Pending, Silence
+from redraft.serve.engine.scheduler import UNLIMITED, Load, Scheduler
 from redraft.translator import Translator
 
 T = TypeVar("T")

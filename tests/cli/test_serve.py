@@ -22,12 +22,12 @@ from redraft.captions.talk import load_talk
 from redraft.cli.serve import serve
 from redraft.client import Backoff, Client
 from redraft.errors import OptionError, RedraftError
-from redraft.serve.engine import Stopped
-from redraft.serve.security import new_key
+from redraft.serve.access import new_key
+from redraft.serve.engine.engine import Stopped
 from tests.cli.conftest import Run
 from tests.cli.terminals import Terminal, program
+from tests.serve.http.test_sockets import expected, finals
 from tests.serve.servers import running
-from tests.serve.test_sockets import expected, finals
 
 COMMAND = [sys.executable, "-c", "from redraft.cli import main; main()", "serve"]
 

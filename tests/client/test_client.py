@@ -18,8 +18,8 @@ from redraft.client import Backoff, Client, ServerError
 from redraft.client.wire import address
 from redraft.errors import InputError, OptionError
 from tests.serve.fakes import CachedModel
+from tests.serve.http.test_sockets import expected
 from tests.serve.servers import Running, running
-from tests.serve.test_sockets import expected
 
 QUICK = Backoff(0.01, 0.05, 20.0)
 EXACT = "ar"

@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 import pytest
 
+from redraft import protocol
 from redraft.captions.events import Caption, Failure, Update
 from redraft.client import Client, ServerError
 from redraft.client.control import Control
 from redraft.errors import InputError, OptionError
-from redraft.serve import protocol
 from tests.client.test_client import EXACT, QUICK, line, run
+from tests.serve.http.test_sockets import expected
 from tests.serve.servers import Running, running
-from tests.serve.test_sockets import expected
 
 
 def transcript(server: Running, client: Client) -> list[str]:

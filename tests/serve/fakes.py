@@ -17,13 +17,13 @@ from redraft.decoding.drive import open_slots, run
 from redraft.decoding.method import Value
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
-from redraft.serve.engine import Engine
-from redraft.serve.lanes import Answer, Lane, SlotPool
-from redraft.serve.live import LiveSession
-from redraft.serve.metrics import Metrics
-from redraft.serve.protocol import Begin, Wanted
-from redraft.serve.scheduler import Load, PassReport, Scheduler
-from redraft.serve.service import Service
+from redraft.protocol import Begin, Wanted
+from redraft.serve.engine.engine import Engine
+from redraft.serve.engine.lanes import Answer, Lane, SlotPool
+from redraft.serve.engine.metrics import Metrics
+from redraft.serve.engine.scheduler import Load, PassReport, Scheduler
+from redraft.serve.engine.service import Service
+from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings
 from tests.fakes import RandomModel
 

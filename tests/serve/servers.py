@@ -17,11 +17,11 @@ from websockets.sync.client import ClientConnection, connect
 
 from redraft.decoding.types import TARGET
 from redraft.serve.app import make_hub
-from redraft.serve.engine import Engine
-from redraft.serve.hub import Hub
-from redraft.serve.live import LiveSession
+from redraft.serve.engine.engine import Engine
+from redraft.serve.engine.service import Service
 from redraft.serve.run import CaptionServer, listen
-from redraft.serve.service import Service
+from redraft.serve.sessions.hub import Hub
+from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CURVE, CachedModel
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from redraft.serve.security import new_key
+from redraft.serve.access import new_key
 from tests.serve.browsers import SENTENCES, expect, finals, play, session_of, shortened, wait_for_finals, watch_sent
 from tests.serve.servers import Running, running
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from redraft.serve import protocol, sockets
+from redraft import protocol
+from redraft.serve.http import sockets
 from tests.serve.fakes import CachedModel
+from tests.serve.http.test_sockets import expected, finals, say
 from tests.serve.servers import SECONDS, Running, running
-from tests.serve.test_sockets import expected, finals, say
 
 
 def eventually(check: Any) -> None:

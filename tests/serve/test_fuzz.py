@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from websockets.exceptions import ConnectionClosed
 
-from redraft.serve import protocol
-from redraft.serve.engine import Engine
-from redraft.serve.lanes import Lane
-from redraft.serve.refusals import Refused, describe
-from redraft.serve.sockets import _execute
+from redraft import protocol
+from redraft.protocol.codes import Refused
+from redraft.protocol.fields import describe
+from redraft.serve.engine.engine import Engine
+from redraft.serve.engine.lanes import Lane
+from redraft.serve.http.sockets import _execute
 from tests.serve.fakes import CachedModel, offline
 from tests.serve.servers import FUZZED, Running, running
 

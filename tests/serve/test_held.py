@@ -8,11 +8,11 @@ import pytest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.decoding.types import Tally
-from redraft.serve import pending
-from redraft.serve.lanes import Answer
+from redraft.serve.engine import pending
+from redraft.serve.engine.lanes import Answer
 from tests.serve.fakes import offline
+from tests.serve.http.test_sockets import expected, say
 from tests.serve.servers import Running, Socket, running
-from tests.serve.test_sockets import expected, say
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,10 @@ from redraft.captions.formats.read import prefixes
 from redraft.captions.translation import EMPTY
 from redraft.decoding.drive import open_slots, run
 from redraft.decoding.types import TARGET, Rows, Score
-from redraft.serve.lanes import Answer, SlotPool
-from redraft.serve.protocol import Wanted
-from redraft.serve.scheduler import Load, PassReport, Scheduler
-from redraft.serve.service import Service
+from redraft.protocol import Wanted
+from redraft.serve.engine.lanes import Answer, SlotPool
+from redraft.serve.engine.scheduler import Load, PassReport, Scheduler
+from redraft.serve.engine.service import Service
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CURVE
 

@@ -17,7 +17,7 @@ import pytest
 from redraft.captions.breaks import cells
 from redraft.captions.events import Caption
 from redraft.captions.reading import Reading, continued
-from redraft.serve.pages import WEB
+from redraft.serve.http.pages import WEB
 from redraft.speech.audio import RATE
 
 NODE = shutil.which("node")

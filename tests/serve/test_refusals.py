@@ -20,16 +20,16 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft.errors import OptionError
-from redraft.serve.hub import Hub
-from redraft.serve.lanes import Lane
-from redraft.serve.live import LiveSession
-from redraft.serve.protocol import Begin, public_name
-from redraft.serve.refusals import Refused
-from redraft.serve.security import Keys, Rate, new_key
-from redraft.serve.service import Service
+from redraft.protocol import Begin, public_name
+from redraft.protocol.codes import Refused
+from redraft.serve.access import Keys, Rate, new_key
+from redraft.serve.engine.lanes import Lane
+from redraft.serve.engine.service import Service
+from redraft.serve.sessions.hub import Hub
+from redraft.serve.sessions.live import LiveSession
+from tests.serve.http.test_sockets import expected, finals, say
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.test_faults import eventually
-from tests.serve.test_sockets import expected, finals, say
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_refused_posts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert server.ask(path).text == "0\n"
         assert server.ask(f"{path}?seq=1", b"her duck").status == 200
         with monkeypatch.context() as full:
-            full.setattr("redraft.serve.live.MOST_CHARACTERS", 1)
+            full.setattr("redraft.serve.sessions.live.MOST_CHARACTERS", 1)
             assert server.ask(f"{path}?seq=2", b"more").status == 429
         assert server.ask(path, method="DELETE").status == 204
         late = server.ask(f"{path}?seq=2", b"late")

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 from conftest import ROOT
-from redraft.serve.api import OPERATIONS
+from redraft.serve.http.api import OPERATIONS
 from redraft.serve.settings import ServeSettings
 from tests.serve.proxies import nginx
 from tests.serve.servers import SECONDS, running

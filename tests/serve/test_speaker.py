@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from redraft import protocol
 from redraft.captions.events import Caption, Update
 from redraft.client.wire import message_of
-from redraft.serve import protocol
 from tests.serve.servers import Running, Socket
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from redraft.serve import protocol
-from redraft.serve.refusals import describe
-from redraft.serve.security import new_key
+from redraft import protocol
+from redraft.protocol.fields import describe
+from redraft.serve.access import new_key
 from tests.serve.servers import Running, running
 
 UPDATE = {"type": "update", "utterance": "1", "seq": 1, "text": "we saw"}

@@ -107,14 +107,14 @@ def serve(
         with interrupt.ends_process():  # slow imports
             from rich.console import Console
 
-            from redraft.serve import process, run, security, settings
-            from redraft.serve.engine import Stopped
+            from redraft.serve import access, process, run, settings
+            from redraft.serve.engine.engine import Stopped
     except ModuleNotFoundError as error:
         raise MissingExtra(f"serving needs {error.name}, which is not installed: {install('serve')}") from error
     if new_key is not None:
         if keys is None:
             raise OptionError("--new-key needs --keys, the file to which the key is added")
-        click.echo(security.new_key(keys, new_key))
+        click.echo(access.new_key(keys, new_key))
         return
     chosen = settings.load(
         config,

@@ -7,10 +7,10 @@ from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
+from redraft import protocol
 from redraft.captions.languages import same_of
 from redraft.errors import InputError
-from redraft.serve import protocol
-from redraft.serve.refusals import describe
+from redraft.protocol.fields import describe
 
 #: Utterance and language.
 Key: TypeAlias = tuple[str, str]

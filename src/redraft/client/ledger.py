@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from redraft.serve import protocol
+from redraft import protocol
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ def _corrected(final: protocol.Final | None) -> int:
 
 
 def _pieces(field: str, items: Iterable[tuple[str, T]], most: int) -> Iterator[str | T]:
-    """Yield messages `redraft.serve.protocol.Restore` with these items, in JSON, and what stands for too long ones."""
+    """Yield messages `redraft.protocol.Restore` with these items, in JSON, and what stands for too long ones."""
     head, tail = f'{{"type":"restore","{field}":[', "]}"
     room = min(most, _RESTORE_BYTES) - len(head + tail)
     held: list[str] = []

@@ -11,6 +11,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
+from redraft import protocol
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.source import check_policy
@@ -30,7 +31,6 @@ from redraft.client.wire import (
 )
 from redraft.decoding.method import Value
 from redraft.errors import InputError
-from redraft.serve import protocol
 
 #: Maximum number of unread events; beyond that the client stops receiving.
 _MOST_EVENTS = 1000

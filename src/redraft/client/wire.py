@@ -10,17 +10,17 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import ValidationError
 from websockets.exceptions import InvalidHandshake, InvalidURI
 
+from redraft import protocol
 from redraft.captions.events import Failure, Update
 from redraft.captions.style import Style
 from redraft.errors import InputError, OptionError, RedraftError
-from redraft.serve import protocol
-from redraft.serve.refusals import describe
+from redraft.protocol.fields import describe
 
 
 class ServerError(RedraftError):
     """The server cannot be reached or refuses.
 
-    ``code`` is one of `redraft.serve.refusals.CODES`, or ``connection``.
+    ``code`` is one of `redraft.protocol.codes.CODES`, or ``connection``.
     """
 
     def __init__(self, code: str, message: str) -> None:

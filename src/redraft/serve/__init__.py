@@ -1,5 +1,9 @@
 """The server: many live sessions on one model.
 
-``lanes`` and ``scheduler`` run on an engine's thread and do not use the network; ``engine`` is that thread.
-``protocol`` defines the messages on the wire.  Everything else runs on the server's event loop.
+    http      the API over HTTP and websockets, the pages, and other services' APIs
+    sessions  sessions, their rooms, viewers, transcripts and audio
+    fanout    viewers of sessions on other replicas
+    engine    the models, and a thread for each that schedules translations; it does not use the network
+
+The messages on the wire are in `redraft.protocol`.  All but the engines' threads runs on the server's event loop.
 """

@@ -34,21 +34,23 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
 from redraft.models import SMALL_OF
-from redraft.serve import api, pages
-from redraft.serve.audio.recognisers import check_recognition, try_recogniser
-from redraft.serve.compat import check_compat, compat_routes
-from redraft.serve.engine import Engine, Engines
-from redraft.serve.http import refusal
-from redraft.serve.hub import Hub
-from redraft.serve.lanes import SlotPool
-from redraft.serve.metrics import Metrics
-from redraft.serve.refusals import Refused
-from redraft.serve.rooms import check_rooms
-from redraft.serve.scheduler import UNLIMITED, Load, Scheduler
-from redraft.serve.security import Guard, Keys
-from redraft.serve.service import Service
+from redraft.protocol.codes import Refused
+from redraft.serve.access import Keys
+from redraft.serve.engine.engine import Engine, Engines
+from redraft.serve.engine.lanes import SlotPool
+from redraft.serve.engine.metrics import Metrics
+from redraft.serve.engine.scheduler import UNLIMITED, Load, Scheduler
+from redraft.serve.engine.service import Service
+from redraft.serve.http import api, pages
+from redraft.serve.http.compat import check_compat, compat_routes
+from redraft.serve.http.endpoints import refusal
+from redraft.serve.http.qr import QrCodes
+from redraft.serve.http.security import Guard
+from redraft.serve.http.sockets import live, watch, watch_room
+from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
+from redraft.serve.sessions.hub import Hub
+from redraft.serve.sessions.rooms import check_rooms
 from redraft.serve.settings import ServeSettings
-from redraft.serve.sockets import live, watch, watch_room
 
 
 def check(settings: ServeSettings) -> None:
@@ -203,7 +205,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False  # its address would be absolute, without the path that a proxy removes
-    app.state.hub = hub
+    app.state.hub, app.state.qr_codes = hub, QrCodes()
     return app
 
 

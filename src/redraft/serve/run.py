@@ -17,9 +17,9 @@ from rich.text import Text
 
 from redraft.errors import OptionError
 from redraft.serve.app import check, make_app, open_hub
-from redraft.serve.engine import Stopped
-from redraft.serve.hub import Hub
+from redraft.serve.engine.engine import Stopped
 from redraft.serve.process import allow_open_files
+from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)

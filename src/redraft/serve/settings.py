@@ -20,8 +20,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from redraft.captions.source import DEFAULT_SOURCE, check_policy
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.errors import OptionError
-from redraft.serve import refusals
-from redraft.serve.scheduler import DEFAULT_LANES, MOST_LANES
+from redraft.protocol import fields
+from redraft.serve.engine.scheduler import DEFAULT_LANES, MOST_LANES
 from redraft.speech.endpoint import PAUSE
 
 _PREFIX = "REDRAFT_SERVE_"
@@ -201,7 +201,7 @@ def _check_writable(folder: Path) -> None:
 
 def allowed(name: str) -> str:
     """Describe the allowed values of a setting, such as ``a whole number from 0 to 65535``."""
-    return refusals.allowed(ServeSettings.model_json_schema()["properties"][name])
+    return fields.allowed(ServeSettings.model_json_schema()["properties"][name])
 
 
 def _check_environment() -> None:

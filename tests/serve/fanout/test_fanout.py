@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.serve.fanout.conftest import RedisServer, replica
+from tests.serve.http.test_sockets import expected, finals, say
 from tests.serve.servers import Running, Socket
 from tests.serve.test_faults import eventually
-from tests.serve.test_sockets import expected, finals, say
 
 
 def begin(socket: Socket, *targets: str, **fields: Any) -> str:

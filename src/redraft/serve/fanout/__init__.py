@@ -2,7 +2,7 @@
 
     feed    publishes a session, to which the other replicas are like one more viewer, and mirrors one of theirs
     store   keys and operations in Redis, and the session in each room, on any replica
-    fanout  receives what is published, and combines these for `redraft.serve.hub`
+    fanout  receives what is published, and combines these for `redraft.serve.sessions.hub`
 
 The session itself is the source of truth.  Redis has a *log* of what its viewers may see, and pub/sub announces new
 entries.  Positions of entries only increase, so a replica that missed some continues reading from its own position.

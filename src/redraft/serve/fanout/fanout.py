@@ -9,14 +9,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from redraft.serve import protocol
-from redraft.serve.admission import DRAINING
+from redraft import protocol
+from redraft.protocol.codes import Refused
+from redraft.serve.engine.admission import DRAINING
+from redraft.serve.engine.service import Offer
 from redraft.serve.fanout.feed import RETRIES, Mirror, Publisher
 from redraft.serve.fanout.store import TROUBLE, SharedRooms, Store, room_key, session_key
-from redraft.serve.live import LiveSession
-from redraft.serve.refusals import Refused
-from redraft.serve.rooms import Rooms
-from redraft.serve.service import Offer
+from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.rooms import Rooms
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)

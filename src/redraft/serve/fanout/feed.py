@@ -10,12 +10,12 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
+from redraft import protocol
 from redraft.backoff import Backoff
-from redraft.serve import protocol
-from redraft.serve.delivery import Delivery, Outbox
 from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Position, Store, Superseded, parse_news
-from redraft.serve.live import LiveSession
-from redraft.serve.transcript import Key, Transcript, key_of
+from redraft.serve.sessions.delivery import Delivery, Outbox
+from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.transcript import Key, Transcript, key_of
 
 log = logging.getLogger(__name__)
 

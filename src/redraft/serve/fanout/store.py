@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from redraft import protocol
 from redraft.errors import MissingExtra, OptionError, install
-from redraft.serve import protocol
-from redraft.serve.refusals import busy_room, foreign_room
+from redraft.serve.sessions.rooms import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
 
 try:

@@ -22,11 +22,11 @@ from redraft.captions.events import Caption, Update
 from redraft.captions.talk import load_talk
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Rows, Score
+from redraft.protocol import Wanted
 from redraft.serve.app import make_hub, open_backends
-from redraft.serve.compat.callers import Caller, Callers
-from redraft.serve.hub import Hub
-from redraft.serve.protocol import Wanted
-from redraft.serve.service import Service
+from redraft.serve.engine.service import Service
+from redraft.serve.http.compat.callers import Caller, Callers
+from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
 from redraft_bench.eval.measure import Erasure
 

@@ -1,0 +1,55 @@
+"""The error codes, and the exception for refused requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An error code.
+
+    Attributes:
+        means: its meaning for clients.
+        close: websocket close code (RFC 6455); 1008 is "policy violation".
+    """
+
+    means: str
+    status: int = 400
+    close: int = 1008
+
+
+CODES = {
+    "protocol": Code("a message or request is malformed", close=1002),
+    "version": Code("the protocol version is not supported", close=1002),
+    "key": Code("the API key is missing or unknown", 401),
+    "origin": Code("this address, host name or web origin may not connect", 403),
+    "option": Code("an option is unknown or not allowed here"),
+    "room": Code("the room is in use, or this API key may not use it", 409),
+    "caption": Code("the caption to hide or correct does not exist", 409),
+    "capacity": Code("the server is full; try again later", 503, 1013),
+    "limit": Code("one of the operator's limits has been reached", 429),
+    "draining": Code("the server is stopping; reconnect in a moment", 503, 1012),
+    "stale": Code("an update is older than one that came before", 409),
+    "transcript": Code("captions cannot be written to the operator's folder of transcripts"),
+    "translation": Code("an update could not be translated, or not completely"),
+    "audio": Code("audio was refused or lost, or cannot be recognised"),
+    "replaced": Code("another connection has taken over this session"),
+    "slow": Code("the connection was closed because messages were not read in time"),
+    "engine": Code("the engine has failed", 503, 1011),
+    "missing": Code("there is nothing at this address", 404),
+    "size": Code("the request is too large", 413),
+}
+
+
+def error_body(code: str, sentence: str) -> dict[str, dict[str, str]]:
+    """Return the body of an error over HTTP; ``code`` is one of `CODES`."""
+    return {"error": {"code": code, "message": sentence}}
+
+
+class Refused(Exception):
+    """A refused request; ``code`` is one of `CODES`."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code, self.sentence = code, sentence

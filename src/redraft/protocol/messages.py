@@ -1,0 +1,435 @@
+"""The messages of the protocol; their JSON schemas are made from these classes.
+
+A client sends `Start`, then any number of `UpdateMessage` (type "update"), `Ack`, `Restore`, `Pause`, `Hide` and
+`Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden` and `Error`,
+and finally `Done`.  Viewers of a room get `RoomState` as well.  Each is a JSON object with a ``type``, in a text frame.
+If the server recognises speech, a client can send audio instead of updates: `Audio`, then binary frames, then
+`AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md describes their order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, field, fields, replace
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform, get_args
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic.dataclasses import dataclass
+from pydantic.json_schema import SkipJsonSchema
+
+from redraft.captions import events
+from redraft.captions.formats.read import one_line, received
+from redraft.captions.languages import standard_tag
+from redraft.decoding.display import Display
+from redraft.protocol.codes import CODES
+
+T = TypeVar("T")
+
+#: Increased when a message changes in a way that older clients or servers would misread.
+VERSION = 1
+#: Maximum seconds of audio that wait for the recogniser, or that a client is ahead of real time.
+BACKLOG_SECONDS = 30.0
+#: Allowed names of rooms, which are part of URLs: as a regular expression and in words.
+ROOM_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+ROOM_RULE = "1 to 63 lower-case letters, digits, hyphens and underscores, the first a letter or a digit"
+
+
+def new_token() -> str:
+    """Return a new secret token, by which the owner of a session resumes it."""
+    return secrets.token_urlsafe(24)
+
+
+def public_name(token: str) -> str:
+    """Return the name of a session for viewers: stable across server restarts, and not reversible to the token."""
+    return hashlib.sha256(token.encode()).hexdigest()[:32]
+
+
+class Message(BaseModel):
+    """A message: a JSON object; unknown fields are rejected."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def wire(self) -> str:
+        """Return the message as JSON, without fields that are None."""
+        return str(self.model_dump_json(exclude_none=True))
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def _validated(kind: type[T]) -> type[T]:
+    """Make a message of a dataclass whose fields are declared elsewhere; it is validated as other messages are."""
+    made: type[T] = dataclass(config=ConfigDict(extra="forbid", strict=True), frozen=True, slots=True)(kind)
+    return made
+
+
+def _json(fields: Mapping[str, object]) -> str:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+#: Names of languages and methods.
+ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
+#: A language; a name, or a tag in another spelling, becomes the standard tag.
+Language: TypeAlias = Annotated[
+    ShortText,
+    AfterValidator(standard_tag),
+    Field(description="BCP 47 tag or English name of a language", examples=["de"]),
+]
+Token: TypeAlias = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_-]{22,128}$",
+        json_schema_extra={"x-allowed": "22 to 128 letters, digits, hyphens and underscores"},
+    ),
+]
+#: Name of a room; it is part of URLs.
+RoomName: TypeAlias = Annotated[
+    str, Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"])
+]
+Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Line: TypeAlias = Annotated[str, BeforeValidator(lambda value: received(value) if isinstance(value, str) else value)]
+
+
+def _as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+#: Name of an utterance; 7 and "7" are the same.
+Utterance: TypeAlias = Annotated[ShortText, BeforeValidator(_as_text, json_schema_input_type=ShortText | int)]
+
+
+class Audio(Message):
+    """Audio follows in binary frames: signed 16-bit little-endian samples, mono.  Begins a stream of it, or resumes it.
+
+    The utterances that are recognised in it are named ``STREAM.1``, ``STREAM.2`` and so on.
+    """
+
+    type: Literal["audio"] = "audio"
+    stream: Annotated[str, Field(min_length=1, max_length=50)] = Field(description="name of the stream of audio")
+    rate: Literal[16000] = Field(16000, description="samples per second")
+    time: Seconds = Field(0.0, description="when the stream's first sample was spoken, in seconds")
+    samples: int = Field(0, ge=0, le=2**53, description="position in the stream of the next sample that can be sent")
+    utterance: int = Field(
+        1, ge=1, le=2**53, description="number of the first utterance whose final text is not known to the client"
+    )
+
+
+class AudioEnd(Message):
+    """No more audio follows in this stream; the last utterance becomes final."""
+
+    type: Literal["audio_end"] = "audio_end"
+
+
+class Listening(Message):
+    """How far a stream of audio has been received and recognised; sent about every second of it.
+
+    If the recogniser is more than five seconds behind, it is sent every second even without progress.
+    """
+
+    type: Literal["listening"] = "listening"
+    stream: str
+    listening: bool = Field(description="false once the stream has ended")
+    received: int = Field(description="position of the sample that the server wants next")
+    recognised: int = Field(description="position up to which the audio was recognised")
+
+
+class Recognised(Message):
+    """What the server has recognised: an update of the session as if the client had sent it.
+
+    If a restarted server has forgotten the session, the client sends those that are unanswered as `update`.
+    """
+
+    type: Literal["recognised"] = "recognised"
+    stream: str
+    utterance: str
+    seq: int
+    text: str
+    final: bool = False
+    time: float | None = None
+    speaker: str | None = None
+    recognised: int = Field(description="position in the stream up to which the audio was recognised")
+
+
+class Wanted(Message):
+    """How to translate; the operator sets the bounds and the defaults."""
+
+    targets: tuple[Language, ...] = Field(min_length=1, max_length=64)
+    source: Language = "en"
+    method: ShortText | None = Field(None, description="decoding method, one that the operator allows")
+    options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
+    agree: int | None = Field(
+        None, ge=1, le=10, description="show a word once so many translations in a row agree on it; 1 shows everything"
+    )
+    lead: float | None = Field(
+        None, ge=0, le=1, description="or at once if the model prefers it by this much; 1 turns this off"
+    )
+    mask_k: int | None = Field(None, ge=0, le=100, description="tokens hidden at the end of partial captions")
+    source_policy: ShortText | None = Field(
+        None,
+        description="which part of an unfinished source is translated, `stable` or `raw`; the server's own if absent",
+    )
+    max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
+    context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
+    glossary: tuple[tuple[ShortText, ShortText], ...] = Field((), max_length=1000)
+
+    def display(self, standard: Display) -> Display:
+        """Return what is shown of partial captions, given the method's own display."""
+        asked = {name: getattr(self, name) for name in ("agree", "lead", "mask_k")}
+        return replace(standard, **{name: value for name, value in asked.items() if value is not None})
+
+
+class Begin(Wanted):
+    """A new session, optionally in a room, whose name stays the same from session to session."""
+
+    room: RoomName | None = Field(None, description="viewers of the room see this session")
+    take_over: bool = Field(False, description="replace the session that is running in the room")
+    sentences: bool | None = Field(
+        None, description="cut recognised speech into sentences, whatever the pauses; the server's setting if absent"
+    )
+
+
+class Start(Begin):
+    """The first message of a connection: begins a session, or resumes one after a drop."""
+
+    type: Literal["start"] = "start"
+    protocol: int = Field(VERSION, description="version of this protocol")
+    key: str | None = Field(None, max_length=200, description="API key, if the server needs one")
+    token: Token | None = Field(None, description="token from `started`, to resume a session after a drop")
+    server: ShortText | None = Field(
+        None, description="`server` from the last `started`; another server's copy of the session is out of date"
+    )
+
+
+@_validated
+class UpdateMessage(events.Update):
+    """The whole text of an utterance so far, not only the new words; it may change earlier ones."""
+
+    utterance: Utterance
+    type: Literal["update"] = "update"
+    begun: Seconds | None = field(
+        default=None,
+        metadata={"description": "time of the utterance's first update, where that one is not sent again after a drop"},
+    )
+
+    def __post_init__(self) -> None:
+        """Check nothing: pydantic has."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _clean(cls, found: Any) -> Any:
+        return one_line(found) if isinstance(found, dict) else found
+
+    def wire(self) -> str:
+        """Return the message as JSON, without fields that are None."""
+        return _json({name: value for name, value in asdict(self).items() if value is not None})
+
+
+class Ack(Message):
+    """Acknowledges a final caption, or the error in its place; it will not be sent again."""
+
+    type: Literal["ack"] = "ack"
+    utterance: Utterance
+    language: Language
+    corrected: int = Field(0, ge=0, le=2**53, description="`corrected` of the caption; a later one is sent again")
+
+
+class Pause(Message):
+    """Hold captions back from viewers, or release them.  The owner sees all of them."""
+
+    type: Literal["pause"] = "pause"
+    paused: bool = True
+
+
+class Hide(Message):
+    """Hide the captions of an utterance from viewers and the transcript, or show them again."""
+
+    type: Literal["hide"] = "hide"
+    utterance: Utterance
+    language: Language | None = Field(None, description="all languages if absent")
+    hidden: bool = True
+
+
+class Correct(Message):
+    """Replace the text of a final caption, for everyone and in the transcript."""
+
+    type: Literal["correct"] = "correct"
+    utterance: Utterance
+    language: Language
+    text: Line = Field(min_length=1, max_length=events.LONGEST_TEXT)
+
+
+class End(Message):
+    """No more updates follow; the server finishes what is left, then sends `done`."""
+
+    type: Literal["end"] = "end"
+
+
+class Started(Message):
+    """The session that a connection belongs to.
+
+    ``resumed`` is false for a new session.  If a token was given all the same, the server does not have the session, or
+    no longer the latest copy of it, because it was restarted or is another one: `Restore` sends what the client has.
+    """
+
+    type: Literal["started"] = "started"
+    protocol: int = VERSION
+    session: str = Field(description="name of the session for viewers, who can only watch")
+    token: Token = Field(description="for resuming after a drop; a secret")
+    targets: tuple[str, ...]
+    room: str | None = None
+    resumed: bool = False
+    server: str = Field(description="identifies this process among all that clients may reach at this address")
+    message_bytes: int = Field(description="maximum length of a message from the client")
+
+
+@_validated
+class Partial(events.Caption):
+    """A translation that may still change."""
+
+    final: SkipJsonSchema[Literal[False]] = False
+    type: Literal["partial"] = "partial"
+    lag_ms: float = field(
+        default=0,
+        metadata={"description": "milliseconds since its oldest new word was spoken or, as text, reached the server"},
+    )
+    age_ms: float | None = field(
+        default=None,
+        metadata={"description": "to viewers: milliseconds since it was made, in a caption from before they came"},
+    )
+
+
+@_validated
+class Final(events.Caption):
+    """The final translation of an utterance; there is exactly one per target language."""
+
+    utterance: Utterance
+    unstable: SkipJsonSchema[str] = ""
+    final: SkipJsonSchema[Literal[True]] = True
+    type: Literal["final"] = "final"
+    begun: Seconds | None = field(
+        default=None, metadata={"description": "time of the utterance's first update, for subtitles"}
+    )
+    lag_ms: float = 0
+    made: Seconds | None = field(default=None, metadata={"description": "when it was made, in seconds since 1970"})
+    age_ms: float | None = field(
+        default=None,
+        metadata={"description": "to viewers: milliseconds since it was made, in a caption from before they came"},
+    )
+    corrected: Annotated[int, Field(ge=1, le=2**53)] | None = field(
+        default=None, metadata={"description": "how often it has been corrected; the highest number counts"}
+    )
+
+    def wire(self) -> str:
+        """Return the message as JSON, without fields that are None."""
+        return _json(events.as_object(self))
+
+
+def wire_of(caption: events.Caption, **more: object) -> str:
+    """Return the message for a caption, `Partial` or `Final`, as JSON, with the other fields that are not None."""
+    return _json({**events.as_object(caption), **{name: value for name, value in more.items() if value is not None}})
+
+
+def caption_of(message: Partial | Final) -> events.Caption:
+    """Return the caption in a message."""
+    return events.Caption(**{each.name: getattr(message, each.name) for each in fields(events.Caption)})
+
+
+class Restore(Message):
+    """Final captions from another server, or from before a restart; they are not translated again."""
+
+    type: Literal["restore"] = "restore"
+    finals: tuple[Final, ...] = Field((), max_length=1000)
+    hidden: tuple[tuple[Utterance, Language], ...] = Field(
+        (),
+        max_length=4000,
+        description="utterances and languages that viewers must not see, final or not; before their captions",
+    )
+
+
+class TargetStats(Message):
+    """Counts for one target language since the session began."""
+
+    updates: int = Field(0, description="updates translated")
+    tokens: int = Field(0, description="tokens of all outputs")
+    passes: int = Field(0, description="passes of the model")
+    plain_passes: int = Field(0, description="passes that re-translation would have needed for the same outputs")
+    drafted: int = Field(0, description="tokens drafted")
+    accepted: int = Field(0, description="drafted tokens accepted")
+    shown: int = Field(0, description="words of the final captions")
+    erased: int = Field(0, description="retracted words; erased / shown is the normalized erasure (NE)")
+    coalesced: int = Field(0, description="updates skipped for a newer one")
+    abandoned: int = Field(0, description="updates abandoned for a newer one")
+
+
+class Stats(Message):
+    """Statistics of the session, sent every few seconds while there are captions."""
+
+    type: Literal["stats"] = "stats"
+    targets: dict[str, TargetStats]
+    lag_ms: float = Field(0, description="median lag of the last captions")
+    lag_p95_ms: float = 0
+
+
+class Paused(Message):
+    """Whether captions are held back from viewers."""
+
+    type: Literal["paused"] = "paused"
+    paused: bool
+
+
+class Hidden(Message):
+    """A caption is hidden, so that viewers remove it, or, to the owner, shown again."""
+
+    type: Literal["hidden"] = "hidden"
+    utterance: str
+    language: str
+    hidden: bool
+
+
+class RoomState(Message):
+    """The state of a room, sent to viewers when they connect and when a session begins or ends."""
+
+    type: Literal["room"] = "room"
+    room: RoomName
+    state: Literal["waiting", "live", "over"] = Field(description="before a session, in one, or after it")
+    session: str | None = Field(None, description="name of the session, if there is one")
+    source: str | None = Field(None, description="source language")
+    targets: tuple[str, ...] = ()
+
+
+class Error(Message):
+    """Something went wrong; ``fatal`` if that ends the session.
+
+    With ``final`` it stands in place of a final caption that could not be made, and is acknowledged like one.
+    """
+
+    type: Literal["error"] = "error"
+    code: Literal[tuple(CODES)]  # type: ignore[valid-type]
+    message: str = Field(description="one sentence that says what is wrong and what is allowed")
+    fatal: bool = False
+    request: str | None = Field(None, description="`type` of the message that was refused, if it was one")
+    utterance: str | None = None
+    seq: int | None = None
+    language: str | None = None
+    final: bool | None = None
+
+
+class Done(Message):
+    """Everything has been translated and sent."""
+
+    type: Literal["done"] = "done"
+
+
+#: Messages that control viewers' captions; also used over HTTP.
+Control: TypeAlias = Pause | Hide | Correct
+FromClient: TypeAlias = Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Control | End
+#: Messages that viewers can get.
+ToViewer: TypeAlias = Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
+FromServer: TypeAlias = Started | ToViewer | Listening | Recognised
+#: The same as tuples.
+CONTROL, CLIENT, VIEWED, SERVER = map(get_args, (Control, FromClient, ToViewer, FromServer))
+_BY_TYPE = Field(discriminator="type")
+FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Annotated[Control, _BY_TYPE])
+FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(Annotated[FromClient, _BY_TYPE])
+FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(Annotated[FromServer, _BY_TYPE])

@@ -1,0 +1,124 @@
+"""Access control: API keys and rate limits."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
+from redraft.errors import OptionError
+
+#: Random bytes of a new key: 256 bits, so its plain hash cannot be reversed by guessing.
+_KEY_BYTES = 32
+#: Maximum number of addresses whose rates are tracked.
+_MOST_ADDRESSES = 10_000
+
+
+class Keys:
+    """API keys, stored as hashes: one line ``name:sha256`` per key, with unique names.
+
+    Raises:
+        OptionError: the file cannot be read, a line is invalid, or a name occurs twice.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._hashes: dict[str, bytes] = {}
+        lines_of: dict[str, int] = {}
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(f"keys file {str(path)!r} cannot be read: {error}") from None
+        for number, line in enumerate(lines, 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            name, _, digest = line.strip().rpartition(":")
+            try:
+                known = bytes.fromhex(digest)
+            except ValueError:
+                known = b""
+            if not name or len(known) != hashlib.sha256().digest_size:
+                raise OptionError(
+                    f"keys file {str(path)!r}, line {number}: must be NAME:SHA256, as --new-key writes it"
+                )
+            if name in lines_of:
+                raise OptionError(
+                    f"keys file {str(path)!r}, line {number}: line {lines_of[name]} has a key named {name!r} already; "
+                    "delete the line of the key that is no longer used, or rename one"
+                )
+            self._hashes[name], lines_of[name] = known, number
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a key has this name."""
+        return name in self._hashes
+
+    def owner(self, key: str) -> str | None:
+        """Return the name of a key, or None if it is unknown.  Takes the same time for every wrong key."""
+        digest, found = hashlib.sha256(key.encode()).digest(), None
+        for name, known in self._hashes.items():
+            if hmac.compare_digest(digest, known):
+                found = name
+        return found
+
+
+def new_key(path: Path, name: str) -> str:
+    """Create a key, append its hash to the file, and return it.  The key itself is not stored.
+
+    Raises:
+        OptionError: the name is invalid or taken, or the file cannot be read or written.
+    """
+    if not name or ":" in name or name.strip() != name or not name.isprintable() or name.startswith("#"):
+        raise OptionError(
+            f"the name of a key must not contain a colon, begin with # or have spaces around it, not {name!r}"
+        )
+    if path.exists() and name in Keys(path):
+        raise OptionError(
+            f"keys file {str(path)!r} has a key named {name!r} already: choose another name, or delete its line first, "
+            "which revokes that key"
+        )
+    key = f"rd_{secrets.token_urlsafe(_KEY_BYTES)}"
+    try:
+        path.touch(mode=0o600, exist_ok=True)
+        apart = "" if path.read_bytes()[-1:] in (b"", b"\n") else "\n"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{apart}{name}:{hashlib.sha256(key.encode()).hexdigest()}\n")
+    except OSError as error:
+        raise OptionError(f"keys file {str(path)!r} cannot be written: {error}") from None
+    return key
+
+
+class Rate:
+    """A token bucket that holds up to ``burst`` tokens, at least 1."""
+
+    def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second, self._burst, self._clock = per_second, max(1.0, burst), clock
+        self._left, self._when = self._burst, clock()
+
+    def take(self) -> float:
+        """Take a token and return 0; if the bucket is empty, return the seconds until the next token."""
+        now = self._clock()
+        self._left = min(self._burst, self._left + (now - self._when) * self._per_second)
+        self._when = now
+        if self._left >= 1:
+            self._left -= 1
+            return 0.0
+        return (1 - self._left) / self._per_second
+
+
+class Rates:
+    """A `Rate` per address, for the most recent addresses."""
+
+    def __init__(self, per_second: float, burst: float) -> None:
+        self._per_second, self._burst = per_second, burst
+        self._rates: OrderedDict[str, Rate] = OrderedDict()
+
+    def take(self, address: str) -> float:
+        """Take a token for an address; see `Rate.take`."""
+        rate = self._rates.setdefault(address, Rate(self._per_second, self._burst))
+        self._rates.move_to_end(address)
+        if len(self._rates) > _MOST_ADDRESSES:
+            self._rates.popitem(last=False)
+        return rate.take()

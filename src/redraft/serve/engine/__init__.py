@@ -1,0 +1,1 @@
+"""Scheduling of translations on models, and admission to them."""

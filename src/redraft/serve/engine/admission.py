@@ -1,0 +1,166 @@
+"""Admission control: makes lanes for accepted sessions, and translates single texts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from redraft.captions.events import Event, Update
+from redraft.errors import RedraftError
+from redraft.protocol import Wanted
+from redraft.protocol.codes import Refused
+from redraft.serve.access import Keys
+from redraft.serve.engine.engine import Engine, Engines, Stopped
+from redraft.serve.engine.lanes import Answer, Lane
+from redraft.serve.engine.scheduler import NoCapacity
+from redraft.serve.engine.service import Service
+
+STOPPED = "the server cannot translate any more and must be started again"
+VIEWERS_ONLY = "this server only serves viewers: send what is to be translated to one without viewers_only"
+DRAINING = "the server is being stopped: connect again in a moment"
+#: Timeout of a translation in seconds.
+_SECONDS = 60
+
+
+class Admission:
+    """Checks capacity and API keys, and makes lanes.
+
+    Args:
+        service: the models and the operator's limits; None without engines.
+        keys: the API keys; None if the server needs none.
+    """
+
+    def __init__(self, service: Service | None, engines: Engines, keys: Keys | None = None) -> None:
+        self.keys = keys
+        self._service, self._engines = service, engines
+        self.draining = False
+
+    def check_working(self) -> None:
+        """Raise `Refused` if the server serves only viewers, is stopping, or an engine has failed."""
+        if not self._engines.all:
+            raise Refused("missing", VIEWERS_ONLY)
+        if self.draining:
+            raise Refused("draining", DRAINING)
+        if not self._engines.alive:
+            raise Refused("engine", STOPPED)
+
+    def owner(self, key: str | None) -> str:
+        """Return the owner of an API key; empty if none are needed.  Raises `Refused` if it is missing or unknown."""
+        if self.keys is None:
+            return ""
+        if not key:
+            raise Refused("key", "an API key is needed: send it as `key`, or as a bearer token")
+        owner = self.keys.owner(key)
+        if owner is None:
+            raise Refused("key", "the API key is not known to this server: check it, or ask the operator for one")
+        return owner
+
+    async def lanes(self, wanted: Wanted, answered: Callable[[Answer], object]) -> tuple[Engine, dict[str, Lane]]:
+        """Make the lanes of a stream on the least loaded engine; return the engine, and the lanes by language.
+
+        Args:
+            answered: called on the event loop with the answer to every update in every language.
+
+        Raises:
+            Refused: there is no capacity, or the request asks for something that is not allowed.
+        """
+        service, made = self._service, dict[str, Lane]()
+        if service is None:
+            raise Refused("missing", VIEWERS_ONLY)
+        with self._engines.chosen(len(wanted.targets)) as engine:
+            receive = engine.answers_to(answered)
+
+            def make() -> None:
+                lanes = service.lanes(wanted, receive)  # first, since invalid requests do not depend on capacity
+                self._engines.admit(engine, lanes)
+                made.update((lane.translation.language, lane) for lane in lanes)
+
+            try:
+                await asyncio.wrap_future(engine.call(make))
+            except asyncio.CancelledError:  # the client has gone, but the engine may have added the lanes
+                engine.post(lambda: engine.remove(made.values()))
+                raise
+            except Stopped:
+                raise Refused("engine", STOPPED) from None
+            except NoCapacity as error:
+                raise Refused("capacity", str(error)) from None
+            except RedraftError as error:
+                raise Refused("option", str(error)) from None
+            return engine, made
+
+
+class Exchange:
+    """Sends updates of a client at ``address`` to lanes, one at a time, and waits for the answers.
+
+    `Exchanges.sweep` fails those in ``asked``.
+    """
+
+    engine: Engine
+    lanes: dict[str, Lane]
+
+    def __init__(self, address: str, asked: set[asyncio.Future[list[Event]]]) -> None:
+        self.address, self._asked = address, asked
+        self._update: Update | None = None
+        self._waiting: dict[str, asyncio.Future[list[Event]]] = {}
+
+    def answered(self, answer: Answer) -> None:
+        """Receive the answer to an update in one language."""
+        # The caller may have gone, and another one may wait for the next answer.
+        if answer.update is self._update and not self._waiting[answer.language].done():
+            self._waiting[answer.language].set_result(answer.events)
+
+    async def ask(self, update: Update) -> dict[str, list[Event]]:
+        """Return captions and failures by language.  Raises `Refused` if the engine has stopped or is too slow."""
+        loop = asyncio.get_running_loop()
+        self._update = update
+        found = self._waiting = {language: loop.create_future() for language in self.lanes}
+        self._asked.update(found.values())
+        try:
+            self.engine.submit(tuple(self.lanes.values()), update)
+            async with asyncio.timeout(_SECONDS):
+                return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
+        except TimeoutError:
+            raise Refused("capacity", f"no translation came within {_SECONDS} seconds") from None
+        finally:
+            self._asked.difference_update(found.values())
+
+
+class Exchanges:
+    """All exchanges of a server.  ``admit`` raises `Refused` if an address may not open another one."""
+
+    def __init__(self, admission: Admission, engines: Engines, admit: Callable[[str], None]) -> None:
+        self._admission, self._engines, self._admit = admission, engines, admit
+        self._asked: set[asyncio.Future[list[Event]]] = set()
+        #: Exchanges that count as sessions.
+        self.kept: set[Exchange] = set()
+
+    async def once(self, wanted: Wanted, texts: Sequence[str], address: str) -> list[dict[str, list[Event]]]:
+        """Return captions and failures of texts by language.  Raises `Refused` if it is impossible or not allowed."""
+        exchange = await self._open(wanted, address)
+        try:
+            return [await exchange.ask(Update(str(n), 0, text, final=True)) for n, text in enumerate(texts, 1)]
+        finally:
+            self.close(exchange)
+
+    async def keep(self, wanted: Wanted, address: str) -> Exchange:
+        """Open an exchange that counts as a session until `close`.  Raises `Refused` if it is not admitted."""
+        exchange = await self._open(wanted, address)
+        self.kept.add(exchange)
+        return exchange
+
+    async def _open(self, wanted: Wanted, address: str) -> Exchange:
+        self._admit(address)
+        exchange = Exchange(address, self._asked)
+        exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
+        return exchange
+
+    def close(self, exchange: Exchange) -> None:
+        """Remove the lanes of an exchange, and drop their work."""
+        exchange.engine.remove(exchange.lanes.values())
+        self.kept.discard(exchange)
+
+    def sweep(self) -> None:
+        """Fail all pending answers if an engine has stopped."""
+        for asked in () if self._engines.alive else self._asked:
+            if not asked.done():
+                asked.set_exception(Refused("engine", STOPPED))

@@ -1,0 +1,215 @@
+"""The thread that owns a model's context; all other code sends it commands.  A server may run several.
+
+The threads of one context synchronise after every operation.  With a small model, whose operations take microseconds,
+that costs more than a second thread gains.  Engines run independently: one runs its model while another prepares its
+next pass.  A session stays on its engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from redraft.captions.events import Update
+from redraft.errors import RedraftError
+from redraft.serve.engine.lanes import Answer, Lane
+from redraft.serve.engine.scheduler import NoCapacity, Scheduler
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Stopped(RedraftError):
+    """The engine's thread has ended."""
+
+
+class Engine:
+    """Runs a scheduler on a thread.
+
+    Attributes:
+        stopped: is done when the thread has ended, after `stop` or a crash.
+
+    Args:
+        scheduler: the scheduler; after `start`, only the engine's thread may use it.
+        answered: called on the engine's thread with every answer.
+    """
+
+    def __init__(self, scheduler: Scheduler, answered: Callable[[Answer], None] = lambda answer: None) -> None:
+        self.scheduler, self._answered = scheduler, answered
+        #: Functions to call between two rounds, with the futures for their results; None ends the thread.
+        self._inbox: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._closing, self._closed = threading.Lock(), False
+        self.stopped: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name="redraft-engine", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread is running: false before `start`, after `stop` and after a crash."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """End the thread after the current round, and join it."""
+        self._inbox.put(None)
+        self._thread.join()
+
+    def submit(self, lanes: Sequence[Lane], update: Update, since: float | None = None, *, rest: bool = False) -> None:
+        """Give an update to the lanes that are to translate it.
+
+        Args:
+            since: when its words were spoken, in seconds of the engine's clock, by default the monotonic clock; its lag
+                counts from then.  None stands for this call.
+            rest: whether only its words that were held back are translated (`Lane.offer`).
+        """
+        since = self.scheduler.clock() if since is None else since
+
+        def offer() -> None:
+            for lane in lanes:
+                self.scheduler.offer(lane, update, since, rest=rest)
+
+        self.post(offer)
+
+    def answers_to(self, receive: Callable[[Answer], object]) -> Callable[[Answer], None]:
+        """Return what lanes call with their answers: it passes them to ``receive`` on the running event loop."""
+        loop = asyncio.get_running_loop()
+
+        def answer_to(answer: Answer) -> None:
+            self._answered(answer)
+            loop.call_soon_threadsafe(receive, answer)
+
+        return answer_to
+
+    def call(self, work: Callable[[], T]) -> Future[T]:
+        """Call ``work`` on the thread between two rounds; the future has its result or exception.
+
+        If the thread has ended, or ends first, the future raises `Stopped`.  Cancelling the future in time prevents the
+        call.
+        """
+        done: Future[T] = Future()
+        with self._closing:
+            if self._closed:
+                done.set_exception(Stopped("the engine has stopped"))
+            else:
+                self._inbox.put((work, done))
+        return done
+
+    def post(self, work: Callable[[], object]) -> None:
+        """Call ``work`` on the thread between two rounds; an exception is logged."""
+        self.call(work).add_done_callback(_log)
+
+    def remove(self, lanes: Iterable[Lane]) -> None:
+        """Remove lanes and drop their work."""
+        removed = tuple(lanes)
+
+        def remove() -> None:
+            for lane in removed:
+                self.scheduler.remove(lane)
+
+        self.post(remove)
+
+    def _run(self) -> None:
+        try:
+            while self._obey():
+                self.scheduler.step()
+        except BaseException:
+            log.critical("the engine has stopped", exc_info=True)
+        finally:
+            self._close()
+
+    def _obey(self) -> bool:
+        """Run waiting commands; wait for one if no lane has work.  Return False when the thread should end."""
+        block = not self.scheduler.working
+        while True:
+            try:
+                command = self._inbox.get(block=block)
+            except queue.Empty:
+                return True
+            if command is None:
+                return False
+            work, done = command
+            if done.set_running_or_notify_cancel():
+                try:
+                    done.set_result(work())
+                except BaseException as error:
+                    done.set_exception(error)
+            block = False
+
+    def _close(self) -> None:
+        """Accept no more commands, and fail those that are left."""
+        with self._closing:
+            self._closed = True
+        with suppress(queue.Empty):
+            while True:
+                command = self._inbox.get_nowait()
+                if command is not None and command[1].set_running_or_notify_cancel():
+                    command[1].set_exception(Stopped("the engine has stopped"))
+        self.stopped.set_result(None)
+
+
+def _log(done: Future[Any]) -> None:
+    if not done.cancelled() and (error := done.exception()) and not isinstance(error, Stopped):
+        log.error("a command to the engine failed", exc_info=error)
+
+
+class Engines:
+    """The engines of a server; ``most`` is the maximum number of lanes on all of them together."""
+
+    def __init__(self, engines: Sequence[Engine], most: int) -> None:
+        self.all = tuple(engines)
+        self._most = most
+        self._admitting = threading.Lock()
+        #: Engine -> lanes about to be admitted.
+        self._coming: Counter[Engine] = Counter()
+
+    def start(self) -> None:
+        """Start all threads."""
+        for engine in self.all:
+            engine.start()
+
+    def stop(self) -> None:
+        """End all threads after their current rounds, and join them."""
+        for engine in self.all:
+            engine.stop()
+
+    @property
+    def alive(self) -> bool:
+        """Whether all engines are running; if one has stopped, its sessions cannot continue."""
+        return all(engine.alive for engine in self.all)
+
+    @property
+    def lanes(self) -> int:
+        """Number of lanes on all engines."""
+        return sum(engine.scheduler.lanes for engine in self.all)
+
+    @contextmanager
+    def chosen(self, wanted: int) -> Iterator[Engine]:
+        """Choose the engine with the fewest lanes, and reserve ``wanted`` lanes there while the block runs."""
+        engine = min(self.all, key=lambda each: each.scheduler.lanes + self._coming[each])
+        self._coming[engine] += wanted
+        try:
+            yield engine
+        finally:
+            self._coming[engine] -= wanted
+
+    def admit(self, engine: Engine, lanes: Sequence[Lane]) -> None:
+        """Add new lanes.  Runs on the engine's thread.  Raises `NoCapacity` if there is no capacity."""
+        with self._admitting:
+            if self.lanes + len(lanes) > self._most:
+                raise NoCapacity(
+                    f"the server translates into {self.lanes} of at most {self._most} languages at a time, so "
+                    f"{len(lanes)} more cannot be admitted; try again later",
+                )
+            engine.scheduler.check_load(len(lanes))
+            for lane in lanes:
+                engine.scheduler.add(lane)

@@ -1,0 +1,96 @@
+"""What a stream waits for: answers to its updates, and silence, in which words that were held back are translated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from redraft.captions.events import Update
+from redraft.captions.source import LONGEST
+from redraft.serve.engine.lanes import Answer
+
+#: Maximum number of unanswered updates over all languages; beyond it, no more are taken.
+MOST_PENDING = 64
+
+
+class Pending:
+    """The updates of a stream that are unanswered."""
+
+    def __init__(self) -> None:
+        #: (utterance, language) -> seq of the newest unanswered update.
+        self._updates: dict[tuple[str, str], int] = {}
+        #: (utterance, language) whose words that were held back are being translated.
+        self._rests: set[tuple[str, str]] = set()
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def __bool__(self) -> bool:
+        """Whether anything is unanswered."""
+        return bool(self._updates or self._rests)
+
+    def add(self, update: Update, languages: Iterable[str]) -> None:
+        """Record an update to be answered in these languages."""
+        for language in languages:
+            self._updates[update.utterance, language] = update.seq
+            self._rests.discard((update.utterance, language))  # the update replaces it
+        self._check_room()
+
+    def add_rest(self, update: Update, languages: Iterable[str]) -> None:
+        """Record that the words of the newest update that were held back are to be translated."""
+        self._rests.update((update.utterance, language) for language in languages)
+
+    def answered(self, answer: Answer) -> None:
+        """Record the answer to an update, and to earlier ones of its utterance."""
+        key = answer.update.utterance, answer.language
+        if answer.rest:
+            self._rests.discard(key)
+        elif self._updates.get(key, answer.update.seq) <= answer.update.seq:
+            self._updates.pop(key, None)
+        self._check_room()
+
+    def clear(self) -> None:
+        """Drop all unanswered updates."""
+        self._updates.clear()
+        self._rests.clear()
+        self._check_room()
+
+    async def room(self) -> None:
+        """Wait until more updates can be accepted."""
+        await self._room.wait()
+
+    def _check_room(self) -> None:
+        (self._room.clear if len(self._updates) > MOST_PENDING else self._room.set)()
+
+
+class Silence:
+    """Calls a function if no other update follows an unfinished one for a while.
+
+    Args:
+        rest: called with the update and the languages that it is translated into, to translate the words of it that
+            are held back (`redraft.captions.source`).
+    """
+
+    def __init__(self, rest: Callable[[Update, Sequence[str]], object]) -> None:
+        self._rest = rest
+        self._unfinished: tuple[Update, Sequence[str]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def follow(self, update: Update, languages: Sequence[str]) -> None:
+        """Wait again, from this update on; there is nothing to wait for after a final one, and without languages."""
+        self.stop()
+        if languages and not update.final:
+            self._unfinished = update, languages
+            self._timer = asyncio.get_running_loop().call_later(LONGEST, self.over)
+
+    def over(self) -> None:
+        """Wait no longer: no other update will follow."""
+        unfinished = self._unfinished
+        self.stop()
+        if unfinished is not None:
+            self._rest(*unfinished)
+
+    def stop(self) -> None:
+        """Stop waiting."""
+        self._unfinished = None
+        if self._timer is not None:
+            self._timer.cancel()

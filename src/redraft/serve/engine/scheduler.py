@@ -1,0 +1,337 @@
+"""Runs many lanes on one model: each round answers as many of their requests as fit with one batched pass.
+
+Verifying a draft, decoding a token and reading a prompt are the same kind of request and share passes.  Lanes take
+turns: after a pass, its lanes go to the end of the queue.  The number of updates under way is limited: more would not
+make passes cheaper, and would all wait for each other half done.  There are no threads and no network here; one thread
+makes all calls (`redraft.serve.engine`).
+
+`choose` picks the requests of a pass within a budget of new tokens.  `Load` measures the engine's load, to refuse new
+sessions before the captions of the running ones lag.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from operator import attrgetter
+
+from redraft.backends.costs import LearnedCosts
+from redraft.captions.events import Update
+from redraft.decoding.backend import Backend
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
+from redraft.errors import RedraftError
+from redraft.serve.engine.lanes import Lane, Slot, SlotPool
+
+log = logging.getLogger(__name__)
+
+#: Longest pass in seconds; a new request waits at most this long for the next one.
+LONGEST_PASS = 0.1
+LEAST_BUDGET, MOST_BUDGET = 16, 2048
+#: Budget as long as the cost of a pass is unknown, and for backends whose passes cost the same at any size.
+FIRST_BUDGET, UNLIMITED = 256, 1 << 40
+#: Maximum lanes under way at a time (one per slot), and the default, which keeps passes of a small model on the CPU
+#: cheap.
+MOST_LANES, DEFAULT_LANES = 256, 32
+#: Assumed passes per second of live speech in one language, until there are measurements: 2.5 words per second, an
+#: update every two words, about 16 tokens of plain re-translation each.  Methods that draft need fewer.
+PASSES_A_SECOND = 20.0
+#: Seconds over which the load is measured.
+WINDOW = 10.0
+_BUCKET = 0.5
+
+
+class NoCapacity(RedraftError):
+    """More lanes would be too many, or too much work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A lane's share of a pass.
+
+    Attributes:
+        score: the lane's request, or an earlier piece of its prompt, whose rows are discarded.
+        new: tokens of ``score`` that are not in the cache.
+    """
+
+    lane: Lane
+    slot: Slot
+    score: Score
+    new: int
+
+
+def budget(curve: CostCurve | None, seconds: float = LONGEST_PASS) -> int:
+    """Return how many new tokens a pass processes within ``seconds``, from `LEAST_BUDGET` to `MOST_BUDGET`."""
+    if curve is None:
+        return FIRST_BUDGET
+    return LEAST_BUDGET + bisect_right(range(LEAST_BUDGET + 1, MOST_BUDGET + 1), seconds, key=curve)
+
+
+def choose(ready: Iterable[tuple[Lane, Slot]], budget: int) -> list[Part]:
+    """Choose the requests of the next pass, in the order of ``ready``.
+
+    All are for the same model, and together they stay within the budget.  A prompt that does not fit is split: this
+    pass takes the piece that fits, the cache keeps it, and later passes take the rest.  A request that cannot be split
+    and is larger than the budget gets a pass of its own.
+
+    Args:
+        ready: lanes that wait for rows, the longest waiting first.
+    """
+    parts: list[Part] = []
+    room = budget
+    for lane, slot in ready:
+        score = lane.score
+        if score is None or (parts and score.model != parts[0].score.model):
+            continue
+        part = _fitting(lane, slot, score, room, first=not parts)
+        if part is not None:
+            parts.append(part)
+            room -= part.new
+        if room <= 0:
+            break
+    return parts
+
+
+def _fitting(lane: Lane, slot: Slot, score: Score, room: int, *, first: bool) -> Part | None:
+    reused = slot.reused(score)
+    new = len(score.prefix) + len(score.draft) - reused
+    if new <= room:
+        return Part(lane, slot, score, new)
+    # The rows at the end of the prompt and the draft must be in one pass; encoder input cannot be split either.
+    end = min(reused + room, len(score.prefix) - score.prompt_rows)
+    if end > reused and not score.encoder:
+        piece = replace(score, prefix=score.prefix[:end], draft=EMPTY_DRAFT, prompt_rows=1)
+        return Part(lane, slot, piece, end - reused)
+    return Part(lane, slot, score, new) if first else None
+
+
+class Load:
+    """Measures which share of its time the engine works.
+
+    Args:
+        most: maximum share of busy time, 0-1, up to which new lanes are admitted.
+        curve: returns the cost of a pass, from which that of a lane is estimated before it has worked; None as long as
+            it is unknown.
+    """
+
+    def __init__(self, most: float, curve: Callable[[], CostCurve | None]) -> None:
+        self._most, self._curve = most, curve
+        #: Start time of each bucket, and seconds of work in it.
+        self._buckets: deque[tuple[float, float]] = deque()
+
+    def worked(self, seconds: float, now: float) -> None:
+        """Record ``seconds`` of work that ended at ``now``."""
+        if self._buckets and now - self._buckets[-1][0] < _BUCKET:
+            start, before = self._buckets.pop()
+            self._buckets.append((start, before + seconds))
+        else:
+            self._buckets.append((now, seconds))
+        while now - self._buckets[0][0] > WINDOW:
+            self._buckets.popleft()
+
+    def busy(self, now: float) -> float:
+        """Return the share of the last `WINDOW` seconds spent working, 0-1.  Thread-safe."""
+        worked = sum(seconds for start, seconds in list(self._buckets) if now - start <= WINDOW)
+        return min(1.0, worked / WINDOW)
+
+    def check(self, wanted: int, speaking: int, lane_seconds: float, now: float) -> None:
+        """Check that more lanes can be admitted.
+
+        Args:
+            speaking: number of lanes that worked in the last `WINDOW` seconds or were just admitted.
+            lane_seconds: total time in seconds that the lanes that worked have existed, each counted up to `WINDOW`.
+
+        Raises:
+            NoCapacity: the load would be too high.
+        """
+        # Average share of time per lane.  The estimate counts as one lane of a full window, since the first moments of
+        # a lane say little.  With batching another lane costs less than the average, never more.
+        curve = self._curve()
+        estimate = PASSES_A_SECOND * curve(1) if curve else 0.0
+        share = (self.busy(now) + estimate) * WINDOW / (lane_seconds + WINDOW)
+        expected = max(self.busy(now), share * speaking) + share * wanted
+        if expected > self._most:
+            more = "1 more language" if wanted == 1 else f"{wanted} more languages"
+            raise NoCapacity(
+                f"the server is at its capacity: {more} would keep it busy for "
+                f"{expected:.0%} of the time, and {self._most:.0%} are allowed; try again later",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PassReport:
+    """Statistics of one pass: requests, new tokens, seconds."""
+
+    requests: int
+    tokens: int
+    seconds: float
+
+
+class Scheduler:
+    """Runs lanes on models.
+
+    Args:
+        backends: the models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
+        costs: learns what passes of the target cost.
+        budget: maximum number of new tokens per pass; None chooses it by their cost (`budget`).
+        most: maximum number of updates under way, at least 1; 1 disables batching.
+    """
+
+    def __init__(
+        self,
+        backends: Mapping[str, Backend],
+        pool: SlotPool,
+        load: Load,
+        costs: LearnedCosts,
+        budget: int | None = None,
+        watch: Callable[[PassReport], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        most: int = DEFAULT_LANES,
+    ) -> None:
+        self.pool, self.load, self.clock = pool, load, clock
+        #: Number of failed passes, and of requests that failed again when run alone.
+        self.failed_passes = self.failed_lanes = 0
+        self._backends, self._watch = backends, watch
+        self._costs, self._given = costs, budget
+        #: The curve for which the budget was computed last, and the budget.
+        self._budget: tuple[CostCurve | None, int] = None, FIRST_BUDGET
+        self._most = most if all(backend.capabilities.batches for backend in backends.values()) else 1
+        self._lanes: set[Lane] = set()
+        #: The lanes that have work.
+        self._busy: set[Lane] = set()
+        self._turns = count()
+
+    @property
+    def lanes(self) -> int:
+        """Number of lanes."""
+        return len(self._lanes)
+
+    @property
+    def working(self) -> bool:
+        """Whether any lane has work."""
+        return bool(self._busy)
+
+    def check_load(self, wanted: int) -> None:
+        """Check that ``wanted`` more lanes can be admitted.  Raises `NoCapacity` if the load is too high."""
+        now = self.clock()
+        working = [lane for lane in self._lanes if lane.worked is not None and now - lane.worked < WINDOW]
+        fresh = sum(lane.worked is None and now - lane.admitted < WINDOW for lane in self._lanes)
+        lane_seconds = sum(min(now - lane.admitted, WINDOW) for lane in working)
+        self.load.check(wanted, len(working) + fresh, lane_seconds, now)
+
+    def add(self, lane: Lane) -> None:
+        """Add a lane."""
+        self._lanes.add(lane)
+        lane.admitted, lane.turn = self.clock(), next(self._turns)
+
+    def offer(self, lane: Lane, update: Update, since: float, *, rest: bool = False) -> None:
+        """Give a lane an update (`Lane.offer`); if the lane has been removed, drop it."""
+        if lane in self._lanes:
+            lane.offer(update, since, rest=rest)
+            self._busy.add(lane)
+
+    def remove(self, lane: Lane) -> None:
+        """Remove a lane, drop its work and free its slot."""
+        lane.close()
+        self._lanes.discard(lane)
+        self._busy.discard(lane)
+        self.pool.give_back(lane)
+
+    def step(self) -> bool:
+        """Run one round of at most one pass; return whether there was work."""
+        started = self.clock()
+        ready = self._begun()
+        if not ready and not self.working:
+            return False
+        if ready:
+            self._pass(ready)
+        self.load.worked(self.clock() - started, self.clock())
+        return True
+
+    def _begun(self) -> list[tuple[Lane, Slot]]:
+        """Start queued updates up to the limit; return the lanes that wait for rows, with their slots."""
+        ready: list[tuple[Lane, Slot]] = []
+        busy = sorted(self._busy, key=attrgetter("turn"))
+        room = self._most - len([lane for lane in busy if lane.running])
+        for lane in busy:
+            if not lane.running and room <= 0:
+                continue
+            slot = self.pool.take(lane)
+            if slot is None:
+                continue
+            if not lane.running:
+                self._guarded(lane, lane.begin)
+                room -= lane.running is not None
+            if lane.score is not None:
+                ready.append((lane, slot))
+        return ready
+
+    def _guarded(self, lane: Lane, work: Callable[..., None], *given: object) -> None:
+        """Call ``work`` of a lane with the time; an exception fails only this lane's update."""
+        try:
+            work(*given, self.clock())
+        except Exception as error:
+            self._fail(lane, error)
+        if lane.idle:
+            self._busy.discard(lane)
+
+    def _pass(self, ready: Sequence[tuple[Lane, Slot]]) -> None:
+        parts = choose(ready, self._room())
+        model = parts[0].score.model
+        backend = self._backends[model]
+        for part in parts:
+            part.lane.turn = next(self._turns)
+        started = self.clock()
+        try:
+            answers = backend.score([(part.slot.numbers[model], part.score) for part in parts])
+        except Exception:
+            log.exception("a pass failed; its %d requests are tried alone", len(parts))
+            self.failed_passes += 1
+            for part in parts:
+                self._alone(part, backend)
+            return
+        new, seconds = sum(part.new for part in parts), self.clock() - started
+        if model == TARGET:
+            self._costs.took(new, seconds)
+        if self._watch:
+            self._watch(PassReport(len(parts), new, seconds))
+        for part, rows in zip(parts, answers, strict=True):
+            self._answered(part, rows)
+
+    def _room(self) -> int:
+        if self._given is not None:
+            return self._given
+        curve = self._costs.curve()
+        if curve is not self._budget[0]:
+            self._budget = curve, budget(curve)
+        return self._budget[1]
+
+    def _alone(self, part: Part, backend: Backend) -> None:
+        """Run a request of a failed pass again by itself in an empty slot; if it fails again, only its update fails."""
+        try:
+            self.pool.renew(part.slot)
+            (rows,) = backend.score([(part.slot.numbers[part.score.model], part.score)])
+        except Exception as error:
+            self._fail(part.lane, error)
+            self.pool.renew(part.slot)
+        else:
+            self._answered(part, rows)
+
+    def _answered(self, part: Part, rows: Rows) -> None:
+        part.slot.hold(part.score)
+        part.lane.worked = self.clock()
+        if part.score is part.lane.score:  # otherwise more of the prompt is left to read
+            self._guarded(part.lane, part.lane.advance, rows)
+
+    def _fail(self, lane: Lane, error: Exception) -> None:
+        log.error("an update could not be translated: %s", type(error).__name__)
+        self.failed_lanes += 1
+        reason = str(error) if isinstance(error, RedraftError) else "the model failed on it"
+        lane.fail(f"the update could not be translated: {reason}", self.clock())
+        if lane.idle:
+            self._busy.discard(lane)

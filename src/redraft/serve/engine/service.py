@@ -1,0 +1,199 @@
+"""The models and the limits that the operator sets; makes the lanes of sessions, and the offer to clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
+
+from redraft.backends.load import check_same_vocabulary
+from redraft.captions.chinese import writing_of
+from redraft.captions.languages import parse_language
+from redraft.captions.own_prompt import prompt_file
+from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.settings import Settings
+from redraft.captions.source import check_policy
+from redraft.captions.style import Style
+from redraft.captions.translation import Translation
+from redraft.decoding.backend import Backend
+from redraft.decoding.beam import require_trees
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.method import Choice, DraftModel, Option
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import DRAFT_MODEL, TARGET
+from redraft.errors import CapabilityError, OptionError, RedraftError
+from redraft.models import SHIPPED
+from redraft.protocol import BACKLOG_SECONDS, VERSION, Message, Wanted
+from redraft.serve.engine.lanes import Answer, Lane
+from redraft.serve.settings import ServeSettings
+from redraft.speech.registry import all_recognisers, resolve
+from redraft.translator import prompt_encoder, vocabulary_of
+
+
+class Service:
+    """The models and what clients may ask of them.
+
+    Args:
+        backends: the target model and, if a method needs it, the draft model.
+        settings: the operator's settings: methods, the default first, and limits.
+        curve: cost of a pass of the target, for methods that draft by it; None learns it from its passes.
+
+    Raises:
+        CapabilityError: a model lacks something that a method needs.
+        OptionError: a method is unknown, or the prompt file cannot be read.
+    """
+
+    def __init__(
+        self, backends: Mapping[str, Backend], settings: ServeSettings, curve: CostCurve | None = None
+    ) -> None:
+        self.backends, self.settings = backends, settings
+        #: The methods that clients may choose, by name; the first is the default.
+        self.methods = {name: get_method(name) for name in settings.methods}
+        for method in self.methods.values():
+            method.require(backends[TARGET].capabilities)
+            if method.draft_model is DraftModel.LAYERS:
+                raise CapabilityError(
+                    f"method {method.name!r} needs a model of its own for every stream and cannot be served"
+                )
+            if method.draft_model and DRAFT_MODEL not in backends:
+                raise CapabilityError(f"method {method.name!r} needs a small model; name it with --draft-model")
+        require_trees(settings.final, backends[TARGET].capabilities)
+        if DRAFT_MODEL in backends:
+            check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
+        self._curve = backends[TARGET].curve if curve is None else lambda: curve
+        self.vocabulary = vocabulary_of(backends)
+        self._prompt = None if settings.prompt_file is None else prompt_file(settings.prompt_file)
+
+    @property
+    def languages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Source and target languages that the model declares it was trained on; empty if it declares none."""
+        metadata = self.backends[TARGET].metadata
+        sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
+        return _tags(sources), _tags(targets)
+
+    def lanes(self, wanted: Wanted, answered: Callable[[Answer], None]) -> list[Lane]:
+        """Make a lane for each target language.
+
+        Raises:
+            OptionError: a value is unknown, out of range or beyond the operator's limits.
+            ModelError: the model's prompt format does not support the request.
+        """
+        self._check(wanted)
+        style = Style(wanted.source, self.settings.template, self._prompt, wanted.glossary, wanted.context)
+        languages = [parse_language(tag, "target") for tag in wanted.targets]
+        encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
+        if len({each.canonical for each in languages}) < len(languages):
+            raise OptionError("targets must be different languages")
+        method = self.methods[wanted.method or self.settings.methods[0]]
+        most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
+        options = method.check(wanted.options)
+        source = wanted.source_policy
+        source = self.settings.source if source is None else check_policy(source, "source_policy")
+        display, final = wanted.display(method.display), self.settings.final
+        settings = Settings(method, options, display, wanted.context, most, self._curve, source, final)
+        return [
+            Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
+            for each in languages
+        ]
+
+    def _check(self, wanted: Wanted) -> None:
+        """Check a request against the operator's limits."""
+        if wanted.method is not None and wanted.method not in self.methods:
+            raise OptionError(f"method must be one of {', '.join(self.methods)}, not {wanted.method!r}")
+        asked = (
+            ("max_tokens", "be", wanted.max_tokens or 0, ""),
+            ("context", "be", wanted.context, ""),
+            ("targets", "have", len(wanted.targets), " languages"),
+            ("glossary", "have", len(wanted.glossary), " entries"),
+        )
+        for name, verb, number, unit in asked:
+            most = getattr(self.settings, name)
+            if number > most:
+                raise OptionError(f"{name} must {verb} at most {most}{unit}, not {number}")
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(tag.strip() for tag in text.split(",") if tag.strip())
+
+
+class OfferedOption(Message):
+    """An option of a decoding method: a number, or one of ``words``."""
+
+    name: str
+    help: str = Field(description="what it is")
+    default: float | str
+    allowed: str = Field(description="the allowed values in words")
+    words: tuple[str, ...] = Field((), description="the allowed values, if they are words")
+
+
+class OfferedMethod(Message):
+    """A decoding method."""
+
+    summary: str = Field(description="what it does")
+    options: tuple[OfferedOption, ...]
+
+
+class Offer(Message):
+    """What a client may ask for on this server (HTTP)."""
+
+    protocol: int = VERSION
+    methods: tuple[str, ...] = Field(description="decoding methods, the default first")
+    about: dict[str, OfferedMethod] = Field(description="these methods with their options")
+    source_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
+    target_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
+    most_targets: int = Field(description="maximum target languages per session")
+    most_context: int = Field(description="maximum earlier sentences in a prompt")
+    most_glossary: int = Field(description="maximum entries of a glossary")
+    key: bool = Field(description="whether an API key is needed")
+    model: str = Field(description="name of the model that translates")
+    recogniser: str | None = Field(None, description="what recognises audio that is sent; null if audio is refused")
+    source_policy: str = Field("stable", description="which part of an unfinished source is translated by default")
+    sentences: bool = Field(True, description="whether recognised speech is cut into sentences by default")
+    audio_backlog: float = Field(BACKLOG_SECONDS, description="seconds of audio that may wait to be recognised")
+    transcript_seconds: float = Field(0, description="seconds for which a transcript is kept after its session ends")
+    demo: bool = Field(description="whether that is the small model for trying Redraft out")
+
+
+def offer_of(service: Service, *, key: bool) -> Offer:
+    """Return what clients may ask of the models."""
+    allowed = service.settings
+    sources, targets = service.languages
+    return Offer(
+        methods=allowed.methods,
+        about={
+            name: OfferedMethod(summary=method.summary, options=tuple(map(_option, method.options)))
+            for name, method in service.methods.items()
+        },
+        source_languages=sources,
+        target_languages=targets,
+        most_targets=allowed.targets,
+        most_context=allowed.context,
+        most_glossary=allowed.glossary,
+        key=key,
+        model=service.backends[TARGET].metadata.get("general.name") or Path(allowed.model).name,
+        recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),
+        source_policy=allowed.source,
+        sentences=allowed.sentences,
+        transcript_seconds=max(allowed.keep_seconds, allowed.transcript_seconds),
+        demo=allowed.model in SHIPPED,
+    )
+
+
+@cache
+def offered_recogniser(spec: str, language: str) -> str:
+    """Return a recogniser's name, and its model if that is a public name rather than a place."""
+    with suppress(RedraftError):  # it may still recognise another language
+        spec = resolve(spec, language)
+    name, _, model = spec.partition(":")
+    public = model in getattr(all_recognisers().get(name), "MODELS", ())
+    return spec if public else name
+
+
+def _option(option: Option | Choice) -> OfferedOption:
+    words = option.words if isinstance(option, Choice) else ()
+    return OfferedOption(
+        name=option.name, help=option.help, default=option.default, allowed=option.allowed, words=words
+    )

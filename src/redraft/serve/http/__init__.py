@@ -1,0 +1,1 @@
+"""HTTP and websockets: the API, the pages, and other services' APIs."""

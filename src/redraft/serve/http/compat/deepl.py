@@ -1,0 +1,85 @@
+"""DeepL's ``/v2/translate``, ``/v2/languages`` and ``/v2/usage``; see https://developers.deepl.com/docs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+
+from redraft.captions.languages import parse_language
+from redraft.protocol.codes import Refused
+from redraft.serve.http.compat.callers import Callers
+from redraft.serve.http.compat.dialect import SOURCE, caller, fields, refusing, routes, translate_plain
+from redraft.serve.http.endpoints import Lenient, language_of
+
+_SCHEME = "deepl-auth-key "
+#: Character limit reported to clients; there is no limit.
+_UNLIMITED = 10**12
+#: Fields that would change the translation and are not supported.
+_UNABLE = ("glossary_id", "tag_handling", "style_id", "custom_instructions")
+
+
+class DeepLRequest(Lenient):
+    """A translation request; formality and glossaries are rejected."""
+
+    text: list[str] = Field(min_length=1, max_length=50)
+    target_lang: str = Field(min_length=1, max_length=100)
+    source_lang: str | None = Field(None, max_length=100)
+    formality: Literal["default", "prefer_more", "prefer_less"] = "default"
+    show_billed_characters: bool = False
+    auth_key: str | None = None
+
+
+def deepl(callers: Callers) -> list[BaseRoute]:
+    """Return the routes of the DeepL API."""
+
+    async def answer(request: Request) -> Response:
+        found = await fields(request, ("text",))
+        if isinstance(found.get("text"), str):
+            found["text"] = [found["text"]]
+        key = _key(request, found.get("auth_key"))
+        owner = callers.hub.admission.owner(key)
+        for name in _UNABLE:
+            if found.get(name):
+                raise Refused("option", f"{name} is not supported by this server")
+        wanted = DeepLRequest.checked(found)
+        target = language_of(wanted.target_lang, "target_lang").canonical
+        source = language_of(wanted.source_lang, "source_lang").canonical if wanted.source_lang else SOURCE
+        who = caller(request, "deepl", key, owner, target, source)
+        texts = await translate_plain(callers, request, who, wanted.text)
+        detected = source.upper()
+        translations = [
+            {"detected_source_language": detected, "text": text}
+            | ({"billed_characters": len(sent)} if wanted.show_billed_characters else {})
+            for sent, text in zip(wanted.text, texts, strict=True)
+        ]
+        return JSONResponse({"translations": translations})
+
+    async def languages(request: Request) -> Response:
+        callers.hub.admission.owner(_key(request))
+        offer = callers.hub.offer()
+        # DeepL's own client sends a form body with GET.
+        found = await fields(request) if request.headers.get("content-type") else request.query_params
+        kind = found.get("type", "source")
+        if kind not in ("source", "target"):
+            raise Refused("option", "type must be source or target")
+        known = offer.target_languages if kind == "target" else offer.source_languages or (SOURCE,)
+        names = [{"language": code.upper(), "name": parse_language(code).name} for code in sorted(known)]
+        return JSONResponse([each | {"supports_formality": False} for each in names] if kind == "target" else names)
+
+    async def usage(request: Request) -> Response:
+        callers.hub.admission.owner(_key(request))
+        return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
+
+    paths = {"/v2/translate": ("POST", answer), "/v2/languages": ("GET", languages), "/v2/usage": ("GET", usage)}
+    return routes(paths, refusing("message"))
+
+
+def _key(request: Request, otherwise: object = "") -> str:
+    """Return the API key from the header, or the field of older clients."""
+    header = request.headers.get("authorization", "")
+    given = header[len(_SCHEME) :].strip() if header.lower().startswith(_SCHEME) else otherwise
+    return given if isinstance(given, str) else ""

@@ -1,0 +1,241 @@
+"""OpenAI's ``POST /v1/chat/completions`` and ``GET /v1/models``, for tools that translate with a language model.
+
+The text is in the last user message.  The prompt or the model name gives the target language.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute
+
+from redraft.captions.languages import parse_language
+from redraft.errors import OptionError
+from redraft.protocol.codes import Refused
+from redraft.serve.http.compat.callers import Callers, Reply
+from redraft.serve.http.compat.dialect import SOURCE, caller, fields, routes
+from redraft.serve.http.compat.instructions import Instructions
+from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
+
+#: What follows a name in brackets, or the script of Chinese behind it.
+_MORE = r"""[\"'”*_]*(?:\s*[(\[（]([^()\[\]（）]{1,60})|\W{1,3}([Tt]raditional|[Ss]implified)\b)?"""
+#: Up to three capitalised words, or a tag.
+_NAME = r"[\"'“*_\[({<]*((?:[A-Z][^\W\d_]+(?:[ -](?=[A-Z]))?){1,3}|[a-z]{2,3}(?:[-_][A-Za-z]{2,4})+)" + _MORE
+_KIND = "traditional|simplified|brazilian|european|american|british|canadian|mexican"
+#: Patterns from most to least reliable.
+_TARGETS = (
+    re.compile(rf"\b[Ii]nto (?:the )?{_NAME}"),
+    re.compile(rf"\b[Tt]arget(?: language)?(?: is)?\W{{1,4}}{_NAME}"),
+    re.compile(rf"\b(?:[Tt]o|TO) {_NAME}"),
+    re.compile(rf"\b(?:[Ii]n|[Aa]s) {_NAME}"),
+    re.compile(rf"{_NAME} translat"),
+    re.compile(rf"\b(?:into|to) ((?:(?:{_KIND}) )?[a-z]{{4,20}})\b{_MORE}"),
+)
+#: Patterns from this one on may also name another language: "Answer in English.", "a German translator".
+_VAGUE = 3
+_SOURCES = (
+    re.compile(rf"\b[Ff]rom (?:the )?{_NAME}"),
+    re.compile(rf"\b[Ss]ource(?: language)?(?: is)?\W{{1,4}}{_NAME}"),
+    re.compile(rf"\b(?:the|this|following) {_NAME} (?:text|sentence|speech|transcript|caption)"),
+)
+#: Words about the script of Chinese elsewhere in a prompt.
+_TRADITIONAL = re.compile(r"traditional (?:chinese|characters|script|hanzi|mandarin)|繁體|繁体|正體", re.IGNORECASE)
+_SIMPLIFIED = re.compile(r"simplified (?:chinese|characters|script|hanzi|mandarin)|简体|簡體", re.IGNORECASE)
+
+#: Error code -> OpenAI's error type.
+_TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
+_CODES = {"key": "invalid_api_key", "limit": "rate_limit_exceeded", "missing": "model_not_found"}
+
+
+def target_of(prompt: str) -> str | None:
+    """Return the canonical tag of the target language named in a prompt; None if there is none."""
+    return next((tag for tag, _ in _named(prompt, _TARGETS)), None)
+
+
+def source_of(prompt: str) -> str | None:
+    """Return the canonical tag of the source language named in a prompt; None if there is none."""
+    return next((tag for tag, _ in _named(prompt, _SOURCES)), None)
+
+
+def names_target(instruction: str, prompt: str) -> bool:
+    """Whether an instruction names the target language more plainly than the prompt beside it."""
+    ranks = [next((rank for _, rank in _named(each, _TARGETS)), None) for each in (instruction, prompt)]
+    told, beside = (None if rank is None else rank >= _VAGUE for rank in ranks)
+    return told is not None and (beside is None or told < beside)
+
+
+def _named(prompt: str, forms: tuple[re.Pattern[str], ...]) -> Iterator[tuple[str, int]]:
+    """Yield languages and the index of the form that named each."""
+    for rank, form in enumerate(forms):
+        for match in form.finditer(prompt):
+            if found := _language(match[1], match[2] or match[3] or ""):
+                other_script = found == "zh" and _TRADITIONAL.search(prompt) and not _SIMPLIFIED.search(prompt)
+                yield "zh-Hant" if other_script else found, rank
+
+
+def _language(name: str, more: str) -> str | None:
+    """Look up a language name or tag; leading words may be dropped, so "Modern German" is German.
+
+    Args:
+        more: what the prompt adds in brackets, such as "Traditional" or "fr-FR"; unknown words are ignored.
+    """
+    words = name.split(" ")
+    beside = re.findall(r"\w+(?:-\w+)*", more)
+    added = [more, *(" ".join(beside[a:b]) for a in range(len(beside)) for b in range(len(beside), a, -1)), ""]
+    for first in range(len(words)):
+        rest = " ".join(words[first:])
+        if len(rest) < 4 and "-" not in rest and rest != "Thai":
+            continue
+        for each in added:
+            try:
+                found = parse_language(f"{rest} ({each})" if each else rest)
+            except OptionError:
+                continue
+            if len(found.code) == 2 or not rest.islower():  # "to even" does not mean Even, but "to german" means German
+                return found.canonical
+    return None
+
+
+class ContentPart(Lenient):
+    """A part of a message."""
+
+    type: str = "text"
+    text: str = ""
+
+
+class ChatMessage(Lenient):
+    """A message of the chat."""
+
+    role: str
+    content: str | list[ContentPart] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of the message; parts are joined."""
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class StreamOptions(Lenient):
+    """Options of a streamed response."""
+
+    include_usage: bool = False
+
+
+class ChatRequest(Lenient):
+    """A chat completion request; sampling parameters are ignored."""
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    model: str = Field("", max_length=1000)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = None
+    user: str | None = Field(None, max_length=1000)
+
+
+def openai(callers: Callers) -> list[BaseRoute]:
+    """Return the routes of the OpenAI API."""
+    instructions = Instructions()
+    callers.hub.swept.append(lambda: instructions.forget(callers.hub.settings.keep_seconds))
+
+    async def complete(request: Request) -> Response:
+        key = bearer(request) or ""
+        owner = callers.hub.admission.owner(key)
+        wanted = ChatRequest.checked(await fields(request))
+        asking = [each.text for each in wanted.messages if each.role == "user"]
+        if not asking:
+            raise Refused("protocol", "messages must have one of the role user, with the text that is to be translated")
+        system = "\n".join(each.text for each in wanted.messages if each.role in ("system", "developer"))
+        marks = (owner, key, address_of(request), request.headers.get("user-agent", ""), system)
+        in_model = _target_in(wanted.model)
+        sent, prompt = instructions.text_of(
+            (*marks, wanted.model, wanted.user or ""),
+            system,
+            asking,
+            lambda instruction: in_model is None and names_target(instruction, system),
+        )
+        target = in_model or _target_in_prompt(prompt)
+        source = source_of(prompt) or SOURCE
+        who = caller(request, "openai", key, owner, target, source, system, wanted.model, wanted.user or "")
+        (found,) = await callers.replies(who, [sent.text], request.is_disconnected)
+        if wanted.stream:
+            usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
+            return Response("".join(_events(wanted.model, found, usage=usage)), media_type="text/event-stream")
+        message = {"role": "assistant", "content": found.text, "refusal": None}
+        answer = {**_head("chat.completion", wanted.model), "choices": [_choice(found, message=message)]}
+        return JSONResponse({**answer, "usage": _usage(found)})
+
+    def _target_in(model: str) -> str | None:
+        name, _, language = model.rpartition("/")
+        if name != callers.hub.offer().model:
+            return None
+        return language_of(language, "the language in the name of the model").canonical
+
+    def _target_in_prompt(prompt: str) -> str:
+        if found := target_of(prompt):
+            return found
+        offer = callers.hub.offer()
+        example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
+        raise Refused(
+            "option",
+            f"the prompt must name the target language, as in 'Translate into German', or the model {example!r}",
+        )
+
+    async def models(request: Request) -> Response:
+        callers.hub.admission.owner(bearer(request))
+        offer = callers.hub.offer()
+        names = [offer.model, *(f"{offer.model}/{target}" for target in offer.target_languages)]
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "redraft"} for name in names]
+        return JSONResponse({"object": "list", "data": listed})
+
+    return routes({"/v1/chat/completions": ("POST", complete), "/v1/models": ("GET", models)}, refuse)
+
+
+def refuse(refused: Refused, status: int) -> Response:
+    """Return an error in OpenAI's format."""
+    error = {
+        "message": refused.sentence,
+        "type": _TYPES.get(refused.code, "invalid_request_error"),
+        "param": None,
+        "code": _CODES.get(refused.code),
+    }
+    return JSONResponse({"error": error}, status)
+
+
+def _head(kind: str, model: str) -> dict[str, Any]:
+    name = f"chatcmpl-{secrets.token_hex(12)}"
+    return {"id": name, "object": kind, "created": int(time.time()), "model": model, "system_fingerprint": "redraft"}
+
+
+def _choice(found: Reply | None, **content: Any) -> dict[str, Any]:
+    """Return a choice; with a reply, its finish reason is set."""
+    reason = None if found is None else "length" if found.cut else "stop"
+    return {"index": 0, **content, "logprobs": None, "finish_reason": reason}
+
+
+def _usage(found: Reply) -> dict[str, int]:
+    total = found.read + found.written
+    return {"prompt_tokens": found.read, "completion_tokens": found.written, "total_tokens": total}
+
+
+def _events(model: str, found: Reply, *, usage: bool) -> Iterator[str]:
+    """Yield the translation as server-sent events; the text is one event, since it is verified in one pass."""
+    head = _head("chat.completion.chunk", model)
+    for end, delta in ((None, {"role": "assistant", "content": ""}), (None, {"content": found.text}), (found, {})):
+        yield _event({**head, "choices": [_choice(end, delta=delta)]} | ({"usage": None} if usage else {}))
+    if usage:
+        yield _event({**head, "choices": [], "usage": _usage(found)})
+    yield "data: [DONE]\n\n"
+
+
+def _event(content: dict[str, Any]) -> str:
+    return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"

@@ -1,0 +1,407 @@
+"""The HTTP endpoints: translation, sentences, transcripts, captions by POST, QR codes, health and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from functools import cache
+from itertools import count
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sentencex import segment
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+from redraft import protocol
+from redraft.captions import events, languages
+from redraft.captions.formats.read import lines_of
+from redraft.captions.talk import load_talk
+from redraft.errors import OptionError
+from redraft.protocol import Language, Line, Message, Wanted
+from redraft.protocol.codes import CODES, Refused, error_body
+from redraft.protocol.fields import describe
+from redraft.serve.http.qr import MOST_LINK
+from redraft.serve.sessions.hub import Hub
+from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.rooms import Room, Session
+from redraft.serve.sessions.transcript import FORMS, Past
+
+T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+#: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
+MOST_CHARACTERS = 500_000
+MOST_BYTES = 6 * MOST_CHARACTERS
+#: Maximum number of languages in a query; a session has fewer.
+MOST_LANGUAGES = 64
+
+
+def refusal(refused: Refused, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    """Return the response to a refused request."""
+    headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if refused.code == "key" else {})}
+    headers |= {"retry-after": "5"} if CODES[refused.code].status in (429, 503) else {}
+    return JSONResponse(error_body(refused.code, refused.sentence), status, headers)
+
+
+def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = refusal) -> Endpoint:
+    """Wrap an endpoint to convert refusals to responses; ``refuse`` makes one, given the status of our own API."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except Refused as refused:
+            request.app.state.hub.metrics.refused.labels(refused.code).inc()
+            return refuse(refused, CODES[refused.code].status)
+        except ClientDisconnect:  # disconnected while sending the body
+            return Response(status_code=400)
+
+    return answer
+
+
+def allowed(request: Request) -> tuple[Hub, str]:
+    """Return the hub and the owner of the request's API key."""
+    hub: Hub = request.app.state.hub
+    return hub, hub.admission.owner(bearer(request))
+
+
+def bearer(request: HTTPConnection) -> str | None:
+    """Return the key in the ``Authorization`` header of a request."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
+
+
+def address_of(request: HTTPConnection) -> str:
+    """Return a client's address, by which sessions are counted."""
+    return request.client.host if request.client else ""
+
+
+def owned(request: Request) -> LiveSession:
+    """Return the session of the token in a request's path.  Raises `Refused` if the session does not exist."""
+    found: LiveSession = request.app.state.hub.owned(request.path_params["token"])
+    return found
+
+
+async def viewed(request: Request) -> Session:
+    """Return the session with the public name in a request's path.  Raises `Refused` if the session does not exist."""
+    return await request.app.state.hub.session_named(request.path_params["session"])
+
+
+async def room_of(request: Request) -> Room:
+    """Return the room in a request's path.  Raises `Refused` if the room does not exist."""
+    try:
+        return await request.app.state.hub.room_named(request.path_params["room"])
+    except Refused as refused:
+        raise Refused("missing", refused.sentence) from None
+
+
+def language_of(name: str, field: str = "language") -> languages.Language:
+    """Return the language with a tag or an English name.  Raises `Refused`, which names the field, if it is unknown."""
+    try:
+        return languages.parse_language(name, field)
+    except OptionError as error:
+        raise Refused("option", str(error)) from None
+
+
+def wanted_languages(query: QueryParams) -> frozenset[str]:
+    """Return the canonical tags of the languages that a viewer asks for; empty for all.
+
+    The session need not have them, since a later session in the same room may.
+
+    Raises:
+        Refused: one of them is no language, or there are too many.
+    """
+    wanted = query.getlist("language")
+    if len(wanted) > MOST_LANGUAGES:
+        raise Refused("option", f"language must be given at most {MOST_LANGUAGES} times, not {len(wanted)}")
+    return frozenset(language_of(each).canonical for each in wanted)
+
+
+class Lenient(BaseModel):
+    """A query or a body whose other fields are ignored: services and tools that send captions add their own."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @classmethod
+    def checked(cls, found: Mapping[str, Any], code: str = "protocol") -> Self:
+        """Validate fields.  Raises `Refused` with this code if one is missing or invalid."""
+        try:
+            return cls.model_validate(found)
+        except ValidationError as error:
+            raise Refused(code, describe(error, cls)) from None
+
+
+class Query(Lenient):
+    """A query."""
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """Parse the query of a request; only ``language`` may be repeated.  Raises `Refused` if it is invalid."""
+        found = request.query_params
+        return cls.checked(
+            {name: found.getlist(name) if name == "language" else found[name] for name in found}, "option"
+        )
+
+
+async def read_bytes(request: Request, most: int | None = None) -> bytes:
+    """Read a body of at most ``most`` bytes, or the operator's limit.  Raises `Refused` if it is larger."""
+    most = request.app.state.hub.settings.message_bytes if most is None else most
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            raise Refused("size", f"a request must have at most {most} bytes")
+    return bytes(body)
+
+
+async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, most: int | None = None) -> T:
+    """Read a message of one of these kinds from a JSON body.  Raises `Refused` if it is missing or invalid."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused("protocol", "the content type must be application/json")
+    try:
+        return read(await read_bytes(request, most))
+    except ValidationError as error:
+        raise Refused("protocol", describe(error, *kinds)) from None
+
+
+def answer_of(message: protocol.Message, status: int = 200) -> Response:
+    """Return a message as a response."""
+    return Response(message.wire(), status, media_type="application/json")
+
+
+class Translate(Wanted):
+    """A text to translate (HTTP)."""
+
+    text: str = Field(min_length=1, max_length=events.LONGEST_TEXT)
+
+
+class Translations(Message):
+    """The translations of one text (HTTP)."""
+
+    translations: dict[str, str] = Field(description="by target language")
+    failures: list[str] = Field(default_factory=list, description="what went wrong, one sentence each")
+
+
+class Text(Message):
+    """A text to split into sentences (HTTP)."""
+
+    text: str = Field(min_length=1, max_length=MOST_CHARACTERS)
+    language: Language = "en"
+
+
+class Sentences(Message):
+    """The sentences of a text (HTTP)."""
+
+    sentences: tuple[str, ...]
+
+
+def split(text: Text) -> Sentences:
+    """Split a text into sentences, stripped of spaces.  A line break always ends a sentence.
+
+    Browsers can split text too (`Intl.Segmenter`), but end a sentence after "Dr.": they do not use ICU's lists of
+    abbreviations, even with ``en-u-ss-standard``.
+
+    Raises:
+        Refused: the language is unknown.
+    """
+    language = language_of(text.language).canonical.partition("-")[0]
+    parts = (part.strip() for line in text.text.splitlines() for part in segment(language, line))
+    return Sentences(sentences=tuple(filter(None, parts)))
+
+
+async def translate_text(request: Request) -> Response:
+    """Translate one text."""
+    hub, _ = allowed(request)
+    wanted = await body_of(request, Translate.model_validate_json, Translate)
+    lines = lines_of(wanted.text)
+    found = await hub.exchanges.once(wanted, [line for line, _ in lines if line] or [""], address_of(request))
+    said = [event for each in found for answer in each.values() for event in answer]
+    captions = {(each.utterance, each.language): each.text for each in said if isinstance(each, events.Caption)}
+    failures = [each.message for each in said if isinstance(each, events.Failure)]
+
+    def joined(language: str) -> str:
+        texts = (captions.get((str(number), language), "") for number in count(1))
+        return "".join((next(texts) if line else "") + behind for line, behind in lines)
+
+    languages = dict.fromkeys(language for _, language in captions)
+    return answer_of(Translations(translations={each: joined(each) for each in languages}, failures=failures))
+
+
+async def sentences(request: Request) -> Response:
+    """Split a text into sentences."""
+    allowed(request)
+    text = await body_of(request, Text.model_validate_json, Text, most=MOST_BYTES)
+    return answer_of(await asyncio.to_thread(split, text))
+
+
+async def begin(request: Request) -> Response:
+    """Start a session that receives captions by POST."""
+    hub, owner = allowed(request)
+    wanted = await body_of(request, protocol.Begin.model_validate_json, protocol.Begin)
+    session, _ = await hub.open(wanted, owner, address_of(request), by_post=True)
+    return answer_of(session.started(hub.name, hub.settings.message_bytes), 201)
+
+
+class CaptionQuery(Query):
+    """The query of a caption by POST."""
+
+    seq: int = Field(ge=0, le=2**53, description="counts the captions")
+    final: bool = Field(True, description="false while the text still grows")
+    speaker: Line = Field("", max_length=100, description="who is speaking")
+
+
+async def ingest(request: Request) -> Response:
+    """Send a caption; the response is the seq of the newest one.
+
+    The body is its text, perhaps with YouTube's lines with times.  A repeated caption is ignored, so that a client
+    without a response can send it again.
+    """
+    hub: Hub = request.app.state.hub
+    session = owned(request)
+    query = CaptionQuery.of(request)
+    try:
+        text = (await read_bytes(request)).decode()
+    except UnicodeDecodeError:
+        raise Refused("protocol", "the body must be UTF-8: send it as text/plain; charset=utf-8") from None
+    if len(text) > events.LONGEST_TEXT:
+        raise Refused("size", f"a caption must have at most {events.LONGEST_TEXT} characters")
+    while wait := hub.posts.take(session.token):
+        await asyncio.sleep(wait)
+    await session.pending.room()
+    hub.admission.check_working()
+    session.posted(query.seq, text, final=query.final, speaker=query.speaker or None)
+    return PlainTextResponse(f"{session.posts.newest}\n")
+
+
+async def ingested(request: Request) -> Response:
+    """Get the seq of the newest caption; -1 before the first."""
+    return PlainTextResponse(f"{owned(request).posts.newest}\n")
+
+
+async def finish(request: Request) -> Response:
+    """End a session that receives captions by POST."""
+    owned(request).end()
+    return Response(status_code=204)
+
+
+async def decide(request: Request) -> Response:
+    """Pause captions for viewers, hide one or correct one."""
+    session = owned(request)
+    message = await body_of(request, protocol.FROM_CONTROL.validate_json, *protocol.CONTROL)
+    while wait := request.app.state.hub.posts.take(session.token):
+        await asyncio.sleep(wait)
+    session.control(message)
+    return Response(status_code=204)
+
+
+async def about(request: Request) -> Response:
+    """Get the languages of a session, as viewers see them."""
+    session = await viewed(request)
+    body = {"session": session.name, "source": session.begin.source, "targets": session.targets, "done": session.done}
+    return JSONResponse(body)
+
+
+async def room(request: Request) -> Response:
+    """Get the current session of a room."""
+    return answer_of((await room_of(request)).message())
+
+
+class TranscriptQuery(Query):
+    """The query of a transcript."""
+
+    format: Literal[tuple(FORMS)] = Field("txt", description="form")  # type: ignore[valid-type]
+    language: tuple[str, ...] = Field((), max_length=MOST_LANGUAGES, description="target languages; all if absent")
+    original: bool = Field(False, description="put the text as spoken first; with txt only")
+    live: bool = Field(False, description="keep sending until the session ends")
+
+
+async def transcript(request: Request) -> Response:
+    """Get the final captions of a session, or of the latest session of a room, also for a while after its end."""
+    session = await _with_transcript(request)
+    found, query = session.transcript, TranscriptQuery.of(request)
+    form, original, live = query.format, query.original, query.live
+    targets = list(dict.fromkeys(map(found.target, query.language))) or list(found.targets)
+    if original and (live or form != "txt"):
+        raise Refused("option", "original needs format=txt without live")
+    kind = f"{FORMS[form]}; charset=utf-8"
+    if live and request.method == "GET" and not isinstance(session, Past):
+        request.app.state.hub.check_places(session)
+        return StreamingResponse(session.delivery.read(form, targets), media_type=kind)
+    # Hours of talk take a while to export, and must not block others.
+    async with request.app.state.hub.exports:
+        if form == "txt" and (original or len(targets) > 1):
+            text = await asyncio.to_thread(found.document, targets, session.begin.source, original=original)
+        else:
+            text = await asyncio.to_thread(found.text, form, targets)
+    name = "-".join([session.begin.room or session.name[:8], *(targets if len(targets) < len(found.targets) else ())])
+    name = re.sub(r"[^\w-]+", "-", name, flags=re.ASCII)
+    return Response(text, headers={"content-disposition": f'attachment; filename="{name}.{form}"'}, media_type=kind)
+
+
+async def _with_transcript(request: Request) -> Session | Past:
+    """Return the session of a request's path, or the latest one of its room, which may be over."""
+    hub: Hub = request.app.state.hub
+    if "room" in request.path_params:
+        room = await room_of(request)
+        if found := room.session or hub.past.in_room(room.name):
+            return found
+        raise Refused("missing", "the room has had no session, or its transcript is kept no longer")
+    try:
+        return await viewed(request)
+    except Refused:
+        if past := hub.past.find(request.path_params["session"]):
+            return past
+        raise
+
+
+async def health(request: Request) -> Response:
+    """Report whether the server works; 503 if it should be restarted."""
+    return _state(request.app.state.hub.alive, "the engine has stopped")
+
+
+async def ready(request: Request) -> Response:
+    """Report whether the server accepts new sessions; 503 if not."""
+    return _state(request.app.state.hub.ready, "the server is being stopped, or its engine has stopped")
+
+
+async def metrics(request: Request) -> Response:
+    """Get metrics for Prometheus."""
+    hub, _ = allowed(request)
+    return Response(hub.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def offer(request: Request) -> Response:
+    """Get the methods, languages and limits of this server."""
+    hub: Hub = request.app.state.hub
+    wire = await hub.fanout.offer() if hub.fanout and hub.settings.viewers_only else hub.offer().wire()
+    return Response(wire, media_type="application/json")
+
+
+async def talk(request: Request) -> Response:
+    """Return the updates of the demo talk."""
+    return Response(_talk(), media_type="application/json")
+
+
+@cache
+def _talk() -> bytes:
+    return bytes(JSONResponse([asdict(update) for update in load_talk()]).body)
+
+
+class Link(Query):
+    """The query of a QR code."""
+
+    link: str = Field(max_length=MOST_LINK, description="the link")
+
+
+async def qr(request: Request) -> Response:
+    """Get the QR code of a viewer's link, as SVG."""
+    return Response(
+        await request.app.state.qr_codes.code(Link.of(request).link, address_of(request)), media_type="image/svg+xml"
+    )
+
+
+def _state(well: bool, sentence: str) -> Response:
+    return JSONResponse({"status": "ok"}) if well else refusal(Refused("engine", sentence), 503)

@@ -1,0 +1,90 @@
+"""Access control: web origins and host names; and the headers of every response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from redraft.protocol.codes import Refused, error_body
+from redraft.serve.settings import is_loopback
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; media-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    ),
+    "cache-control": "no-cache",  # always revalidate: files of two versions must not mix
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(self)",
+}
+
+
+class Guard:
+    """ASGI middleware that rejects unknown hosts and origins and adds `HEADERS` to every response.
+
+    Browsers let any page open a websocket to any server and send the page's origin; clients without an origin are not
+    browsers.  The host check prevents DNS rebinding.
+
+    Args:
+        hosts: allowed host names; empty allows all.
+        origins: allowed origins besides the server's own.
+        local: whether to reject clients on other machines; for servers that others listen for (`ray_app`).
+    """
+
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), *, local: bool = False
+    ) -> None:
+        self._app, self._origins, self._local = app, frozenset(origins), local
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Reject a request or pass it on."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] in ("http.response.start", "websocket.http.response.start"):
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            self._check(scope)
+        except Refused as refused:
+            await JSONResponse(error_body(refused.code, refused.sentence), 403)(scope, receive, with_headers)
+            return
+        await self._app(scope, receive, with_headers)
+
+    def _check(self, scope: MutableMapping[str, Any]) -> None:
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self._local and not is_loopback((scope.get("client") or ("",))[0]):
+            raise Refused(
+                "origin", "only this machine may connect: the operator can allow others with the settings host and keys"
+            )
+        if self._hosts and (parsed_url(f"//{host}").hostname or "") not in self._hosts:
+            raise Refused(
+                "origin", "the server is not known by this host name: the operator can allow it with the setting hosts"
+            )
+        safe = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+        if origin is not None and not safe and origin not in self._origins and parsed_url(origin).netloc != host:
+            raise Refused(
+                "origin", "pages of this origin may not connect: the operator can allow it with the setting origins"
+            )
+
+
+def parsed_url(address: str) -> SplitResult:
+    """Return the parts of an address, empty if it is invalid."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")

@@ -1,0 +1,229 @@
+"""The websockets of a session's owner and of viewers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from redraft import protocol
+from redraft.protocol.codes import CODES, Refused
+from redraft.protocol.fields import describe
+from redraft.serve.access import Rate
+from redraft.serve.http.endpoints import address_of, bearer, wanted_languages
+from redraft.serve.sessions.audio.recognisers import Recognisers
+from redraft.serve.sessions.delivery import Outbox, close_reason
+from redraft.serve.sessions.hub import Hub
+from redraft.serve.sessions.live import LiveSession
+
+log = logging.getLogger(__name__)
+
+#: Number of invalid messages in a row after which a connection is closed.
+_MOST_WRONG = 20
+#: Seconds within which a connection must send `start`, and until a client that reads nothing is disconnected.
+START_SECONDS, SLOW_SECONDS = 10.0, 10.0
+_GOODBYE_SECONDS = 1.0
+
+
+async def live(websocket: WebSocket) -> None:
+    """Serve the owner of a session: `start`, then updates in and captions out."""
+    hub: Hub = websocket.app.state.hub
+    await websocket.accept()
+    try:
+        session, resumed = await _started(websocket, hub)
+    except Refused as refusal:
+        await _refuse(websocket, refusal)
+        return
+    except WebSocketDisconnect:
+        return
+    outbox = Outbox()
+    outbox.put(session.started(hub.name, hub.settings.message_bytes, resumed=resumed).wire())
+    session.attach(outbox)
+    log.info("connected", extra={"session": session.name, "resumed": resumed})
+    try:
+        await _serve(websocket, outbox, hub, _receive(websocket, session, outbox, hub))
+    finally:
+        session.detach(outbox)
+        if hub.fanout:
+            hub.fanout.left(session)
+        if outbox.slow:
+            session.delivery.notice = "the last connection was dropped, since its messages were not read in time"
+        log.info("disconnected", extra={"session": session.name})
+
+
+async def watch(websocket: WebSocket) -> None:
+    """Serve a viewer of a session: the captions so far, then new ones; nothing is read."""
+    hub: Hub = websocket.app.state.hub
+    async with _viewer(websocket, stays=False) as outbox:
+        session = await hub.session_named(websocket.path_params["session"])
+        hub.check_places(session)
+        session.delivery.watch(outbox)
+        try:
+            await _serve(websocket, outbox, hub, _ignore(websocket))
+        finally:
+            session.delivery.detach(outbox)
+
+
+async def watch_room(websocket: WebSocket) -> None:
+    """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
+    hub: Hub = websocket.app.state.hub
+    async with _viewer(websocket, stays=True) as outbox:
+        room = await hub.enter(websocket.path_params["room"], outbox)
+        try:
+            await _serve(websocket, outbox, hub, _ignore(websocket))
+        finally:
+            hub.rooms.leave(room, outbox)
+
+
+@asynccontextmanager
+async def _viewer(websocket: WebSocket, *, stays: bool) -> AsyncIterator[Outbox]:
+    """Accept a viewer; send it the reason if it is refused in the block."""
+    await websocket.accept()
+    try:
+        yield Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
+    except Refused as refusal:
+        await _refuse(websocket, refusal)
+
+
+async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
+    """Start or resume the session that the first message asks for.  Raises `Refused` if the request is refused."""
+    try:
+        frame = await asyncio.wait_for(_next_frame(websocket), START_SECONDS)
+    except TimeoutError:
+        raise Refused("protocol", f"`start` must come within {START_SECONDS:g} seconds") from None
+    start = _parse(frame, hub.settings.message_bytes)
+    if not isinstance(start, protocol.Start):
+        raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
+    if start.protocol != protocol.VERSION:
+        raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}")
+    owner = hub.admission.owner(start.key or bearer(websocket))
+    return await hub.open(start, owner, address_of(websocket), start.token, last=start.server)
+
+
+async def _next_frame(websocket: WebSocket) -> str | bytes:
+    """Return the next frame.  Raises `WebSocketDisconnect` if the client has disconnected."""
+    message = await websocket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1005))
+    text: str | None = message.get("text")
+    return message["bytes"] if text is None else text
+
+
+def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
+    """Parse a client's message.  Raises `Refused` if it is longer than ``most`` bytes, or invalid."""
+    if isinstance(frame, bytes):
+        raise Refused("protocol", "the message must be a JSON object in a text frame, not in a binary one")
+    if len(frame.encode()) > most:
+        raise Refused("limit", f"the message must have at most {most} bytes")
+    try:
+        return protocol.FROM_CLIENT.validate_json(frame)
+    except ValidationError as error:
+        raise Refused("protocol", describe(error, *protocol.CLIENT)) from None
+
+
+async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
+    websocket.app.state.hub.metrics.refused.labels(refusal.code).inc()
+    error = protocol.Error(code=refusal.code, message=refusal.sentence, fatal=True)
+    with suppress(WebSocketDisconnect, RuntimeError):
+        await websocket.send_text(error.wire())
+        await websocket.close(CODES[refusal.code].close, close_reason(refusal.sentence))
+
+
+async def _serve(websocket: WebSocket, outbox: Outbox, hub: Hub, receiving: Coroutine[Any, Any, None]) -> None:
+    """Receive and send until either ends."""
+    tasks = [asyncio.create_task(_send(websocket, outbox, hub)), asyncio.create_task(receiving)]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(result, Exception) and not isinstance(result, WebSocketDisconnect):
+                log.error("a connection failed", exc_info=result)
+
+
+async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
+    """Send the outbox; drop a reader that is too slow."""
+    try:
+        while (message := await outbox.get()) is not None:
+            async with asyncio.timeout(SLOW_SECONDS):  # wait_for would create a task for each
+                await websocket.send_text(message)
+    except TimeoutError:
+        outbox.slow = True
+    if outbox.slow:
+        hub.metrics.slow.inc()
+        log.warning("a slow reader was dropped")
+        outbox.close(1013, "messages were not read in time")
+    if outbox.closing:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(websocket.close(*outbox.closing), _GOODBYE_SECONDS)
+
+
+async def _receive(websocket: WebSocket, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
+    """Process messages, no faster than the rate limit, the translation and the sending of captions allow."""
+    wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
+    while wrong < _MOST_WRONG:
+        frame = await _next_frame(websocket)
+        if hub.admission.draining:  # unanswered updates will be sent again to another server
+            continue
+        error = _process(frame, session, hub, outbox)
+        wrong = wrong + 1 if error else 0
+        if error:
+            outbox.put(error.model_copy(update={"fatal": wrong >= _MOST_WRONG}).wire())
+        while wait := rate.take():
+            await asyncio.sleep(wait)
+        await session.pending.room()
+        await outbox.room()
+    outbox.close(1002, "too many messages that are not as they should be")
+    await asyncio.Event().wait()  # the queue still has to be sent
+
+
+def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) -> protocol.Error | None:
+    """Process a frame of the owner's connection; return the error to send if it is refused."""
+    message = None
+    try:
+        if isinstance(frame, str):
+            message = _parse(frame, hub.settings.message_bytes)
+            _execute(message, session, hub.recognisers)
+        elif session.delivery.owner is outbox:  # a connection that was replaced does not know the stream's position
+            session.listen(hub.recognisers).take(frame)
+    except Refused as refused:
+        hub.metrics.refused.labels(refused.code).inc()
+        # `utterance` of audio is a number, not a name.
+        about = None if isinstance(message, protocol.Audio) else message
+        subject = {name: getattr(about, name, None) for name in ("utterance", "seq", "language")}
+        request = None if message is None else message.type
+        return protocol.Error(code=refused.code, message=refused.sentence, request=request, **subject)
+    return None
+
+
+def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Recognisers) -> None:
+    """Execute a message.  Raises `Refused` if it asks for something that is not possible."""
+    if isinstance(message, protocol.UpdateMessage):
+        session.check_room()
+        session.accept(message, message.begun)
+    elif isinstance(message, protocol.Ack):
+        session.acknowledged(message)
+    elif isinstance(message, protocol.Audio):
+        session.listen(recognisers).begin(message)
+    elif isinstance(message, protocol.AudioEnd):
+        if session.audio:
+            session.audio.finish()
+    elif isinstance(message, protocol.Restore):
+        session.restore(message.finals, message.hidden)
+    elif isinstance(message, protocol.End):
+        session.end()
+    elif isinstance(message, protocol.Start):
+        raise Refused("protocol", "the session has begun already: `start` comes once")
+    else:
+        session.control(message)
+
+
+async def _ignore(websocket: WebSocket) -> None:
+    while True:
+        await _next_frame(websocket)

@@ -1,0 +1,1 @@
+"""Live sessions: their rooms, captions, viewers and audio."""

@@ -1,0 +1,563 @@
+"""Audio of a session: from its client to a recogniser, with updates and errors back.
+
+A stream outlives connections: a returning client continues at the server's position.  Audio is never stored on disk;
+only the part waiting to be recognised is in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+from redraft import protocol
+from redraft.captions.events import LONGEST_TEXT, Failure, Update
+from redraft.captions.formats.read import Item, finished
+from redraft.protocol import BACKLOG_SECONDS
+from redraft.protocol.codes import Refused
+from redraft.serve.sessions.audio.recognisers import Progress, RecogniserProcess, Recognisers
+from redraft.speech.audio import RATE, container
+from redraft.speech.sentences import Sentences
+
+log = logging.getLogger(__name__)
+
+#: Bytes per sample.
+WIDTH = 2
+#: Minimum seconds between two remembered arrivals, and for how many of them they are remembered.
+_ARRIVALS_EVERY, _ARRIVALS_KEPT = 0.05, 120.0
+#: Number of recognised utterances kept for clients that have missed them.
+_KEPT = 200
+#: Seconds without audio after which a stream ends and frees its place.
+IDLE_SECONDS = 15.0
+#: Seconds of audio without text beyond which the position is sent even if the recogniser makes no progress.
+BEHIND_SECONDS = 5.0
+#: Seconds within which a recogniser must finish.
+FINISH_SECONDS = 30.0
+#: Seconds by which a word may be spoken before the update that has it first.
+_BEFORE = 1.0
+#: Maximum bytes of a frame: two seconds.
+_LONGEST_FRAME = 1 << 16
+#: Maximum number of streams that wait for the one before to end.
+_MOST_WAITING = 8
+
+NO_RECOGNISER = (
+    "this server does not recognise speech: send text in `update` messages, in text frames, or ask the operator to "
+    "start the server with --recogniser"
+)
+NO_STREAM = "a binary frame is audio and must come after a message `audio`; messages are sent in text frames"
+ODD = "a binary frame of audio must have an even number of bytes, two per sample"
+TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
+IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
+NOT_ENDED = f"the recogniser has not ended within {FINISH_SECONDS:g} seconds and was stopped"
+FAILED = "speech recognition has failed, see the server's log"
+WAITING_FULL = (
+    f"at most {BACKLOG_SECONDS:g} seconds of audio may wait for the stream before to end: more is dropped until it has"
+)
+TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
+
+
+class Gaps:
+    """Converts a recogniser's sample counts to positions in a stream with gaps, which begins at ``first``."""
+
+    def __init__(self, first: int) -> None:
+        #: Number of samples given to the recogniser.
+        self.fed = 0
+        #: From each of these sample counts on, the offset to add for the position.
+        self._from, self._more = [0], [first]
+
+    def skip(self, samples: int) -> int:
+        """Record missing samples; return how many samples of silence the recogniser gets instead.
+
+        It is at most a second, which ends the utterance, since what follows does not belong to it.
+        """
+        silence = min(samples, RATE)
+        self.fed += silence
+        self._from.append(self.fed)
+        self._more.append(self._more[-1] + samples - silence)
+        return silence
+
+    def position(self, fed: int, *, end: bool = False) -> int:
+        """Return the position in the stream after ``fed`` samples of the recogniser.
+
+        If samples are missing there, it is the position after them or, with ``end``, before them.
+        """
+        place = bisect_left(self._from, fed) if end else bisect_right(self._from, fed)
+        return fed + self._more[max(0, place - 1)]
+
+
+@dataclass(slots=True)
+class AudioStream:
+    """A stream at one recogniser.
+
+    Attributes:
+        name: prefix of its utterances' names.
+        time: time of its first sample in seconds of the session.
+        received: number of samples received or known to be lost.
+        gaps: what the recogniser has been given.
+        ended: number of utterances before this recogniser's.
+        begun: when the recogniser was opened, in seconds of the monotonic clock.
+        arrivals: samples given to the recogniser so far, and when the last of them arrived, in order.
+        numbers: name of each of this recogniser's utterances -> its number.
+        newest: utterance number -> its newest update, for recent utterances.
+        dropped: dropped samples not reported yet; while there are any, more are dropped.
+    """
+
+    name: str
+    time: float
+    received: int
+    gaps: Gaps
+    ended: int
+    begun: float = field(default_factory=monotonic)
+    arrivals: deque[tuple[int, float]] = field(default_factory=deque)
+    numbers: dict[str, int] = field(default_factory=dict)
+    newest: dict[int, protocol.Recognised] = field(default_factory=dict)
+    dropped: int = 0
+
+    @classmethod
+    def wanted(cls, wanted: protocol.Audio) -> AudioStream:
+        """Create the stream that a client asks for."""
+        return cls(wanted.stream, wanted.time, wanted.samples, Gaps(wanted.samples), wanted.utterance - 1)
+
+    def again(self) -> AudioStream:
+        """Return this stream for a new recogniser."""
+        ended = max(self.newest, default=self.ended)
+        fresh = AudioStream(self.name, self.time, self.received, Gaps(self.received), ended)
+        fresh.newest = self.newest
+        return fresh
+
+    def receive(self, samples: int, recognised: int, most: float) -> None:
+        """Record new samples, which go to the recogniser or are dropped.
+
+        Args:
+            most: maximum seconds that the recogniser may be behind, or the client ahead of real time.  While samples
+                are being dropped, half of it applies, so that the loss is one piece.
+
+        Raises:
+            Refused: they are dropped.
+        """
+        self.received += samples
+        behind = self.behind(recognised) + samples / RATE
+        ahead = (self.gaps.fed + samples) / RATE - (monotonic() - self.begun)
+        if max(behind, ahead) <= (most / 2 if self.dropped else most):
+            return
+        self.dropped += samples
+        if behind >= ahead:
+            why = f"the recogniser is {most:g} seconds behind: audio is dropped until it has caught up"
+        else:
+            why = f"audio comes too fast, {most:g} seconds ahead of speech: it is dropped until that is {most / 2:g}"
+        raise Refused("audio", why)
+
+    def feed(self, samples: int, now: float) -> None:
+        """Record that the recogniser is given samples that arrived ``now``, in seconds of the monotonic clock."""
+        self.gaps.fed += samples
+        known = self.arrivals
+        if known and now - known[-1][1] < _ARRIVALS_EVERY:
+            known[-1] = self.gaps.fed, known[-1][1]
+            return
+        known.append((self.gaps.fed, now))
+        while now - known[0][1] > _ARRIVALS_KEPT:
+            known.popleft()
+
+    def arrival(self, item: Update, recognised: int) -> float:
+        """Return when the newest words of the recogniser's update arrived, in seconds of the monotonic clock.
+
+        It is the current time if the update has no new words.
+        """
+        last = self.newest.get(self._number(item))
+        if last is not None and _words(last.text) == _words(item.text):
+            return monotonic()  # an update without new words, such as a final one after a pause
+        end = recognised if _begins(item) or item.time is None else round(item.time * RATE)
+        return next((when for fed, when in self.arrivals if fed >= end), monotonic())
+
+    def behind(self, recognised: int) -> float:
+        """Return how many seconds of the received audio are not recognised yet."""
+        return (self.gaps.fed - recognised) / RATE
+
+    def named(self, item: Update) -> Update:
+        """Return the recogniser's update with its name and time in the session."""
+        when = self.time + self.gaps.position(round((item.time or 0.0) * RATE), end=not _begins(item)) / RATE
+        return replace(item, utterance=f"{self.name}.{self._number(item)}", time=round(when, 3))
+
+    def _number(self, item: Update) -> int:
+        return self.numbers.setdefault(item.utterance, self.ended + len(self.numbers) + 1)
+
+    def remember(self, update: Update, recognised: int) -> protocol.Recognised:
+        """Return the message for an update, and keep it in case the client misses it."""
+        message = protocol.Recognised(
+            stream=self.name,
+            recognised=self.gaps.position(recognised),
+            utterance=update.utterance,
+            seq=update.seq,
+            text=update.text,
+            final=update.final,
+            time=update.time,
+            speaker=update.speaker,
+        )
+        self.newest[int(update.utterance.rpartition(".")[2])] = message
+        if len(self.newest) > _KEPT:
+            self.newest.pop(next(iter(self.newest)))
+        return message
+
+    @property
+    def open(self) -> Update | None:
+        """The newest update of an unfinished utterance; None if there is none."""
+        last = next(reversed(self.newest.values()), None)
+        if last is None or last.final:
+            return None
+        return Update(last.utterance, last.seq, last.text, time=last.time, speaker=last.speaker)
+
+
+@dataclass(slots=True)
+class WaitingStream:
+    """A stream that begins when the one before has ended.
+
+    Attributes:
+        frames: its audio, each frame with its arrival.
+        samples: number of samples in them.
+        lost: number of samples after them that were dropped.
+        ended: whether no more follow.
+        begun: when it was asked for, in seconds of the monotonic clock, like all arrivals.
+    """
+
+    wanted: protocol.Audio
+    frames: list[tuple[bytes, float]] = field(default_factory=list)
+    samples: int = 0
+    lost: int = 0
+    ended: bool = False
+    begun: float = field(default_factory=monotonic)
+
+    def take(self, frame: bytes, *, room: bool) -> None:
+        """Keep a frame if there is room.  Raises `Refused` for the first that is dropped."""
+        samples = len(frame) // WIDTH
+        if room and not self.lost:
+            self.frames.append((frame, monotonic()))
+            self.samples += samples
+            return
+        self.lost += samples
+        if self.lost == samples:
+            raise Refused("audio", WAITING_FULL)
+
+
+def _begins(item: Update) -> bool:
+    """Whether the time of a recogniser's update is the start of its utterance, rather than the end of its words."""
+    return item.seq == 0 and not item.final
+
+
+def _words(text: str) -> str:
+    """Return a text without case and punctuation."""
+    return "".join(filter(str.isalnum, text)).casefold()
+
+
+class SessionAudio:
+    """The audio of a session.
+
+    Args:
+        accept: accepts recognised text, with when its words arrived, in seconds of the monotonic clock; None for the
+            end of an utterance after its recogniser has stopped.
+        send: sends a message to the client.
+        room: waits until the session can accept more updates.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        begin: protocol.Begin,
+        recognisers: Recognisers,
+        accept: Callable[[Update, float | None], None],
+        send: Callable[[protocol.Message], None],
+        room: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._name, self._begin, self._recognisers = name, begin, recognisers
+        self._accept, self._send, self._room = accept, send, room
+        self._stream: AudioStream | None = None
+        self._process: RecogniserProcess | None = None
+        #: Cuts the recogniser's text.
+        self._sentences = Sentences()
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        #: The recogniser's last progress, and the position last sent to the client.
+        self._last, self._sent_position = Progress(None, 0, 0.0), 0
+        #: Total seconds of audio.
+        self._seconds = 0.0
+        self._finishing = self._closed = False
+        self._first = True  # whether the next frame is the first after an `audio` message
+        self._touched = monotonic()
+        self._reported: set[str] = set()
+        #: Streams that begin when the one before has ended, and the function to call after the last.
+        self._waiting: deque[WaitingStream] = deque()
+        self._then: Callable[[], object] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a recogniser is running."""
+        return self._task is not None
+
+    # From the client
+
+    def begin(self, wanted: protocol.Audio) -> None:
+        """Start or resume a stream.  Raises `Refused` if no recogniser is free, or another stream has not ended."""
+        if not self._recognisers.offered:
+            raise Refused("audio", NO_RECOGNISER)
+        self._touched, self._first = monotonic(), True
+        if self._finishing:
+            self._wait(wanted)
+        else:
+            self._begin_stream(wanted)
+
+    def _wait(self, wanted: protocol.Audio) -> None:
+        """Let a stream wait for its turn.  Raises `Refused` if another one has not ended, or too many wait."""
+        last = self._waiting[-1] if self._waiting else None
+        if last is not None and not last.ended:
+            if last.wanted.stream != wanted.stream:
+                raise _unfinished(last.wanted.stream)
+            self._waiting.pop()  # its client, which has reconnected, sends the audio again
+        elif len(self._waiting) >= _MOST_WAITING:
+            raise Refused("audio", f"at most {_MOST_WAITING} streams may wait for the one before to end")
+        self._waiting.append(WaitingStream(wanted))
+
+    def _begin_stream(self, wanted: protocol.Audio) -> None:
+        stream = self._stream
+        if not self.running or stream is None:
+            try:
+                stream = self._open(wanted)
+            except Refused:
+                self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
+                raise
+        elif stream.name != wanted.stream:
+            raise _unfinished(stream.name)
+        self._reported.clear()
+        if (lost := wanted.samples - stream.received) > 0:
+            stream.received = wanted.samples
+            self._skip(stream, lost)
+            self._send(_error("audio", f"{lost / RATE:.1f} seconds of audio were lost on the way"))
+        for number, recognised in stream.newest.items():
+            if number >= wanted.utterance:
+                self._send(recognised)
+        self._send_position()
+
+    def take(self, frame: bytes) -> None:
+        """Accept samples.  Raises `Refused` if they cannot be used; without a stream for them, only the first time."""
+        if not self._recognisers.offered:
+            self._refuse_once(NO_RECOGNISER)
+        elif (not self._waiting and (self._stream is None or not self.running or self._finishing)) or (
+            self._waiting and self._waiting[-1].ended
+        ):
+            self._refuse_once(NO_STREAM)
+        elif len(frame) % WIDTH or len(frame) > _LONGEST_FRAME:
+            raise Refused("audio", ODD if len(frame) % WIDTH else TOO_LARGE)
+        elif self._first and (kind := container(frame)):
+            raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
+        else:
+            self._touched, self._first = monotonic(), False
+            if self._waiting:
+                held = sum(each.samples for each in self._waiting) + len(frame) // WIDTH
+                self._waiting[-1].take(frame, room=held <= BACKLOG_SECONDS * RATE)
+            elif self._stream is not None:
+                self._receive(self._stream, frame, monotonic())
+
+    def _receive(self, stream: AudioStream, frame: bytes, now: float) -> None:
+        samples, settings = len(frame) // WIDTH, self._recognisers.settings
+        if self._seconds + samples / RATE > settings.audio_seconds:
+            self._finish_stream()
+            raise Refused("limit", f"a session may send at most {settings.audio_seconds:g} seconds of audio")
+        self._seconds += samples / RATE
+        self._recognisers.metrics.audio.inc(samples / RATE)
+        dropping = stream.dropped > 0
+        try:
+            stream.receive(samples, self._last.samples, BACKLOG_SECONDS)
+        except Refused:
+            if dropping:  # the first of many was refused
+                return
+            raise
+        self._caught_up(stream)
+        stream.feed(samples, now)
+        if self._process is not None:
+            self._process.feed(frame)
+
+    def _caught_up(self, stream: AudioStream) -> None:
+        """Report what was dropped."""
+        if stream.dropped:
+            self._skip(stream, stream.dropped)
+            self._send(_error("audio", f"{stream.dropped / RATE:.1f} seconds of audio were dropped"))
+            stream.dropped = 0
+
+    def _skip(self, stream: AudioStream, samples: int) -> None:
+        """Continue after missing samples."""
+        self._recognisers.metrics.lost_audio.inc(samples / RATE)
+        if self._process is not None:
+            self._process.feed(bytes(WIDTH * stream.gaps.skip(samples)))  # silence
+
+    def _refuse_once(self, sentence: str) -> None:
+        """Raise `Refused` only for the first of many frames."""
+        if sentence not in self._reported:
+            self._reported.add(sentence)
+            raise Refused("audio", sentence)
+
+    def finish(self, then: Callable[[], object] | None = None) -> None:
+        """End the latest stream: finish its last utterance, then call ``then``."""
+        self._then = then or self._then
+        if self._waiting:
+            self._waiting[-1].ended = True
+        else:
+            self._finish_stream(asked=True)
+
+    def _finish_stream(self, *, asked: bool = False) -> None:
+        if self._finishing or self._process is None or self._stream is None:
+            return
+        self._caught_up(self._stream)
+        self._finishing = True
+        if not asked:
+            self._reported.add(NO_STREAM)  # frames still in flight are no error
+        self._process.finish()
+        self._timer = asyncio.get_running_loop().call_later(FINISH_SECONDS, self._stop, _error("audio", NOT_ENDED))
+
+    def look_after(self) -> None:
+        """End a stream that gets no more audio; report the position of a slow recogniser."""
+        if self._stream and self.running and self._stream.behind(self._last.samples) > BEHIND_SECONDS:
+            self._send_position()
+        if self.running and not self._finishing and monotonic() - self._touched > IDLE_SECONDS:
+            self._send(_error("audio", IDLE))
+            self._finish_stream()
+
+    def close(self) -> None:
+        """End everything immediately, because the session is over."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    # From the recogniser
+
+    def _open(self, wanted: protocol.Audio) -> AudioStream:
+        """Open a stream with a new recogniser.  Raises `Refused` if all places are taken."""
+        process = self._recognisers.open(self._begin.source)
+        before = self._stream
+        stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
+        self._stream, self._process = stream, process
+        cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
+        self._sentences = Sentences(whole=not cut)
+        self._last, self._sent_position = Progress(None, 0, 0.0), stream.received
+        self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
+        log.info("listening", extra={"session": self._name})
+        return stream
+
+    async def _run(self, process: RecogniserProcess, stream: AudioStream) -> None:
+        try:
+            async with aclosing(process.progress()) as messages:  # kills the process
+                async for progress in messages:
+                    await self._room()
+                    if not process.killed:
+                        self._progressed(progress, stream)
+        except Exception:
+            log.exception("a recogniser failed")
+            self._send(_error("audio", FAILED))
+
+    def _progressed(self, progress: Progress, stream: AudioStream) -> None:
+        self._recognisers.metrics.recogniser_cpu.inc(max(0.0, progress.cpu - self._last.cpu))
+        self._last = progress
+        if isinstance(progress.item, Failure):
+            sentence = progress.item.message
+            log.warning(
+                "a recogniser reports a problem",
+                extra={"sentence": sentence} if self._recognisers.settings.log_text else {},
+            )
+            self._send(_error("audio", self._recognisers.public(sentence)))
+        else:
+            for item in self._updates(progress):
+                self._accept_update(stream.named(item), stream, stream.arrival(item, progress.samples))
+        if stream.gaps.position(progress.samples) - self._sent_position >= RATE:
+            self._send_position()
+
+    def _updates(self, progress: Progress) -> list[Update]:
+        """Return the updates of a message from the recogniser."""
+        items: list[Item] = [] if progress.item is None else [progress.item]
+        items = [*self._sentences.items(items), *self._sentences.passed(progress.samples / RATE)]
+        return [item for item in items if isinstance(item, Update)]
+
+    def _accept_update(self, update: Update, stream: AudioStream, since: float) -> None:
+        """Pass a recognised update to the session; its words arrived at ``since``."""
+        try:
+            if len(update.text) > LONGEST_TEXT:
+                raise Refused("limit", TOO_LONG)
+            self._accept(update, since)
+        except Refused as refused:
+            self._stop(_error(refused.code, refused.sentence))
+        else:
+            self._send(stream.remember(update, self._recognised()))
+
+    def _recognised(self) -> int:
+        """Return the number of samples before the words that are in no finished sentence yet."""
+        since = self._sentences.since
+        return self._last.samples if since is None else min(self._last.samples, round(max(0.0, since - _BEFORE) * RATE))
+
+    def _stop(self, problem: protocol.Error) -> None:
+        """Stop the recogniser immediately."""
+        self._send(problem)
+        if self._process is not None:
+            self._process.kill()
+
+    def _over(self, stream: AudioStream) -> None:
+        """Clean up after the recogniser has ended for any reason."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._task = self._process = self._timer = None
+        if not self._finishing:
+            self._reported.add(NO_STREAM)  # frames still in flight are no error
+        self._finishing = False
+        stream.dropped = 0
+        if self._closed:
+            return
+        if stream.open is not None:
+            left = finished(stream.open)
+            with suppress(Refused):
+                self._accept(left, None)
+                self._send(stream.remember(left, self._last.samples))
+        self._send_position()
+        while self._waiting and not self.running:
+            self._begin_waiting(self._waiting.popleft())
+        if self._then is not None and not self.running:
+            then, self._then = self._then, None
+            then()
+
+    def _begin_waiting(self, waiting: WaitingStream) -> None:
+        """Begin a stream whose turn it is, with the audio that has come for it."""
+        try:
+            self._begin_stream(waiting.wanted)
+            if self._stream is not None:
+                self._stream.begun = waiting.begun
+                for frame, when in waiting.frames:
+                    self._receive(self._stream, frame, when)
+                self._stream.received += waiting.lost
+                self._stream.dropped += waiting.lost
+        except Refused as refused:
+            self._recognisers.metrics.refused.labels(refused.code).inc()
+            self._send(_error(refused.code, refused.sentence))
+        if waiting.ended:
+            self._finish_stream(asked=True)
+
+    # To the client
+
+    def _send_position(self) -> None:
+        if self._stream is None:
+            return
+        self._sent_position = self._stream.gaps.position(self._last.samples)
+        self._send(
+            protocol.Listening(
+                stream=self._stream.name,
+                listening=self.running,
+                received=self._stream.received,
+                recognised=self._sent_position,
+            )
+        )
+
+
+def _unfinished(stream: str) -> Refused:
+    return Refused("audio", f"stream {stream!r} must be ended with `audio_end` before another begins")
+
+
+def _error(code: str, sentence: str) -> protocol.Error:
+    return protocol.Error(code=code, message=sentence)

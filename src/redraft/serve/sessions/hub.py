@@ -1,0 +1,309 @@
+"""All live sessions: starting, finding and forgetting them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING
+
+from redraft import protocol
+from redraft.protocol import new_token, public_name
+from redraft.protocol.codes import Refused
+from redraft.serve.access import Keys, Rates
+from redraft.serve.engine.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission, Exchange, Exchanges
+from redraft.serve.engine.engine import Engines
+from redraft.serve.engine.metrics import Metrics
+from redraft.serve.engine.service import Offer, Service, offer_of
+from redraft.serve.sessions.audio.recognisers import Recognisers
+from redraft.serve.sessions.delivery import Outbox
+from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.rooms import Room, Rooms, Session
+from redraft.serve.sessions.transcript import PastSessions
+from redraft.serve.settings import ServeSettings
+
+if TYPE_CHECKING:
+    from redraft.serve.fanout.fanout import Fanout
+
+log = logging.getLogger(__name__)
+
+#: Number of sessions that one address may start at once, before its rate limit applies.
+_BURST = 50
+#: Seconds that a session by POST is kept without captions.
+_POST_SECONDS = 3600.0
+_SWEEP_SECONDS = 1.0
+
+
+class Hub:
+    """The sessions of a server.  Use it on the event loop only.
+
+    Args:
+        service: the models and the operator's limits; None on a replica that serves only viewers.
+
+    Raises:
+        OptionError: the file of API keys is invalid.
+    """
+
+    def __init__(self, service: Service | None, engines: Engines, settings: ServeSettings, metrics: Metrics) -> None:
+        self.settings, self.metrics = settings, metrics
+        #: Identifies this process among servers at the same address.
+        self.name = secrets.token_hex(8)
+        self.engines, self._service = engines, service
+        keys = Keys(settings.key_file) if settings.key_file else None
+        self.admission = Admission(service, engines, keys)
+        self._starts = Rates(settings.starts_per_second, _BURST)
+        #: Rate limit of captions by POST, by token.
+        self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
+        self.rooms = Rooms(settings.rooms, settings.sessions)
+        #: Transcripts of sessions that were forgotten.
+        self.past = PastSessions(settings.transcript_seconds)
+        #: By public name.
+        self._sessions: dict[str, LiveSession] = {}
+        #: Recognisers for audio from sessions.
+        self.recognisers = Recognisers(settings, metrics)
+        #: Translations without a session.
+        self.exchanges = Exchanges(self.admission, engines, self._admit)
+        #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
+        self.exports = asyncio.Semaphore(2)
+        self.fanout: Fanout | None = None
+        if settings.fanout is not None:
+            from redraft.serve.fanout.fanout import Fanout  # needs an extra
+
+            self.fanout = Fanout(settings, self._sessions, self.rooms, self.offer, self._superseded)
+        #: Functions called about every second.
+        self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
+        self.swept += [self.fanout.sweep] if self.fanout else []
+        metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
+        metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
+        metrics.watch(engines)
+
+    def _viewers(self) -> int:
+        here = sum(each.delivery.audience for each in self._sessions.values())
+        return here + (self.fanout.viewers if self.fanout else 0)
+
+    @property
+    def ready(self) -> bool:
+        """Whether new sessions can be admitted."""
+        return self.engines.alive and not self.admission.draining
+
+    @property
+    def alive(self) -> bool:
+        """Whether the server can translate."""
+        return self.engines.alive
+
+    def offer(self) -> Offer:
+        """What a client may ask for."""
+        return offer_of(self.service, key=self.admission.keys is not None)
+
+    @property
+    def service(self) -> Service:
+        """The models.  Raises `Refused` if the server serves only viewers."""
+        if self._service is None:
+            raise Refused("missing", VIEWERS_ONLY)
+        return self._service
+
+    async def open(
+        self,
+        begin: protocol.Begin,
+        owner: str,
+        address: str,
+        token: str | None = None,
+        *,
+        last: str | None = None,
+        by_post: bool = False,
+    ) -> tuple[LiveSession, bool]:
+        """Resume the session of a token, or start one; the second value says which.
+
+        Args:
+            owner: owner of the API key.
+            token: token of a session to resume.
+            last: name of the server to which the client was last connected, if known.  If it was another one, this
+                server's copy of the session is out of date and is replaced.
+            by_post: whether captions will come by POST.
+
+        Raises:
+            Refused: there is no capacity, or the request asks for something that is not allowed.
+        """
+        known = self._sessions.get(public_name(token)) if token else None
+        if known is not None:
+            if known.owner != owner:
+                raise Refused("key", "the session belongs to another API key")
+            await known.opened.wait()
+            moved = last not in (None, self.name) or (self.fanout is not None and await self.fanout.moved(known))
+            if self._sessions.get(known.name) is not known:  # meanwhile
+                raise Refused("capacity", "the session was not admitted: try again later")
+            if known.left is not None:  # it takes no more updates, and the client has what is missing in it
+                self._forget(known)
+            elif not moved:
+                self.metrics.resumed.inc()
+                if self.fanout:
+                    self.fanout.resumed(known)
+                return known, True
+            else:
+                self._superseded(known)
+        self._admit(address)
+        token = token or new_token()
+        room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
+        with room_of as room:
+            async with self.fanout.shared.taken(begin, public_name(token), owner) if self.fanout else nullcontext():
+                session = await self._begin(begin, owner, address, token, by_post=by_post)
+            if room is not None:
+                room.begin(session)
+        if self.fanout:
+            self.fanout.publish(session)
+        self.metrics.started.inc()
+        return session, False
+
+    async def _begin(
+        self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
+    ) -> LiveSession:
+        session = LiveSession(token, owner, begin, self.settings.transcripts, self.metrics, by_post, address)
+        # Registered immediately: other sessions are admitted while the engine is asked.
+        self._sessions[session.name] = session
+        try:
+            session.engine, session.lanes = await self.admission.lanes(begin, session.answered)
+        except BaseException:
+            self._forget(session, keep=False)  # a transcript from before stays
+            raise
+        finally:
+            session.opened.set()
+        self.past.drop(session.name)
+        return session
+
+    @property
+    def _full(self) -> bool:
+        return len(self._sessions) + len(self.exchanges.kept) >= self.settings.sessions
+
+    def _has(self, address: str) -> int:
+        """Return the number of sessions and exchanges of an address."""
+        holders: list[LiveSession | Exchange] = [*self._sessions.values(), *self.exchanges.kept]
+        return sum(each.address == address for each in holders)
+
+    def _admit(self, address: str) -> None:
+        settings = self.settings
+        self.admission.check_working()
+        if wait := self._starts.take(address):
+            raise Refused("limit", f"too many sessions in a short time: try again in {wait:.1f} seconds")
+        if self._full or self._has(address) >= settings.sessions_per_address:
+            self._forget_ended(address)
+        if self._full:
+            raise Refused("capacity", f"all {settings.sessions} sessions are in use: try again later")
+        if self._has(address) >= settings.sessions_per_address:
+            most = settings.sessions_per_address
+            raise Refused("limit", f"all {most} sessions that one address may have are in use")
+
+    def find(self, name: str) -> LiveSession:
+        """Return the session with a public name.  Raises `Refused` if the session does not exist."""
+        found = self._sessions.get(name)
+        if found is None:
+            raise Refused("missing", "the session does not exist, or was forgotten after its end")
+        return found
+
+    def owned(self, token: str) -> LiveSession:
+        """Return the session of a token.  Raises `Refused` if the session does not exist."""
+        found = self._sessions.get(public_name(token))
+        if found is None:
+            raise Refused("missing", "no session has this token")
+        return found
+
+    # Viewers, of sessions on any replica
+
+    async def session_named(self, name: str) -> Session:
+        """Return the session with a public name.  Raises `Refused` if it does not exist, or Redis cannot be reached."""
+        if name not in self._sessions and self.fanout and (found := await self.fanout.find(name)):
+            return found
+        return self.find(name)
+
+    async def room_named(self, name: str) -> Room:
+        """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
+        self.rooms.find(name)  # rejects unknown rooms first
+        if self.fanout:
+            await self.fanout.refresh(name)
+        return self.rooms.find(name)
+
+    async def enter(self, name: str, viewer: Outbox) -> Room:
+        """Admit a viewer to a room.  Raises `Refused` if the room does not exist, or is full."""
+        await self.room_named(name)
+        room = self.rooms.enter(name, viewer, self.settings.viewers)
+        if self.fanout:
+            await self.fanout.follow_room(name)
+        return room
+
+    def check_places(self, session: Session) -> None:
+        """Raise `Refused` if a session cannot have another viewer here."""
+        most = self.settings.viewers
+        if session.delivery.audience >= most:
+            raise Refused("limit", f"all {most} places for viewers of this session are taken")
+
+    def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
+        self._sessions.pop(session.name, None)
+        session.forget()
+        if self.fanout:
+            self.fanout.forget(session)
+        session.release()
+        self.rooms.forget(session)
+        session.file.rewrite()
+        if keep:
+            self.past.keep(session.name, session.begin, session.transcript)
+
+    def _superseded(self, session: LiveSession) -> None:
+        """Give up a session that another replica has taken over."""
+        if self.fanout:
+            self.fanout.drop(session)
+        session.delivery.replaced("another server goes on with this session")
+        self._forget(session, keep=False)
+
+    def _forget_ended(self, address: str) -> None:
+        """Make room for a new session by forgetting sessions that have ended."""
+        full = self._full
+        for session in list(self._sessions.values()):
+            ours = full or session.address == address
+            if ours and session.done and session.delivery.owner is None:
+                self._forget(session)
+                return
+
+    async def sweep(self) -> None:
+        """Forget sessions that nobody has resumed, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self._sessions.values()]
+            for look in [*self.swept, *looks]:
+                try:
+                    look()
+                except Exception:  # otherwise the sweep would stop
+                    log.exception("a session could not be looked after")
+
+    def _look_after(self, session: LiveSession) -> None:
+        session.send_stats()  # including those of the last captions
+        session.file.rewrite()
+        if session.audio:
+            session.audio.look_after()
+        if not self.engines.alive:
+            session.fail("engine", STOPPED)
+        keep = _POST_SECONDS if session.by_post else self.settings.keep_seconds
+        # Without lanes it has only just started.
+        if session.engine and session.delivery.owner is None and time.monotonic() - session.touched > keep:
+            session.leave()
+            if session.done or session.stuck:
+                self._forget(session)
+
+    async def drain(self) -> None:
+        """Refuse new sessions, finish captions in progress, then close all connections; clients reconnect elsewhere."""
+        self.admission.draining = True
+        for session in self._sessions.values():
+            if session.audio:
+                session.audio.finish()
+        until = time.monotonic() + self.settings.drain_seconds
+        while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
+            await asyncio.sleep(0.02)
+        log.info("drained; closing %d sessions", len(self._sessions))
+        for session in self._sessions.values():
+            session.file.rewrite()
+            session.fail("draining", DRAINING, 1012)
+        self.rooms.close(1012, DRAINING)
+        if self.fanout:
+            self.fanout.drain()

@@ -1,0 +1,427 @@
+"""One live session: updates in, captions out.
+
+It runs on the server's event loop; `LiveSession.answered` receives the engine's answers.  A session outlives its
+connections, which `redraft.serve.sessions.delivery` manages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from redraft import protocol
+from redraft.captions import events
+from redraft.captions.formats.read import finished, printable
+from redraft.captions.languages import same_of
+from redraft.errors import InputError
+from redraft.protocol import public_name
+from redraft.protocol.codes import Refused
+from redraft.serve.engine.engine import Engine
+from redraft.serve.engine.lanes import Answer, Lane
+from redraft.serve.engine.metrics import Metrics, SessionCounts
+from redraft.serve.engine.pending import Pending, Silence
+from redraft.serve.sessions.audio.recognisers import Recognisers
+from redraft.serve.sessions.audio.session import SessionAudio
+from redraft.serve.sessions.delivery import Delivery, Outbox
+from redraft.serve.sessions.posts import Posts
+from redraft.serve.sessions.transcript import Key, SessionFile, Transcript, key_of
+
+#: Maximum number of characters that a session keeps.
+MOST_CHARACTERS = 10_000_000
+FULL = "the session has as long a transcript as is allowed here: begin another one"
+#: Overhead of an utterance besides its texts, in characters.
+_UTTERANCE = 100
+_UNWRITTEN = (
+    "captions are not being written to the server's folder of transcripts: tell its operator, or save them here"
+)
+#: Maximum number of utterances without an end that get one when the session ends.
+MOST_OPEN = 64
+#: Seconds without a pass after which a session whose client has left is given up.
+STUCK_SECONDS = 3.0
+
+
+@dataclass(slots=True, eq=False)
+class LiveSession:
+    """A session on the server.
+
+    Attributes:
+        token: the owner's secret name of it.
+        owner: owner of the API key that started it; empty if no key is needed.
+        folder: where final captions that are not hidden are stored; None stores none.
+        by_post: whether its captions come by POST, so that it never has a connection.
+        address: its client's address, by which sessions are counted.
+        engine: runs its lanes, once admitted.
+        audio: its audio, once there is any.
+        opened: set once it has its lanes, or cannot get any.
+        ended: whether it takes no more updates.
+        left: when it ended because its client did not come back, in seconds of the monotonic clock.
+        over: called when it has ended.
+        kept: number of characters kept.
+        touched: time of its last use, in seconds of the monotonic clock.
+        posts: its captions that came by POST.
+    """
+
+    token: str
+    owner: str
+    begin: protocol.Begin
+    folder: Path | None
+    metrics: Metrics
+    by_post: bool = False
+    address: str = ""
+    engine: Engine | None = None
+    lanes: Mapping[str, Lane] = field(default_factory=dict)
+    audio: SessionAudio | None = None
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    over: Callable[[], None] | None = None
+    kept: int = 0
+    touched: float = field(default_factory=time.monotonic)
+    ended: bool = False
+    left: float | None = None
+    posts: Posts = field(default_factory=Posts)
+    name: str = field(init=False)
+    order: events.Order = field(default_factory=events.Order)
+    pending: Pending = field(default_factory=Pending)
+    transcript: Transcript = field(init=False)
+    delivery: Delivery = field(init=False)
+    file: SessionFile = field(init=False)
+    _counts: SessionCounts = field(init=False)
+    #: Utterance -> its newest update, of the most recent ones that have not ended.
+    _open: dict[str, events.Update] = field(default_factory=dict)
+    _silence: Silence = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = public_name(self.token)
+        self.transcript = Transcript(self.begin.targets)
+        self.delivery = Delivery(self.transcript)
+        self._counts = SessionCounts(self.targets)
+        self._silence = Silence(self._rest)
+        room = f"{self.begin.room}-" if self.begin.room else ""
+        self.file = SessionFile(self.folder, room + self.name, self.transcript)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target languages."""
+        return self.transcript.targets
+
+    def started(self, server: str, message_bytes: int, *, resumed: bool = False) -> protocol.Started:
+        """Return the message that announces its start to the owner.
+
+        Args:
+            server: this server's name.
+            message_bytes: maximum length of a message.
+        """
+        return protocol.Started(
+            session=self.name,
+            token=self.token,
+            targets=self.targets,
+            room=self.begin.room,
+            resumed=resumed,
+            server=server,
+            message_bytes=message_bytes,
+        )
+
+    # From the client
+
+    def accept(self, update: events.Update, begun: float | None = None, since: float | None = None) -> None:
+        """Accept an update, and have it translated.
+
+        Duplicates are ignored, since after a drop a client may send updates again.
+
+        Args:
+            begun: start of its utterance in seconds; None if that is the update's time.
+            since: when its words were spoken, in seconds of the monotonic clock; None for now.
+
+        Raises:
+            Refused: the session has ended, or the update is out of order.
+        """
+        self.touched = time.monotonic()
+        if self.order.repeats(update):
+            return
+        self._check_open()
+        # The client already has restored captions.
+        missing = [each for each in self.targets if (update.utterance, each) not in self.transcript]
+        new = update.utterance not in self.order
+        if new and not missing:
+            return
+        try:
+            self.order.accept(update)
+        except InputError as error:
+            raise Refused("stale", str(error)) from None
+        self.pending.add(update, missing)
+        self._note(update)
+        if new:
+            self.kept += _UTTERANCE + len(update.utterance)
+        self.transcript.begin(update.utterance, update.time if begun is None else begun)
+        self.metrics.updates.inc()
+        self._submit(update, missing, since)
+        self._silence.follow(update, missing if self.engine else ())
+
+    def _submit(
+        self, update: events.Update, languages: Iterable[str], since: float | None = None, *, rest: bool = False
+    ) -> None:
+        if self.engine:
+            self.engine.submit([self.lanes[language] for language in languages], update, since, rest=rest)
+
+    def _note(self, update: events.Update) -> None:
+        """Remember an utterance until its end."""
+        self._open.pop(update.utterance, None)
+        if not update.final:
+            self._open[update.utterance] = update
+            if len(self._open) > MOST_OPEN:
+                self._open.pop(next(iter(self._open)))
+
+    def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
+        """Translate words that are held back (`redraft.captions.source`)."""
+        self.pending.add_rest(update, languages)
+        self._submit(update, languages, rest=True)
+
+    def _check_open(self) -> None:
+        if self.ended:
+            raise Refused("stale", "the session has ended: no more updates are taken")
+
+    def check_room(self) -> None:
+        """Check that the session may grow.  Raises `Refused` if it is full."""
+        if self.kept >= MOST_CHARACTERS:
+            raise Refused("limit", FULL)
+
+    def posted(self, number: int, body: str, *, final: bool, speaker: str | None = None) -> None:
+        """Accept a caption by POST, where a final one ends the utterance.  Raises `Refused` as for `accept`."""
+        self.check_room()
+        self._check_open()
+        for update in self.posts.updates(number, body, final=final, speaker=speaker):
+            self.accept(update)
+
+    def restore(self, finals: Iterable[protocol.Final], hidden: Iterable[Key] = ()) -> None:
+        """Restore captions that the client has from elsewhere, and what is hidden, of captions to come too.
+
+        Raises:
+            Refused: the session is full.
+        """
+        self.check_room()
+        for utterance, language in hidden:
+            key = utterance, same_of(language, self.targets) or language
+            if key[1] in self.targets and key not in self.transcript.hidden:
+                self.delivery.hide(key, True)
+                self.kept += _UTTERANCE + len(utterance)
+                self.file.outdated = True
+        for final in finals:
+            key = final.utterance, same_of(final.language, self.targets) or final.language
+            if key[1] in self.targets and key not in self.transcript:
+                caption = protocol.caption_of(final)
+                text, source = printable(caption.text), printable(caption.source)
+                caption = replace(caption, language=key[1], text=text, source=source)
+                self.transcript.begin(final.utterance, final.begun)
+                self.delivery.restored(caption, final.made, final.corrected or 0)
+                self._keep(caption)
+                self._remember(caption)
+
+    def acknowledged(self, ack: protocol.Ack) -> None:
+        """Record that the owner has received an utterance's end in a language."""
+        language = same_of(ack.language, self.targets) or ack.language
+        self.delivery.acknowledged((ack.utterance, language), ack.corrected)
+
+    def _remember(self, caption: events.Caption) -> None:
+        """Add an earlier sentence to the context of later prompts."""
+        if self.engine:
+            translation = self.lanes[caption.language].translation
+            self.engine.post(lambda: translation.remember(caption.source, caption.text))
+
+    def control(self, message: protocol.Control) -> None:
+        """Pause captions for viewers, hide one or correct one.  Raises `Refused` if the session has no such caption."""
+        if isinstance(message, protocol.Pause):
+            self.delivery.pause(message.paused)
+            return
+        utterance, language = message.utterance, message.language
+        if language is not None:
+            if (found := same_of(language, self.targets)) is None:
+                raise Refused("caption", f"language must be one of {', '.join(self.targets)}")
+            language = found
+        if utterance not in self.order and not any((utterance, each) in self.transcript for each in self.targets):
+            raise Refused("caption", "utterance must be the name of one that the session has had an update of")
+        if isinstance(message, protocol.Correct):
+            self._correct(utterance, language or "", message.text)
+        else:
+            for each in self.targets if language is None else (language,):
+                self.delivery.hide((utterance, each), message.hidden)
+        self.file.outdated = True
+
+    def _correct(self, utterance: str, language: str, text: str) -> None:
+        self.check_room()
+        caption = self.transcript.get((utterance, language))
+        if caption is None:
+            raise Refused(
+                "caption", "only a final caption can be corrected, and the utterance has none in this language"
+            )
+        self.kept += len(text) - len(caption.text)
+        self.delivery.correct(replace(caption, text=text))
+
+    def _keep(self, caption: events.Caption) -> None:
+        self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
+        if key_of(caption) not in self.transcript.hidden:
+            before = self.file.failing
+            self.file.add(caption)
+            if self.file.failing and not before:
+                self.delivery.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
+
+    def end(self) -> None:
+        """End the session and its utterances: no more updates will come, except from audio that is being recognised."""
+        if self.audio and self.audio.running:
+            self.audio.finish(then=self.end)
+            return
+        for update in list(self._open.values()):
+            self.accept(finished(update))
+        self._silence.stop()
+        self.ended = True
+        self._finish()
+
+    def leave(self) -> None:
+        """End the session, since its client has not come back."""
+        if self.left is None:
+            self.left = time.monotonic()
+            self.end()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether its client has left, and nothing has happened since for a while."""
+        if self.audio and self.audio.running:  # it has a limit of its own
+            return False
+        worked = [lane.worked for lane in self.lanes.values() if lane.worked is not None]
+        return self.left is not None and time.monotonic() - max(self.left, *worked, 0.0) > STUCK_SECONDS
+
+    def listen(self, recognisers: Recognisers) -> SessionAudio:
+        """Return its audio, whose recognisers come from ``recognisers``."""
+        self.audio = self.audio or SessionAudio(
+            self.name, self.begin, recognisers, self._recognised, self.delivery.send_to_owner, self.pending.room
+        )
+        return self.audio
+
+    def _recognised(self, update: events.Update, since: float | None) -> None:
+        """Accept recognised text; the end of an utterance that a full session still accepts has no ``since``."""
+        if since is not None:
+            self.check_room()
+        self.accept(update, since=since)
+
+    # From the engine
+
+    def answered(self, answer: Answer) -> None:
+        """Send the result of an update."""
+        self.pending.answered(answer)
+        if not answer.events:  # no word was held back
+            self._finish()
+            return
+        update = answer.update
+        captions = [event for event in answer.events if isinstance(event, events.Caption)]
+        # Captions and failures of held-back words of the utterance before may come first.
+        ends = update.final and all(caption.utterance != update.utterance for caption in captions)
+        for event in answer.events:
+            if isinstance(event, events.Failure):
+                self._publish_failure(event, answer.language, final=ends and event.utterance == update.utterance)
+        for caption in captions:
+            self._publish_caption(caption, answer.lag)
+        self._counts.add(answer.language, answer.tally, captions, answer.lag)
+        self.send_stats()
+        self._finish()
+
+    def _publish_caption(self, caption: events.Caption, lag: float) -> None:
+        key, lag_ms = key_of(caption), round(lag * 1000, 1)
+        if key in self.transcript:  # restored: the client already has it
+            return
+        if not caption.final:
+            self.delivery.partial(caption, lag_ms)
+            return
+        self._keep(caption)
+        self.delivery.final(caption, lag_ms)
+
+    def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
+        key = failure.utterance or "", target
+        error = protocol.Error(
+            code="translation",
+            message=failure.message,
+            utterance=failure.utterance,
+            seq=failure.seq,
+            language=target,
+            final=final or None,
+        )
+        if final and key not in self.transcript:
+            self.delivery.failed(key, error)
+        else:
+            self.delivery.send(error.wire(), language=target)
+
+    def send_stats(self) -> None:
+        """Send statistics if they are due."""
+        if self._counts.due():
+            self._publish_stats()
+
+    def _publish_stats(self) -> None:
+        self.delivery.send(self._counts.message(self.lanes).wire(), "stats")
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended and everything is translated."""
+        return self.ended and not self.pending
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is being recognised or translated, and nothing waits to be sent to its owner."""
+        if self.audio and self.audio.running:
+            return False
+        return not self.pending and (self.delivery.owner is None or self.delivery.owner.empty)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether more captions may come: it is connected, or captions come by POST."""
+        return not self.ended and (self.by_post or self.delivery.owner is not None)
+
+    def _finish(self) -> None:
+        if self.done and not self.transcript.closed:
+            self.transcript.close()
+            self.release()
+            self._publish_stats()
+            self.delivery.done()
+            if self.over:
+                self.over()
+
+    def fail(self, code: str, sentence: str, close: int = 1011) -> None:
+        """Close all connections with an error, and end the session without translating the rest."""
+        self._drop_work()
+        self.transcript.close()
+        self.delivery.feed = None  # viewers elsewhere stay, since another replica may continue the session
+        self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
+
+    def forget(self) -> None:
+        """Close everything: the session has been forgotten."""
+        self._drop_work()
+        self.ended = True
+        if not self.transcript.closed:
+            self.transcript.close()
+            if self.over:
+                self.over()
+        self.delivery.close(1000, "the session is over")
+
+    def _drop_work(self) -> None:
+        """Drop what waits to be recognised or translated."""
+        self._silence.stop()
+        if self.audio:
+            self.audio.close()
+        self.pending.clear()
+
+    def release(self) -> None:
+        """Release the lanes."""
+        if self.engine:
+            self.engine.remove(self.lanes.values())
+
+    # Connections
+
+    def attach(self, outbox: Outbox) -> None:
+        """Make this the owner's connection; see `Delivery.attach`."""
+        self.touched = time.monotonic()
+        self.delivery.attach(outbox)
+
+    def detach(self, outbox: Outbox) -> None:
+        """Remove the owner's connection, which has ended."""
+        if self.delivery.owner is outbox:
+            self.touched = time.monotonic()
+        self.delivery.detach(outbox)

@@ -1,0 +1,198 @@
+"""Rooms: names that stay the same from session to session, so that viewers' links stay valid.
+
+A room has one session at a time.  Its viewers are connected to the room: they may connect before a session starts, and
+stay for the next one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from redraft import protocol
+from redraft.errors import OptionError
+from redraft.protocol import ROOM_NAME, ROOM_RULE
+from redraft.protocol.codes import Refused
+from redraft.serve.access import Keys
+from redraft.serve.sessions.delivery import Outbox
+from redraft.serve.sessions.live import LiveSession
+
+if TYPE_CHECKING:
+    from redraft.serve.fanout.feed import Mirror  # needs an extra
+
+#: A session of this replica, or of another one.
+Session: TypeAlias = "LiveSession | Mirror"
+#: Maximum number of rooms whose owners are remembered.
+_MOST_ROOMS = 10_000
+
+
+def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: Keys | None) -> None:
+    """Raise `OptionError` if the name of a room in the settings is invalid, or its key does not exist."""
+    for room, names in rooms.items():
+        if not re.fullmatch(ROOM_NAME, room):
+            raise OptionError(f"setting rooms: the name of a room must be {ROOM_RULE}, not {room!r}")
+        for name in names:
+            if keys is None:
+                raise OptionError(f"setting rooms: room {room!r} names key {name!r}, but the setting keys is missing")
+            if name not in keys:
+                raise OptionError(f"setting rooms: room {room!r} names key {name!r}, which is not in the file of keys")
+
+
+def busy_room(room: str) -> Refused:
+    """Return the refusal of a session in a room that another one uses."""
+    return Refused("room", f"room {room!r} is in use: end its session, or begin this one with take_over to end it")
+
+
+def foreign_room(room: str) -> Refused:
+    """Return the refusal of a session in a room that belongs to another key."""
+    return Refused("room", f"room {room!r} may not be used with this API key")
+
+
+@dataclass(slots=True, eq=False)
+class Room:
+    """A room with its session and viewers.
+
+    Attributes:
+        owner: name of the API key that used it first; None before that, empty if no keys are needed.
+        session: the latest session that is still kept.
+        coming: whether a session is about to start in it.
+        viewers: connections that stay from session to session.
+    """
+
+    name: str
+    owner: str | None = None
+    session: Session | None = None
+    coming: bool = False
+    viewers: set[Outbox] = field(default_factory=set)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether it has viewers or a session, or a session is about to start."""
+        return bool(self.viewers) or self.session is not None or self.coming
+
+    def message(self) -> protocol.RoomState:
+        """Return its state as a message."""
+        session = self.session
+        if session is None:
+            return protocol.RoomState(room=self.name, state="waiting")
+        state: Literal["over", "live"] = "over" if session.done else "live"
+        return protocol.RoomState(
+            room=self.name, state=state, session=session.name, source=session.begin.source, targets=session.targets
+        )
+
+    def begin(self, session: Session) -> None:
+        """Show a session; the previous one is ended if it is still running."""
+        earlier, self.session = self.session, session
+        if earlier is not None:
+            earlier.delivery.viewers -= self.viewers
+            if not earlier.ended:
+                earlier.delivery.replaced(f"another session has taken over room {self.name!r}")
+                earlier.end()
+        session.over = partial(self._over, session)
+        for viewer in self.viewers:
+            viewer.put(self.message().wire())
+            session.delivery.watch(viewer)
+
+    def _over(self, session: Session) -> None:
+        if self.session is session:
+            for viewer in self.viewers:
+                viewer.put(self.message().wire())
+
+
+class Rooms:
+    """The rooms of a server.
+
+    Args:
+        assigned: the available rooms, with the names of the API keys that may use each (all if empty).  If it is empty,
+            any name is available and belongs to the key that used it first.
+        waited: maximum number of rooms without a session that have viewers.
+    """
+
+    def __init__(self, assigned: Mapping[str, tuple[str, ...]], waited: int) -> None:
+        self._assigned, self._waited = assigned, waited
+        self._rooms: dict[str, Room] = {}
+        self._closing: tuple[int, str] | None = None
+
+    @contextmanager
+    def taken(self, name: str, owner: str, *, take_over: bool) -> Iterator[Room]:
+        """Reserve a room for a session that starts in the block.  Raises `Refused` if it cannot have it."""
+        room = self.find(name)
+        keys = self._assigned.get(name, ())
+        if (keys and owner not in keys) or (not self._assigned and room.owner not in (None, owner)):
+            raise foreign_room(name)
+        if room.coming:
+            raise Refused("room", f"a session is about to begin in room {name!r}: try again in a moment")
+        if room.session is not None and room.session.in_use and not take_over:
+            raise busy_room(name)
+        self._rooms[name], room.coming = room, True
+        try:
+            yield room
+            room.owner = owner
+        finally:
+            room.coming = False
+            self._tidy(room)
+
+    def enter(self, name: str, viewer: Outbox, most: int) -> Room:
+        """Admit a viewer to a room, even without a session.  Raises `Refused` if it does not exist or is full."""
+        room = self.find(name)
+        if len(room.viewers) >= most:
+            raise Refused("limit", f"all {most} places for viewers of this room are taken")
+        waiting = sum(each.session is None and bool(each.viewers) for each in self._rooms.values())
+        if room.session is None and not room.viewers and waiting >= self._waited:
+            raise Refused("capacity", "too many rooms without a session are waited for: try again later")
+        room.viewers.add(viewer)
+        viewer.put(room.message().wire())
+        if room.session is not None:
+            room.session.delivery.watch(viewer)
+        if self._closing is not None:
+            viewer.close(*self._closing)
+        self._rooms[name] = room
+        return room
+
+    def show(self, name: str, session: Session) -> None:
+        """Show a session that has started on another replica."""
+        room = self._rooms[name] = self.find(name)
+        room.begin(session)
+
+    def leave(self, room: Room, viewer: Outbox) -> None:
+        """Remove a viewer's connection that has ended."""
+        room.viewers.discard(viewer)
+        if room.session is not None:
+            room.session.delivery.detach(viewer)
+        self._tidy(room)
+
+    def forget(self, session: Session) -> None:
+        """Remove a session that has been forgotten."""
+        room = self._rooms.get(session.begin.room or "")
+        if room is not None and room.session is session:
+            room.session = None
+            self._tidy(room)
+
+    def close(self, code: int, reason: str) -> None:
+        """Close the connections of all viewers, and of those that come later."""
+        self._closing = code, reason
+        for room in self._rooms.values():
+            for viewer in room.viewers:
+                viewer.close(code, reason)
+
+    def find(self, name: str) -> Room:
+        """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
+        if not re.fullmatch(ROOM_NAME, name):
+            raise Refused("room", f"room must be {ROOM_RULE}")
+        if self._assigned and name not in self._assigned:
+            raise Refused("room", f"room must be one of {', '.join(self._assigned)}, not {name!r}")
+        return self._rooms.get(name) or Room(name)
+
+    def _tidy(self, room: Room) -> None:
+        """Forget a room that is unused and has no owner; if there are too many unused rooms, the oldest."""
+        if not room.owner and not room.in_use:
+            self._rooms.pop(room.name, None)
+        while len(self._rooms) > _MOST_ROOMS:
+            unused = next((each for each in self._rooms.values() if not each.in_use), None)
+            if unused is None:
+                return
+            del self._rooms[unused.name]

@@ -1,0 +1,305 @@
+"""Requests of the imitated services, as they are documented, and what comes back."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redraft.cli.main import cli
+from redraft.errors import OptionError
+from redraft.serve.access import new_key
+from redraft.serve.http.compat import check_compat
+from redraft.serve.settings import ServeSettings
+from tests.serve.http.compat.conftest import COMPAT
+from tests.serve.http.test_sockets import expected
+from tests.serve.servers import Answer, Running, running
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+FORM_OF_ERROR = {"/v2/translate": "message", "/translate": "error", "/v1/chat/completions": "error"}
+PROMPT = {"role": "system", "content": "Translate the sentence in 🔤 into German, or all that the user says."}
+
+
+def chat(server: Running, text: str, **fields: Any) -> Answer:
+    messages = [PROMPT, {"role": "user", "content": text}]
+    return server.ask("/v1/chat/completions", {"model": "m", "user": text, "messages": messages, **fields})
+
+
+def form(**fields: Any) -> bytes:
+    return urlencode(fields, doseq=True).encode()
+
+
+# DeepL
+
+
+@pytest.mark.parametrize("agent", ["json", "form"])
+def test_deepl_texts(imitating: Running, agent: str) -> None:
+    sent = {"text": ["we saw", "her duck", " "], "target_lang": "DE"}
+    headers = {"user-agent": agent, "authorization": "DeepL-Auth-Key any"}
+    answer = (
+        imitating.ask("/v2/translate", sent, headers=headers)
+        if agent == "json"
+        else imitating.ask("/v2/translate", form(**sent), headers=headers | FORM)
+    )
+    assert answer.status == 200
+    assert answer.json == {
+        "translations": [
+            {"detected_source_language": "EN", "text": text} for text in (expected("we saw"), expected("her duck"), "")
+        ]
+    }
+
+
+LINES, TRANSLATED = "we saw\n\n her duck\r\nit was", ["we saw", "\n\n", "her duck", "\r\n", "it was"]
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "place"),
+    [
+        ("/v2/translate", {"text": [LINES], "target_lang": "DE"}, ("translations", 0, "text")),
+        ("/translate", {"q": LINES, "source": "en", "target": "de"}, ("translatedText",)),
+        ("/translate", {"q": [LINES], "source": "en", "target": "de"}, ("translatedText", 0)),
+    ],
+)
+def test_lines(imitating: Running, path: str, sent: dict[str, Any], place: tuple[str | int, ...]) -> None:
+    found = imitating.ask(path, sent, headers={"authorization": "DeepL-Auth-Key any"}).json
+    for part in place:
+        found = found[part]
+    assert found == "".join(text if text.isspace() else expected(text) for text in TRANSLATED)
+
+
+def test_lines_in_a_chat(imitating: Running) -> None:
+    answer = chat(imitating, "we saw\nher duck").json
+    assert answer["choices"][0]["message"]["content"] == f"{expected('we saw')}\n{expected('her duck')}"
+
+
+@pytest.mark.parametrize(
+    ("spelling", "target"), [("DE", "de"), ("de-DE", "de"), ("EN-US", "en"), ("ZH-HANS", "zh"), ("JA", "ja")]
+)
+def test_deepl_languages(imitating: Running, spelling: str, target: str) -> None:
+    sent = {"text": "we saw", "target_lang": spelling, "source_lang": "FR", "show_billed_characters": True}
+    (found,) = imitating.ask("/v2/translate", sent, headers={"user-agent": spelling}).json["translations"]
+    assert found == {"detected_source_language": "FR", "text": expected("we saw", target), "billed_characters": 6}
+
+
+def test_marked_text(imitating: Running) -> None:
+    sent = {"text": ["we all. 🔤 we saw 🔤"], "target_lang": "DE"}
+    (found,) = imitating.ask("/v2/translate", sent, headers={"user-agent": "marks"}).json["translations"]
+    assert found["text"] == f"{expected('we all.')} 🔤 {expected('we saw')} 🔤"
+
+
+def test_wrong_method_or_type(imitating: Running) -> None:
+    wrong = (("/v2/translate", "GET", "POST"), ("/translate", "PUT", "POST"), ("/v1/models", "DELETE", "GET or HEAD"))
+    for path, method, right in wrong:
+        answer = imitating.ask(path, method=method)
+        assert answer.status == 405 and set(answer.headers["allow"].split(", ")) == set(right.split(" or "))
+        assert answer.json["error"]["message"] == f"this method is not allowed here: use {right}"
+    assert imitating.ask("/v2/translate", b"a", headers={"content-type": "text/plain"}).status == 400
+
+
+# LibreTranslate
+
+
+@pytest.mark.parametrize("agent", ["libre json", "libre form"])
+def test_libretranslate_text(imitating: Running, agent: str) -> None:
+    sent = {"q": "we saw", "source": "en", "target": "de", "format": "text", "api_key": ""}
+    body: Any = sent if agent == "libre json" else form(**sent)
+    headers = {"user-agent": agent} | ({} if agent == "libre json" else FORM)
+    assert imitating.ask("/translate", body, headers=headers).json == {"translatedText": expected("we saw")}
+
+
+@pytest.mark.parametrize(
+    ("code", "target"),
+    [("zt", "zh-Hant"), ("zh-Hant", "zh-Hant"), ("zh", "zh"), ("pb", "pt"), ("PB", "pt"), ("nb", "nb")],
+)
+def test_libretranslate_codes(imitating: Running, code: str, target: str) -> None:
+    sent = {"q": "we saw", "source": "en", "target": code}
+    answer = imitating.ask("/translate", sent, headers={"user-agent": f"libre {code}"})
+    assert answer.json == {"translatedText": expected("we saw", target)}
+
+
+def test_libretranslate_auto(imitating: Running) -> None:
+    sent = {"q": ["we saw", "her duck"], "source": "auto", "target": "de"}
+    answer = imitating.ask("/translate", sent, headers={"user-agent": "libre several"})
+    assert answer.json == {
+        "translatedText": [expected("we saw"), expected("her duck")],
+        "detectedLanguage": [{"confidence": 0.0, "language": "en"}] * 2,
+    }
+    one = imitating.ask("/translate", sent | {"q": "we saw"}, headers={"user-agent": "libre one"})
+    assert one.json["detectedLanguage"] == {"confidence": 0.0, "language": "en"}
+
+
+def test_libretranslate_lists_pairs_that_work() -> None:
+    with running(compat=COMPAT) as server:
+        assert server.ask("/languages").json == [{"code": "en", "name": "English", "targets": []}]
+        known = {"redraft.target_languages": "de, zh, en", "redraft.source_languages": "en, de"}
+        server.model.metadata = {**server.model.metadata, **known}
+        assert server.ask("/languages").json == [
+            {"code": "de", "name": "German", "targets": ["en", "zh"]},
+            {"code": "en", "name": "English", "targets": ["de", "zh"]},
+        ]
+
+
+# OpenAI
+
+
+def test_openai_completes_a_chat(imitating: Running) -> None:
+    answer = chat(imitating, "🔤 we saw 🔤", max_tokens=64, temperature=1.0)
+    assert answer.status == 200
+    (choice,) = answer.json["choices"]
+    message = {"role": "assistant", "content": expected("we saw"), "refusal": None}
+    assert choice == {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    usage = answer.json["usage"]
+    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
+    assert (answer.json["object"], answer.json["model"]) == ("chat.completion", "m")
+    assert {"id", "created", "system_fingerprint"} <= set(answer.json)
+
+
+def test_openai_streams_a_chat(imitating: Running) -> None:
+    answer = chat(imitating, "her duck", stream=True, stream_options={"include_usage": True})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = re.findall(r"data: (.*)\n\n", answer.text)
+    assert events[-1] == "[DONE]"
+    chunks = [json.loads(event) for event in events[:-1]]
+    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks[:-1]]
+    assert deltas[0]["role"] == "assistant"
+    assert "".join(delta.get("content", "") for delta in deltas) == expected("her duck")
+    assert [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]] == [None, None, "stop"]
+    assert (chunks[-1]["choices"], chunks[-1]["usage"]["prompt_tokens"] > 0) == ([], True)
+
+
+@pytest.mark.parametrize("text", ["we saw 🎉 her duck 🎉", "Translate into French: we saw", "Text: we saw"])
+def test_openai_translates_every_word(imitating: Running, text: str) -> None:
+    (choice,) = chat(imitating, text).json["choices"]
+    assert choice["message"]["content"] == expected(text)
+
+
+def test_openai_target_is_not_in_the_text(imitating: Running) -> None:
+    (choice,) = chat(imitating, "We went into French waters. 🔤 we saw 🔤").json["choices"]
+    assert choice["message"]["content"] == expected("we saw")
+
+
+def test_openai_target(imitating: Running) -> None:
+    name = imitating.hub.offer().model
+
+    def ask(model: str, *said: str) -> Answer:
+        messages = [{"role": "user", "content": text} for text in said]
+        return imitating.ask("/v1/chat/completions", {"model": model, "user": str(said), "messages": messages})
+
+    assert ask(f"{name}/ja", "we saw").json["choices"][0]["message"]["content"] == expected("we saw", "ja")
+    told = ask("gpt", "earlier", "Translate this English text into Japanese:\n\nwe saw")
+    assert told.json["choices"][0]["message"]["content"] == expected("we saw", "ja")
+    assert ask("gpt", "we saw").status == 400
+    assert name in [model["id"] for model in imitating.ask("/v1/models").json["data"]]
+
+
+# All of them
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v2/translate", {"text": ["a"]}),
+        ("/v2/translate", {"text": ["a"] * 51, "target_lang": "DE"}),
+        ("/v2/translate", {"text": ["a"], "target_lang": "DE", "source_lang": "XX"}),
+        ("/v2/translate", {"text": ["a"], "target_lang": "DE", "glossary_id": "g"}),
+        ("/v2/translate", {"text": ["a" * 70_000], "target_lang": "DE"}),
+        ("/v2/translate", b"[" * 60_000),
+        ("/v2/translate", b'{"text": ["\\ud800"], "target_lang": "DE"}'),
+        ("/translate", {"q": "a", "target": "de"}),
+        ("/translate", {"q": "a", "source": "en", "target": "xx"}),
+        ("/translate", {"q": 5, "source": "en", "target": "de"}),
+        ("/v1/chat/completions", {"messages": []}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": 5}]}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "n": 2}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * 70_000}]}),
+    ],
+)
+def test_bad_requests(imitating: Running, path: str, body: Any) -> None:
+    answer = imitating.ask(path, body)
+    assert (answer.status, list(answer.json)) == (413 if "a" * 99 in str(body) else 400, [FORM_OF_ERROR[path]])
+    if path == "/v1/chat/completions":
+        assert set(answer.json["error"]) == {"message", "type", "param", "code"}
+
+
+BODIES: dict[str, dict[str, Any]] = {
+    "/v2/translate": {"text": ["a"], "target_lang": "DE"},
+    "/translate": {"q": "a", "source": "en", "target": "de"},
+    "/v1/chat/completions": {"messages": [PROMPT, {"role": "user", "content": "a"}]},
+}
+
+
+def test_keys(tmp_path: Path) -> None:
+    key = new_key(tmp_path / "keys", "stage")
+    with running(compat=COMPAT, keys=tmp_path / "keys") as server:
+        statuses = [(path, server.ask(path, body).status) for path, body in BODIES.items()]
+        assert [status for _, status in statuses] == [403, 403, 401]
+        wrong = server.ask(
+            "/v1/chat/completions", BODIES["/v1/chat/completions"], headers={"authorization": "Bearer x"}
+        )
+        assert wrong.json["error"]["code"] == "invalid_api_key"
+        deepl, libre, openai = BODIES.items()
+        assert server.ask(*deepl, headers={"authorization": f"DeepL-Auth-Key {key}"}).status == 200
+        assert server.ask(deepl[0], deepl[1] | {"auth_key": key}).status == 200
+        assert server.ask(libre[0], libre[1] | {"api_key": key}).status == 200
+        assert server.ask(*openai, headers={"authorization": f"Bearer {key}"}).status == 200
+        assert server.ask("/v1/models").status == 401
+
+
+def test_limits() -> None:
+    with running(compat=COMPAT, sessions=1) as server:
+        assert [server.ask(path, body).status for path, body in BODIES.items()] == [200, 503, 503]
+        again = server.ask("/v2/translate", BODIES["/v2/translate"])
+        assert again.status == 200
+
+
+def test_hosts_and_origins(imitating: Running) -> None:
+    for path, body in BODIES.items():
+        assert imitating.ask(path, body, headers={"origin": "https://elsewhere.example"}).status == 403
+        assert imitating.ask(path, body, headers={"host": "elsewhere.example"}).status == 403
+
+
+def test_apis_off_by_default() -> None:
+    with running(compat=("libretranslate",)) as server:
+        assert [server.ask(path, body).status for path, body in BODIES.items()] == [404, 200, 404]
+    with running() as server:
+        assert [server.ask(path, body).status for path, body in BODIES.items()] == [404] * 3
+
+
+def test_unknown_api() -> None:
+    said = "compat must be one or more of deepl, libretranslate, openai, not 'bing'"
+    with pytest.raises(OptionError, match=re.escape(said)):
+        check_compat(ServeSettings(compat=("openai", "bing")))
+    done = CliRunner().invoke(cli, ["serve", "--port", "0", "--compat", "deepl, bing"])
+    assert said in str(done.exception or done.output)
+
+
+@given(
+    st.sampled_from(list(BODIES)),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.sampled_from(["de", "a 🔤 b 🔤", "user"]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["text", "target_lang", "q", "source", "target", "messages", "role", "content", "model"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+    ),
+)
+@settings(deadline=None, max_examples=150)
+def test_fuzz(imitating: Running, path: str, body: Any) -> None:
+    fields = body if isinstance(body, dict) else {"text": body, "q": body, "messages": body}
+    answer = imitating.ask(path, BODIES[path] | fields)
+    assert answer.status in (200, 400, 413, 429, 503), answer.text
+    assert answer.status == 200 or list(answer.json) == [FORM_OF_ERROR[path]]

@@ -1,0 +1,179 @@
+"""A live session by itself: what it takes, what it keeps, and that nothing it was given is lost in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from redraft import protocol
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.translation import EMPTY
+from redraft.decoding.types import Tally
+from redraft.protocol.codes import Refused
+from redraft.serve.engine.engine import Engine
+from redraft.serve.engine.lanes import Answer, Lane
+from redraft.serve.engine.pending import MOST_PENDING
+from redraft.serve.http.sockets import _process
+from redraft.serve.sessions.delivery import Outbox
+from redraft.serve.sessions.live import FULL, LiveSession
+from tests.serve.fakes import offline
+
+
+def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
+    caption = Caption(update.utterance, update.seq, "de", text, "", update.final, update.time, update.text)
+    live.answered(Answer("de", update, [caption], 0.1, Tally()))
+
+
+def process(message: Any, live: LiveSession) -> protocol.Error | None:
+    """What a message is answered with at once, if it is refused."""
+    hub: Any = mock.Mock()
+    hub.settings.message_bytes = 99_999
+    return _process(message.wire(), live, hub, Outbox(9))
+
+
+def waiting(outbox: Outbox) -> list[dict]:
+    return [json.loads(str(message)) for message in outbox._waiting.values()]
+
+
+def test_same_seq_final() -> None:
+    live = offline()
+    for _ in "12":
+        live.accept(Update("1", 3, "we saw"))
+    with pytest.raises(Refused, match="must be greater than its last one"):
+        live.accept(Update("1", 3, "we saw", final=True))
+    live.accept(Update("1", 4, "we saw", final=True))
+
+
+def test_refused_post_not_counted() -> None:
+    live = offline()
+    for _ in "12":
+        live.posted(5, "we saw", final=True)
+    live.end()
+    with pytest.raises(Refused, match="the session has ended"):
+        live.posted(6, "lost", final=True)
+    assert live.posts.newest == 5
+
+
+def test_restored_language() -> None:
+    live, outbox = offline(), Outbox(99)
+    live.attach(outbox)
+    final = protocol.Final(utterance="1", seq=4, language="de", text="schon\n\n00:00 --> da", source="there\x00already")
+    live.restore([final])
+    for update in (Update("1", 0, "we"), Update("1", 1, "we saw", final=True)):
+        answer(live, update)
+    assert [message["type"] for message in waiting(outbox)] == ["stats"]
+    # What a client tells is one line, as what a model says is.
+    assert live.transcript.text("txt", ["de"]) == "schon  00:00 --> da\n"
+    assert [caption.source for caption in live.transcript.finals] == ["there already"]
+
+
+def test_partly_restored() -> None:
+    engine = mock.Mock(Engine)
+    live = offline("de", "ja")
+    live.engine, live.lanes = engine, {"de": mock.Mock(Lane, translation=None), "ja": mock.Mock(Lane)}
+    live.restore([protocol.Final(utterance="1", seq=4, language="de", text="schon da")])
+    update = Update("1", 5, "there already", final=True)
+    live.accept(update)
+    engine.submit.assert_called_once_with([live.lanes["ja"]], update, None, rest=False)
+    assert list(live.pending._updates) == [("1", "ja")]
+
+
+def test_shared_file(tmp_path: Path) -> None:
+    def rows() -> list[tuple[str, str]]:
+        (file,) = tmp_path.iterdir()
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return [(line["utterance"], line["text"]) for line in lines]
+
+    def ends(live: LiveSession, utterance: str, text: str) -> None:
+        update = Update(utterance, 0, "we saw", final=True)
+        live.accept(update)
+        answer(live, update, text)
+
+    first, second = offline(folder=tmp_path), offline(folder=tmp_path)
+    for utterance in ("1", "2", "3", "4"):
+        ends(first, utterance, "zuerst")
+    # The client has 2 and 3, of which it has hidden one; 1 it had before a reload that lost it, 4 it never got.
+    finals = [protocol.Final(utterance=name, seq=0, language="de", text="wieder da") for name in ("2", "3")]
+    second.restore(finals, [("3", "de")])
+    ends(second, "4", "noch einmal")
+    ends(second, "5", "neu")
+    second.file.rewrite()
+    assert rows() == [("1", "zuerst"), ("2", "wieder da"), ("4", "noch einmal"), ("5", "neu")]
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_cut_captions(cut: bool) -> None:
+    for final in (False, True):
+        caption = Caption("1", 2, "de", "wir sahen", "", final, 0.5, "we saw", cut)
+        wire = protocol.wire_of(caption, lag_ms=0.1)
+        assert protocol.caption_of(protocol.FROM_SERVER.validate_json(wire)) == caption
+        assert ("cut" in json.loads(wire)) is cut
+
+
+def test_empty_final() -> None:
+    live, outbox = offline(), Outbox(99)
+    live.attach(outbox)
+    update = Update("1", 0, "we saw", final=True)
+    live.accept(update)
+    live.answered(Answer("de", update, [Failure(EMPTY, None, "1", 0, "de")], 0.1, Tally()))
+    error = waiting(outbox)[0]
+    assert (error["type"], error["code"], error["message"], error["final"]) == ("error", "translation", EMPTY, True)
+    assert ("1", "de") in live.transcript and list(live.transcript.finals) == []
+
+
+def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.serve.sessions.live.MOST_CHARACTERS", 1000)
+    live, outbox = offline(), Outbox(99)
+    live.attach(outbox)
+    taken = 0
+    for number in range(20):
+        update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw " * 10, final=True)
+        problem = process(update, live)
+        if problem is None:
+            taken += 1
+            answer(live, update)
+        else:
+            assert (problem.code, problem.message, problem.utterance, problem.seq) == ("limit", FULL, str(number), 0)
+    assert 2 <= taken <= 5 and live.kept < 1300
+    assert len(list(live.transcript.finals)) == taken
+    final = protocol.Final(utterance="x", seq=4, language="de", text="more")
+    refused = process(protocol.Restore(finals=(final,)), live)
+    assert refused is not None and refused.code == "limit"
+    assert process(protocol.Ack(utterance="0", language="de"), live) is None
+    assert process(protocol.End(), live) is None
+    # What never comes to an end takes room, too.
+    live = offline()
+    for number in range(20):
+        process(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
+    assert sum(f"{number:0100}" in live.order for number in range(20)) == 5
+
+
+@pytest.mark.parametrize("end", [lambda live: live.fail("engine", "it has stopped"), lambda live: live.forget()])
+def test_waiting_ends_with_session(end: Callable[[LiveSession], None]) -> None:
+    async def wait() -> None:
+        live = offline()
+        for number in range(MOST_PENDING + 1):
+            live.accept(Update(str(number), 0, "we saw", final=True))
+        waits = asyncio.create_task(live.pending.room())
+        await asyncio.sleep(0)
+        assert not waits.done()
+        end(live)
+        await asyncio.wait_for(waits, 5)
+
+    asyncio.run(wait())
+
+
+def test_forgotten() -> None:
+    live, viewer = offline(), Outbox(9)
+    live.delivery.watch(viewer)
+    live.forget()
+    assert viewer.closing is not None and viewer.closing[0] == 1000
+    assert live.transcript.closed
+    with pytest.raises(Refused, match="has ended"):
+        live.accept(Update("1", 0, "we"))

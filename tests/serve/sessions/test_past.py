@@ -1,0 +1,143 @@
+"""Transcripts of sessions that are over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import redraft.serve.sessions.transcript
+from redraft.captions.events import Caption
+from redraft.protocol import Begin
+from redraft.serve.sessions.transcript import PastSessions, SessionFile, Transcript
+from tests.serve.http.test_sockets import expected, say
+from tests.serve.servers import Running, Socket, running
+from tests.serve.test_faults import eventually
+
+
+def leave(server: Running, socket: Socket, room: str | None = None) -> str:
+    """A session of two sentences whose tab is closed; its name, once it is forgotten."""
+    name = str(socket.start("de", "ja", room=room)["session"])
+    for utterance, text in enumerate(("we saw", "her duck")):
+        say(socket, text, utterance=str(utterance))
+        for _ in range(2):
+            socket.until("final")
+    socket.connection.close()
+    eventually(lambda: name not in server.hub._sessions)
+    return name
+
+
+def test_kept_after_the_end() -> None:
+    with running(keep_seconds=0) as server, server.socket() as socket:
+        name = leave(server, socket, "hall-1")
+        for path in (f"/v1/sessions/{name}", "/v1/rooms/hall-1"):
+            answer = server.ask(f"{path}/transcript?language=de&live=true")
+            assert answer.text == f"{expected('we saw')}\n{expected('her duck')}\n"
+            assert answer.headers["content-disposition"] == 'attachment; filename="hall-1-de.txt"'
+        assert server.ask(f"/v1/sessions/{name}").status == 404  # its viewers wait for it to go on
+        assert server.ask("/v1/rooms/hall-2/transcript").status == 404
+        assert server.ask("/v1/offer").json["transcript_seconds"] == 3600
+
+
+def test_kept_if_not_resumed() -> None:
+    """A session that cannot start again, since the server is full, leaves its transcript."""
+    with running(keep_seconds=0, languages=2) as server, server.socket() as socket:
+        started = socket.start("de", "ja")
+        say(socket, "we saw", utterance="1")
+        for _ in range(2):
+            socket.until("final")
+        socket.connection.close()
+        name = started["session"]
+        eventually(lambda: server.hub.past.find(name))
+        with server.socket() as full, server.socket() as again:
+            assert full.start("de", "ja")["type"] == "started"
+            assert again.start("de", "ja", token=started["token"])["code"] == "capacity"
+            assert server.hub.past.find(name)
+        eventually(lambda: not server.hub.engines.lanes)
+        with server.socket() as again:
+            assert again.start("de", "ja", token=started["token"])["session"] == name
+            assert not server.hub.past.find(name)
+
+
+def test_grows_while_it_is_exported() -> None:
+    transcript = Transcript(("de",))
+    found = []
+    for number in "12":
+        transcript.add((number, "de"), Caption(number, 0, "de", "Hallo.", final=True))
+    for caption in transcript.finals:
+        found.append(caption.utterance)
+        transcript.add(("3", "de"), Caption("3", 0, "de", "Hallo.", final=True))
+    assert found == ["1", "2"]
+
+
+def test_not_kept() -> None:
+    with running(keep_seconds=0, transcript_seconds=0) as server, server.socket() as socket:
+        assert server.ask(f"/v1/sessions/{leave(server, socket)}/transcript").status == 404
+
+
+def test_text_by_language() -> None:
+    with running() as server, server.socket() as socket:
+        name = socket.start("de", "ja")["session"]
+        for utterance, text in enumerate(("we saw", "her duck")):
+            say(socket, text, utterance=str(utterance))
+            for _ in range(2):
+                socket.until("final")
+        path = f"/v1/sessions/{name}/transcript?format=txt"
+        german = ["German", "", expected("we saw"), expected("her duck")]
+        japanese = ["Japanese", "", expected("we saw", "ja"), expected("her duck", "ja")]
+        original = ["Original (English)", "", "we saw", "her duck"]
+        answer = server.ask(path)
+        assert answer.text.splitlines() == [*german, "", *japanese]
+        assert answer.headers["content-disposition"] == f'attachment; filename="{name[:8]}.txt"'
+        assert server.ask(f"{path}&original=true").text.splitlines() == [*original, "", *german, "", *japanese]
+        one = server.ask(f"{path}&original=true&language=ja")
+        assert one.text.splitlines() == [*original, "", *japanese]
+        assert one.headers["content-disposition"] == f'attachment; filename="{name[:8]}-ja.txt"'
+        for query in ("format=srt", "live=true"):
+            refused = server.ask(f"/v1/sessions/{name}/transcript?original=true&{query}")
+            assert refused.json["error"]["code"] == "option"
+
+
+def keep(past: PastSessions, name: str, text: str = "Hallo.") -> None:
+    """Keep a session with one caption."""
+    transcript = Transcript(("de",))
+    transcript.add(("1", "de"), Caption("1", 0, "de", text, final=True))
+    past.keep(name, Begin(targets=("de",)), transcript)
+
+
+def names(past: PastSessions) -> str:
+    return "".join(name for name in "123" if past.find(name))
+
+
+def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    past = PastSessions(10, lambda: now)
+    monkeypatch.setattr(redraft.serve.sessions.transcript, "MOST", 2)
+    for name in "123":
+        keep(past, name)
+    assert names(past) == "23"
+    past.drop("3")  # it has started again
+    assert names(past) == "2"
+    monkeypatch.setattr(redraft.serve.sessions.transcript, "MOST_BYTES", 2000)
+    keep(past, "1", "ü" * 600)
+    assert names(past) == "1"
+    keep(past, "3", "u" * 2000)
+    assert names(past) == ""
+    keep(past, "2")
+    now = 9.9
+    past.sweep()
+    assert names(past) == "2"
+    now = 10.0
+    past.sweep()
+    assert names(past) == "" and past._bytes == 0
+
+
+def test_file_cut_within_character(tmp_path: Path) -> None:
+    """A server that was killed while it wrote."""
+    (tmp_path / "1.jsonl").write_bytes('{"text": "日'.encode()[:-1])
+    file = SessionFile(tmp_path, "1", Transcript(["de"]))
+    for utterance in ("1", "2"):
+        file.add(Caption(utterance, 0, "de", "wir sahen", "", True))
+    lines = (tmp_path / "1.jsonl").read_bytes().splitlines()[1:]
+    assert [json.loads(line)["utterance"] for line in lines] == ["1", "2"]
