@@ -87,7 +87,7 @@ def test_banner_moves_nothing(visit: Callable[..., Any]) -> None:
     top = page.locator("main").bounding_box()
     page.evaluate(
         """async () => {
-          const { notice, problem } = await import("/js/pages/problem.js");
+          const { notice, problem } = await import("/js/pages/status.js");
           problem("Something went wrong.");
           notice("Captions are behind.", "lag");
           notice("Reconnecting…");
@@ -95,7 +95,7 @@ def test_banner_moves_nothing(visit: Callable[..., Any]) -> None:
     )
     expect(page.locator("#notice")).to_have_text("Reconnecting…")  # the connection comes first
     assert page.locator("main").bounding_box() == top
-    page.evaluate("import('/js/pages/problem.js').then(({ notice }) => notice(''))")
+    page.evaluate("import('/js/pages/status.js').then(({ notice }) => notice(''))")
     expect(page.locator("#notice")).to_have_text("Captions are behind.")
 
 

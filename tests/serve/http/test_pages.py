@@ -27,6 +27,14 @@ from tests.serve.fakes import CURVE, CachedModel
 from tests.serve.servers import SECONDS, Running, running
 
 FILES = sorted(path.relative_to(WEB).as_posix() for path in WEB.rglob("*") if path.is_file())
+#: Folder of JavaScript -> those it imports from, as in docs/development.md.
+BELOW = {
+    "pages": {"captions", "forms", "net", "speech"},
+    "forms": {"captions"},
+    "speech": {"net"},
+    "net": {"captions"},
+    "captions": set[str](),
+}
 PATHS = {name: path for path, name in PAGES.items()}
 TYPES = {
     ".html": ("text/html",),
@@ -87,6 +95,7 @@ def test_scripts_write_text_only(name: str) -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|https?:", text)
     for path in re.findall(r'from "([^"]+)"', text):
         assert (WEB / name).parent.joinpath(path).is_file()
+        assert path.startswith("./") or path.split("/")[1] in BELOW[Path(name).parts[1]]
 
 
 def _colours() -> dict[str, tuple[str, str]]:

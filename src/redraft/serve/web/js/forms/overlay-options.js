@@ -1,4 +1,4 @@
-// The options of the overlay, parsed from its address.
+// The options of the overlay: parsed from its address, and applied to it or to its preview.
 
 const number = (least, most) => ({
   least,
@@ -45,4 +45,15 @@ export function optionsOf(query) {
   }
   if ((found.session === null) === (found.room === null)) throw new RangeError("session or room is missing: copy the address of the overlay from the main page, under Share and save");
   return found;
+}
+
+/**
+ * @param {HTMLElement} place of the captions
+ * @param {object} options as of `optionsOf`
+ */
+export function style(place, { size, lines, colour, outline, background, align, unstable }) {
+  const values = { size: `${size}px`, lines, colour, outline, background, align };
+  for (const [name, value] of Object.entries(values)) place.style.setProperty(`--${name}`, value);
+  Object.assign(place.dataset, { unstable, align });
+  place.classList.toggle("boxed", background !== "transparent");
 }

@@ -1,7 +1,7 @@
 // The form for a session's languages and options.
 
-import { complain, makeField } from "./fields.js";
 import { COMMON, nameOf } from "../captions/languages.js";
+import { complain, makeField } from "./fields.js";
 import { Options } from "./options.js";
 import { Targets } from "./targets.js";
 

@@ -5,10 +5,10 @@
 // caption.  Also "problem" {code, message, fatal}, "update" (sent, queued or recognised) and "state": "connecting", "live",
 // "waiting" (to retry) or "over".
 
-import { address } from "./address.js";
 import { Backoff, PASSING } from "./backoff.js";
 import { keyOf } from "./memory.js";
 import { bytesOf, restoring } from "./restore.js";
+import { address } from "./server.js";
 
 const PROTOCOL = 1;
 /** Messages that are dispatched unchanged. */

@@ -5,10 +5,9 @@
 // the session's description, "state" with a word of STATES.  After a drop all final captions come again, possibly corrected.
 // "restart" precedes the first caption of new languages, whose captions so far follow in order.
 
-import { ask } from "./ask.js";
-import { Backoff } from "./backoff.js";
-import { address } from "./address.js";
 import { sameOf } from "../captions/languages.js";
+import { Backoff } from "./backoff.js";
+import { address, ask } from "./server.js";
 
 const ABSENT = 404;
 /** State of a room -> state shown. */

@@ -1,24 +1,22 @@
 // The page: puts its parts together.
 
-import { ask, insist } from "../net/ask.js";
-import { watchLag } from "./behind.js";
 import { Columns, SOURCE } from "../captions/columns.js";
+import { ReadingLines, widthOf } from "../captions/reading.js";
+import { WantedForm } from "../forms/wanted.js";
 import { Memory, Volatile } from "../net/memory.js";
-import { showModel } from "./model.js";
-import { Operator } from "./operator.js";
-import { Panel } from "./panel.js";
+import { ask, insist } from "../net/server.js";
+import { Session } from "../net/session.js";
 import { planOf, sentencesOf } from "../speech/plan.js";
 import { Player } from "../speech/player.js";
-import { notice, problem } from "./problem.js";
-import { ReadingLines, widthOf } from "../captions/reading.js";
-import { Session } from "../net/session.js";
-import { keptSentence, showLinks } from "./share.js";
 import { Sound } from "../speech/sound.js";
 import { Speaking } from "../speech/speaking.js";
-import { showState } from "./state.js";
 import { listenToTyping } from "../speech/typing.js";
+import { watchLag } from "./behind.js";
+import { Operator } from "./operator.js";
+import { Panel } from "./panel.js";
+import { keptSentence, showLinks } from "./share.js";
+import { notice, problem, showModel, showState } from "./status.js";
 import { addViewTools } from "./viewtools.js";
-import { WantedForm } from "../forms/wanted.js";
 
 const at = (id) => document.getElementById(id);
 

@@ -1,12 +1,11 @@
 // The form that builds the address of an overlay, with a preview.
 
-import { ask, insist } from "../net/ask.js";
-import { copyButton } from "./copy.js";
-import { makeField } from "../forms/fields.js";
 import { COMMON, mark, nameOf } from "../captions/languages.js";
-import { OPTIONS, optionsOf } from "../forms/overlay-options.js";
-import { style } from "../forms/overlay-style.js";
-import { notice, problem } from "./problem.js";
+import { makeField } from "../forms/fields.js";
+import { OPTIONS, optionsOf, style } from "../forms/overlay-options.js";
+import { ask, insist } from "../net/server.js";
+import { copyButton } from "./link-buttons.js";
+import { notice, problem } from "./status.js";
 
 const at = (id) => document.getElementById(id);
 

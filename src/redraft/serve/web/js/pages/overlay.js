@@ -2,9 +2,8 @@
 
 import { Captions } from "../captions/captions.js";
 import { sameOf } from "../captions/languages.js";
-import { optionsOf } from "../forms/overlay-options.js";
-import { style } from "../forms/overlay-style.js";
 import { ReadingLines } from "../captions/reading.js";
+import { optionsOf, style } from "../forms/overlay-options.js";
 import { Viewer } from "../net/viewer.js";
 
 /** Number of captions kept, more than fit. */

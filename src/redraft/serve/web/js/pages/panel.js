@@ -1,7 +1,7 @@
 // Statistics: the share of the output that came from drafts, and the savings over plain re-translation.
 
-import { figuresOf, plainFigures, Rate } from "./figures.js";
 import { nameOf } from "../captions/languages.js";
+import { Rate, figuresOf, plainFigures } from "./figures.js";
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });

@@ -1,8 +1,7 @@
 // Links for viewers, for streaming programs, and to the transcript.
 
-import { copyButton } from "./copy.js";
 import { nameOf } from "../captions/languages.js";
-import { qrButton } from "./qr.js";
+import { copyButton, qrButton } from "./link-buttons.js";
 
 /** Formats for people, and for programs. */
 const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT" };

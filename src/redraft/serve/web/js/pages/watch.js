@@ -1,16 +1,14 @@
 // The viewers' page: captions of a session in the languages that the viewer chooses.
 
-import { insist } from "../net/ask.js";
-import { PASSING } from "../net/backoff.js";
 import { Columns, SOURCE } from "../captions/columns.js";
 import { sameOf } from "../captions/languages.js";
-import { showModel } from "./model.js";
-import { LanguagePicker } from "../forms/picker.js";
-import { problem } from "./problem.js";
-import { qrButton } from "./qr.js";
 import { ReadingLines, widthOf } from "../captions/reading.js";
-import { showState } from "./state.js";
+import { LanguagePicker } from "../forms/picker.js";
+import { PASSING } from "../net/backoff.js";
+import { insist } from "../net/server.js";
 import { Viewer } from "../net/viewer.js";
+import { qrButton } from "./link-buttons.js";
+import { problem, showModel, showState } from "./status.js";
 import { addViewTools } from "./viewtools.js";
 
 const at = (id) => document.getElementById(id);

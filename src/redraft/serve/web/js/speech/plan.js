@@ -1,6 +1,6 @@
 // Converts a pasted text to timed updates, as if it were spoken.
 
-import { ask } from "../net/ask.js";
+import { ask } from "../net/server.js";
 
 /** Characters sent to the server at a time, which splits them into sentences. */
 const PIECE = 100_000;

@@ -1,6 +1,6 @@
 // Speech: the choice between the server's and the browser's recogniser, the buttons, and the microphone's state.
 
-import { BrowserRecognition, canRecognise, NOT_HERE } from "./browser-recognition.js";
+import { BrowserRecognition, NOT_HERE, canRecognise } from "./browser-recognition.js";
 import { ServerRecognition } from "./server-recognition.js";
 
 const at = (id) => document.getElementById(id);

@@ -1,4 +1,4 @@
-// Requests to this server over HTTP.
+// Requests to this server over HTTP, and the addresses of its websockets.
 
 import { Backoff } from "./backoff.js";
 
@@ -29,4 +29,11 @@ export async function insist(path, waiting) {
     waiting();
     await new Promise((go) => setTimeout(go, backoff.next()));
   }
+}
+
+/** The address of a websocket of this server. */
+export function address(path) {
+  const url = new URL(path, location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  return url;
 }

@@ -1,4 +1,5 @@
-// Banners below the header: an error, until it is dismissed, and a status line.
+// What the page says about itself: an error in a banner, until it is dismissed, a status line, the state of the
+// connection, and the model that translates.
 
 const bar = document.getElementById("problem");
 const calm = document.getElementById("notice");
@@ -31,4 +32,37 @@ export function notice(line, topic = "connection") {
 /** Do not rewrite equal text: screen readers would announce it again. */
 function write(element, sentence) {
   if (element.textContent !== sentence) element.textContent = sentence;
+}
+
+const WORDS = {
+  idle: "Not connected",
+  connecting: "Connecting",
+  live: "Live",
+  waiting: "Reconnecting",
+  absent: "Waiting",
+  before: "Not started",
+  paused: "Paused",
+  over: "Ended",
+  next: "Ended",
+};
+
+/**
+ * @param {string} state one of the words above
+ * @param {Record<string, string>} sentences sentences for some of them
+ */
+export function showState(state, sentences) {
+  const place = document.getElementById("state");
+  place.dataset.state = state;
+  write(place, WORDS[state]);
+  notice(sentences[state] ?? "");
+}
+
+/**
+ * @param {HTMLElement} place
+ * @param {object} offer of the server
+ */
+export function showModel(place, { model, demo }) {
+  const name = Object.assign(document.createElement("strong"), { textContent: model });
+  const rest = demo ? ", a small demo model that makes mistakes." : ".";
+  place.replaceChildren("Translated by ", name, rest);
 }

@@ -1,7 +1,28 @@
-// A viewer's link as a QR code, for phones in the room.
+// Buttons for a link: one copies it, the other shows it as a QR code, for phones in the room.
 
 const HERE_ONLY = "This address works on this computer only. Other devices need the server's own address: see --host.";
 const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
+
+/**
+ * A button that copies the link.
+ *
+ * @param {() => string} address returns the address
+ * @param {string} text name of the address
+ */
+export function copyButton(address, text) {
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
+  button.setAttribute("aria-label", `Copy the link: ${text}`);
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(address());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  return button;
+}
 
 /**
  * A button that shows the code.
