@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -60,6 +61,9 @@ class Sound(ModuleType):
         if not (fitting := [each for each in found if device.lower() in str(each["name"]).lower()]):
             raise ValueError(f"No input device matching {device!r}")
         return fitting[0]
+
+    def query_hostapis(self) -> Any:
+        return [{"default_output_device": len(self.names)}, {"default_output_device": -1}]
 
     def check_input_settings(self, device: Any, channels: int, dtype: str, samplerate: int) -> None:
         if samplerate != 44_100 or channels != 2:
@@ -174,14 +178,43 @@ def test_microphone_in_use(redraft: Run, sound: Sound) -> None:
 
 
 def test_microphones_are_listed(redraft: Run, sound: Sound) -> None:
-    assert redraft("listen", "--list-devices").out == "0\tDesk microphone\n"
+    listed = redraft("listen", "--list-devices").out.splitlines()
+    assert listed[0] == "0\tDesk microphone" and listed[1].startswith("system\tnothing records it: ")
     done = redraft("listen", "--to", "de", "--device", "head")
     assert done.status == 2
-    assert done.err == "redraft: device must be one of 0 'Desk microphone', or a part of one name, not 'head'\n"
+    assert done.err == "redraft: device must be one of 0 'Desk microphone', a part of one name, or system, not 'head'\n"
     sound.names = ()
     assert redraft("listen", "--list-devices").err == "redraft: no microphone was found\n"
     done = redraft("listen", "--to", "de")
     assert done.err == "redraft: no microphone was found: connect one, or pass a file\n"
+
+
+def test_system_sound(redraft: Run, scripted: Scripted, sound: Sound, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = redraft("listen", "--to", "de", "--device", "system")
+    assert done.status == 2
+    assert "no device records the sound of this computer: " in done.err
+    monkeypatch.setenv("PULSE_SOURCE", "")  # so that it is as before in the end
+    monkeypatch.delenv("PULSE_SOURCE")
+    sound.names = ("Desk microphone", "pulse")
+    assert redraft("listen", "--list-devices").out.splitlines()[2] == "system\twhat this computer plays, from 'pulse'"
+    recording = microphone.Microphone("System")
+    assert (recording.name, os.environ["PULSE_SOURCE"]) == ("system: pulse", "@DEFAULT_MONITOR@")
+    sound.names = ("pulse", "Desk microphone")  # the numbers change when PortAudio starts again
+    assert recording._is_back() and recording._device == 0
+    sound.names = ()
+    assert not recording._is_back()
+
+
+def test_loopback_without_sound(sound: Sound, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WASAPI records nothing at all while nothing is played."""
+    monkeypatch.setattr(microphone, "_GONE", 0.1)
+    sound.names, sound.blocks = ("Desk microphone", "Loudspeaker [Loopback]"), 1
+    recording = microphone.Microphone("system")
+    blocks = recording.blocks()
+    found = [next(blocks) for _ in range(4)]
+    recording.stop()
+    assert all(isinstance(each, np.ndarray) for each in found)
+    assert not [each for each in blocks if isinstance(each, Failure)]
 
 
 def test_without_portaudio(redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   redraft listen --to de
+  redraft listen --to de --device system
   redraft listen talk.mp3 --to de --output srt > talk.srt
   redraft listen talk.wav --speed 1 --to de --to ja
   ffmpeg -i talk.mp4 -f s16le -ac 1 -ar 16000 - | redraft listen - --to de
@@ -36,12 +37,16 @@ _RATES = common.Whole(4000, 384_000)
 def _list_devices(context: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked or context.resilient_parsing:
         return
-    from redraft.speech.microphone import devices
+    from redraft.speech.microphone import devices, system_device
+    from redraft.speech.system_sound import SYSTEM, how_to_install
 
-    if not (found := devices()):
+    if not (names := devices()):
         raise InputError("no microphone was found")
-    for number, name in found:
+    for number, name in names:
         click.echo(f"{number}\t{name}")
+    system = system_device()
+    found = f"what this computer plays, from {system.name!r}" if system else f"nothing records it: {how_to_install()}"
+    click.echo(f"{SYSTEM}\t{found}")
     context.exit()
 
 
@@ -90,10 +95,16 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
     type=common.Real(0, min_open=True),
     help="Playback speed of FILE; 1 is live.  [default: as fast as possible]",
 )
-@click.option("--device", metavar="DEVICE", help="Microphone: number or part of the name.  [default: the system's]")
+@click.option(
+    "--device",
+    metavar="DEVICE",
+    help="Microphone: number or part of the name. system: what this computer plays, such as a video call, from a "
+    "PulseAudio or PipeWire monitor, WASAPI loopback, Stereo Mix, BlackHole or VB-Cable.  [default: the system's "
+    "microphone]",
+)
 @click.option("--rate", type=_RATES, default=16_000, help="With -: sample rate of the raw audio.")
 @click.option("--channels", type=common.Whole(1, 64), default=1, help="With -: channels of the raw audio.")
-@_listing("--list-devices", _list_devices, "List the microphones and exit.")
+@_listing("--list-devices", _list_devices, "List the microphones, and what records the computer's sound, and exit.")
 @_listing("--list-recognisers", _list_recognisers, "List the recognisers with their models and exit.")
 @captioning.translation
 @common.needs("listen")
@@ -110,18 +121,19 @@ def listen(
     channels: int,
     **chosen: Any,
 ) -> None:
-    """Translate speech while it is spoken, from the microphone, a recording, or raw audio from a pipe.
+    """Translate speech while it is spoken: from the microphone, what the computer plays, a recording, or a pipe.
 
-    Without FILE, this records the microphone until Ctrl-C. FILE can be WAV, FLAC, MP3 or Ogg. With -, it reads raw
-    16-bit little-endian samples from standard input. Ctrl-C finishes what has been recognised; a second one ends at
-    once, and names the sentences that have no caption.
+    Without FILE, this records the microphone until Ctrl-C, or with --device system what the computer plays. FILE can be
+    WAV, FLAC, MP3 or Ogg. With -, it reads raw 16-bit little-endian samples from standard input. Ctrl-C finishes what
+    has been recognised; a second one ends at once, and names the sentences that have no caption.
 
     Captions go to standard output, errors to standard error. The exit status is 1 if something could not be recognised
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
     """
     from redraft.captions.languages import parse_language
-    from redraft.speech.delay import Delay, NoWords
+    from redraft.speech.delay import SILENT_MICROPHONE, SILENT_SYSTEM, Delay, NoWords
     from redraft.speech.registry import resolve
+    from redraft.speech.system_sound import is_system
 
     raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
     common.refuse_idle(
@@ -138,7 +150,8 @@ def listen(
         click.echo(f"redraft: {sentence}", err=True)
 
     live = file in (None, "-") or speed is not None
-    delay, words = Delay(warn, speed or 1.0), NoWords(warn, live=live)
+    silent = SILENT_SYSTEM if is_system(device) else SILENT_MICROPHONE
+    delay, words = Delay(warn, speed or 1.0), NoWords(warn, live=live, silent=silent)
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:

@@ -91,6 +91,9 @@ class Delay:
 LONG = 30.0
 #: A block is silent if its samples differ by less than this; full scale is 2.
 _SILENT = 0.004
+#: What to do if there is no sound from a microphone, and from the computer itself.
+SILENT_MICROPHONE = "if somebody is speaking, check the microphone"
+SILENT_SYSTEM = "if something is playing, check that it is not muted, and which output it goes to"
 _NO_WORDS = "although there is sound: it may be noise, music, or another language than --from"
 
 
@@ -101,10 +104,11 @@ class NoWords:
         warn: called with one sentence.
         live: whether to warn after `LONG` seconds, and again each time that the stretch has doubled. A source
             without a single word is always reported, at its end at the latest.
+        silent: what to do if there is no sound.
     """
 
-    def __init__(self, warn: Callable[[str], object], *, live: bool) -> None:
-        self._warn, self._live = warn, live
+    def __init__(self, warn: Callable[[str], object], *, live: bool, silent: str = SILENT_MICROPHONE) -> None:
+        self._warn, self._live, self._silent = warn, live, silent
         self._seconds, self._limit = 0.0, LONG
         self._sound = self._done = False
 
@@ -119,7 +123,7 @@ class NoWords:
                     self._warn(
                         f"no words were recognised {stretch}, {_NO_WORDS}"
                         if self._sound
-                        else f"no sound {stretch}: if somebody is speaking, check the microphone"
+                        else f"no sound {stretch}: {self._silent}"
                     )
                     self._done, self._limit = True, 2 * self._seconds
             yield block

@@ -1,4 +1,4 @@
-"""Microphone input through PortAudio."""
+"""Microphone input, and the sound that the computer plays, through PortAudio."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from redraft.captions.events import Failure
 from redraft.errors import InputError, MissingExtra, first_sentence
+from redraft.speech import system_sound
 from redraft.speech.audio import BLOCK_SECONDS, RATE, Mixer, Samples, library, resampled
 
 #: Seconds of audio buffered for a slow recogniser before some is dropped.
@@ -40,14 +41,30 @@ def sounddevice() -> ModuleType:
         raise MissingExtra(_NO_PORTAUDIO) from error
 
 
-def devices() -> list[tuple[int, str]]:
+def devices() -> list[system_sound.Device]:
     """Return the number and name of each recording device.
 
     Raises:
         MissingExtra: the extra ``listen`` or PortAudio is not installed.
     """
     found = sounddevice().query_devices()
-    return [(number, str(each["name"])) for number, each in enumerate(found) if each["max_input_channels"] > 0]
+    return [
+        system_sound.Device(number, str(each["name"]))
+        for number, each in enumerate(found)
+        if each["max_input_channels"] > 0
+    ]
+
+
+def system_device() -> system_sound.Device | None:
+    """Return the device that records what the computer plays; None if there is none.
+
+    Raises:
+        MissingExtra: the extra ``listen`` or PortAudio is not installed.
+    """
+    library = sounddevice()
+    found = library.query_devices()
+    played = [each["default_output_device"] for each in library.query_hostapis()]
+    return system_sound.find(devices(), [str(found[number]["name"]) for number in played if number >= 0])
 
 
 class Microphone:
@@ -58,29 +75,45 @@ class Microphone:
         dropped: seconds of audio dropped so far.
 
     Args:
-        device: number, or part of the name; None uses the system's default.
+        device: number, or part of the name; ``system`` is the sound that the computer plays. None uses the system's
+            default.
 
     Raises:
-        InputError: there is no such microphone.
+        InputError: there is no such microphone, or nothing records the computer's sound.
         MissingExtra: the extra ``listen`` or PortAudio is not installed.
     """
 
     def __init__(self, device: str | None = None) -> None:
         self._library = sounddevice()
-        self._device = int(device) if device is not None and device.isdecimal() else device
+        self._asked = device
+        self._device: int | str | None = None
+        #: Whether the device gives no blocks while there is no sound.
+        self._sleeps = False
         try:
-            found = self._library.query_devices(self._device, "input")
+            found = self._found()
+        except InputError:
+            raise
         except (self._library.PortAudioError, ValueError) as error:
             if device is None or not devices():
                 raise InputError(_NO_MICROPHONE) from error
             known = ", ".join(f"{number} {name!r}" for number, name in devices())
-            raise InputError(f"device must be one of {known}, or a part of one name, not {device!r}") from error
-        self.name = str(found["name"])
+            raise InputError(f"device must be one of {known}, a part of one name, or system, not {device!r}") from error
+        self.name = f"system: {found['name']}" if system_sound.is_system(self._asked) else str(found["name"])
         self._rate, self._channels = self._settings(found)
         self._queue: queue.Queue[Samples] = queue.Queue(round(_WAITING / BLOCK_SECONDS))
         self._lost, self._stopped, self._over = 0, False, False
         self._mixer = Mixer()
         self.dropped = 0.0
+
+    def _found(self) -> Any:
+        """Find the device, and return what PortAudio knows about it."""
+        self._device = int(self._asked) if self._asked is not None and self._asked.isdecimal() else self._asked
+        if system_sound.is_system(self._asked):
+            if (device := system_device()) is None:
+                raise InputError(f"no device records the sound of this computer: {system_sound.how_to_install()}")
+            system_sound.ask_for(device)
+            self._device, self._sleeps = device.number, system_sound.sleeps(device)
+        return self._library.query_devices(self._device, "input")
 
     def _settings(self, found: Any) -> tuple[int, int]:
         """Return a supported sample rate and number of channels, as close to 16 kHz mono as possible."""
@@ -144,8 +177,8 @@ class Microphone:
         self._library._terminate()
         self._library._initialize()
         try:
-            found = self._library.query_devices(self._device, "input")
-        except (self._library.PortAudioError, ValueError):
+            found = self._found()
+        except (self._library.PortAudioError, ValueError):  # an InputError too
             return False
         self._rate, self._channels = self._settings(found)
         return True
@@ -171,8 +204,11 @@ class Microphone:
                 yield self._queue.get(timeout=BLOCK_SECONDS)
                 last = time.monotonic()
             except queue.Empty:
-                # Not every system reports that a device is gone.
-                if self._over or time.monotonic() - last > _GONE:
+                if self._over:
+                    return
+                if self._sleeps:
+                    yield np.zeros(round(self._rate * BLOCK_SECONDS), np.float32)
+                elif time.monotonic() - last > _GONE:  # not every system reports that a device is gone
                     return
 
 
