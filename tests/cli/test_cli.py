@@ -194,8 +194,9 @@ class TestTables:
         assert done.status == 0
         assert "kernels: AMX kernels crash. To get right ones:\nsome command\n" in done.out
         assert re.search(r"\nextras: .*\nmicrophones: .+\nmodels: demo, demo-tiny ship; none downloaded", done.out)
-        verdict = r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time.*\n$"
-        assert re.search(verdict, done.out)
+        verdict = r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time.*\n"
+        able = r"This model translates about \d+ updates a second here: .* keep up with speech.*\.\n$"
+        assert re.search(verdict + able, done.out)
 
     def test_doctor_mark(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         features = b"CPU : AVX2 = 1 | LLAMAFILE = 1"

@@ -55,7 +55,8 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     """Check what is installed, and measure T(n): the time of a pass of the model over n new tokens.
 
     Without drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The
-    spread is the distance of the median pass from the fastest.
+    spread is the distance of the median pass from the fastest. The last line says how many languages keep up with
+    live speech.
 
     On a processor with AMX, this also tests llama.cpp's AMX code, and prints the command that fixes it if necessary.
     """
@@ -65,6 +66,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     from redraft.backends import costs, kernels
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
+    from redraft.backends.pace import pace
     from redraft.signature import print_json, print_signature, signature
 
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
@@ -91,9 +93,11 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     console.print()
     needed = curve.break_even(_DRAFTED)
     pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
+    said = pace(curve)
     console.print(
         f"Without drafts, this model writes at most {1 / curve(1):.0f} tokens per second.\n"
-        f"A draft of {_DRAFTED} tokens {pays} of them are accepted.",
+        f"A draft of {_DRAFTED} tokens {pays} of them are accepted.\n"
+        f"{said[0].upper()}{said[1:]}.",
         highlight=False,
     )
 
