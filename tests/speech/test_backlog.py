@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import count, islice
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def test_newest_drops_what_is_overtaken() -> None:
         yield from transcribe(silence(10.1), Scripted(words=5))
         done.set()
 
-    items = iter(Backlog(all_at_once()))
+    items = iter(Backlog(all_at_once(), live=True))
     first = next(items)
     assert done.wait(20)
     rest = [item for item in items if isinstance(item, Update)]
@@ -36,3 +37,59 @@ def test_newest_drops_what_is_overtaken() -> None:
     assert next(items) == first
     with pytest.raises(ValueError, match="torn"):
         next(items)
+
+
+class Speech:
+    """Sentences of twelve updates, ten updates a second, each of which comes when it is allowed."""
+
+    def __init__(self, gap: float = 0.1) -> None:
+        self.now, self.spoken, self._gap = 0.0, 0, gap
+        self.allowed, self._came = threading.Semaphore(1), threading.Condition()
+
+    def __iter__(self) -> Iterator[Update]:
+        for number in count():
+            self.allowed.acquire()
+            self.now += self._gap
+            yield Update(str(number // 12), number, "text", final=number % 12 == 11, time=self.now)
+            with self._came:  # reached when the one before is in the backlog
+                self.spoken += 1
+                self._came.notify_all()
+
+    def go_on(self, updates: int) -> None:
+        """Let so many updates come, and wait until they are in the backlog."""
+        with self._came:
+            for _ in range(updates):
+                self.allowed.release()
+            wanted = self.spoken + updates
+            assert self._came.wait_for(lambda: self.spoken >= wanted, 20)
+
+
+@pytest.mark.parametrize("live", [True, None])
+@pytest.mark.parametrize("each", [3, 5, 9])
+def test_lag_is_bounded(live: bool | None, each: int) -> None:
+    """A translation takes as long as ``each`` updates of speech: captions are two of these behind, finals included."""
+    speech, taken = Speech(), list[Update]()
+    backlog = Backlog(speech, live=live, clock=lambda: speech.now)
+    for item in islice(backlog, 40):
+        assert isinstance(item, Update) and item.time is not None
+        taken.append(item)
+        speech.go_on(each)
+        if len(taken) > 4:  # by then it has proved to be live
+            assert backlog.live
+            assert backlog.age == pytest.approx(speech.now - item.time)
+            assert backlog.age <= 2 * 0.1 * each + 0.01
+    backlog.close()
+    speech.allowed.release()  # lets the thread end
+    finals = [int(item.utterance) for item in taken if item.final]
+    assert finals == list(range(len(finals))) and len(finals) > 5
+    assert backlog.passed_over > 0
+
+
+def test_recording_is_not_live() -> None:
+    """What can be read at once is translated whole, however slow that is."""
+    now, items = [0.0], [Update("1", seq, f"{seq}") for seq in range(30)]
+    backlog, taken = Backlog(items, clock=lambda: now[0]), []
+    for item in backlog:
+        taken.append(item)
+        now[0] += 10
+    assert taken == items and backlog.passed_over == 0 and not backlog.live

@@ -166,7 +166,7 @@ def listen(
         yield delay.recognised(words.recognised(items))
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-    captioning.caption(opened, delay.check, live=live, skip=live, source=source, **chosen)
+    captioning.caption(opened, delay, live=live, skip=live, source=source, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 

@@ -69,7 +69,7 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
                 items = ended(ending.until(items))
             yield in_sentences(items, whole=not sentences)
 
-    captioning.caption(opened, live=file == "-", skip="://" in form, **chosen)
+    captioning.caption(opened, live=file == "-", skip="://" in form or None, **chosen)
 
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:

@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from redraft.captions.events import Update
 from redraft.captions.formats.read import Item
+
+#: An input is live if it was waited for so many seconds in all for the latest items: a recogniser writes a few updates
+#: a second, and what has been recorded can be read at once.
+_WAITED, _LATEST = 0.25, 4
+
+
+class _Read(NamedTuple):
+    """An item, and when it was read."""
+
+    item: Item
+    at: float
 
 
 class Backlog:
     """Items that have been read and wait to be translated.  Reading starts with the iteration, and ends with `close`.
 
+    From a live input, a partial update is dropped when a newer update of its utterance arrives.  So at most one of each
+    utterance waits, and all final ones; an update waits for the one that is being translated, and for final ones that
+    came before it.
+
     An exception while reading is raised after the items read before it.
 
     Args:
         items: what to read; only the thread uses it.
-        ahead: number of items that may wait, beyond which reading pauses.  None never pauses, and drops a partial
-            update when a newer update of its utterance arrives, so at most one of each utterance waits, and all final
-            ones.
+        live: whether the input is live; None finds out by the time that it is waited for.
+        ahead: number of items that may wait, beyond which reading pauses, unless the input is live.
+        clock: returns the time in seconds.
     """
 
-    def __init__(self, items: Iterable[Item], ahead: int | None = None) -> None:
-        self._items, self._ahead = items, ahead
-        self._waiting: deque[Item] = deque()
+    def __init__(
+        self,
+        items: Iterable[Item],
+        *,
+        live: bool | None = None,
+        ahead: int = 4,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._items, self._ahead, self._clock = items, ahead, clock
+        self._given, self._waits = live, deque[float](maxlen=_LATEST)
+        self._waiting: deque[_Read] = deque()
+        self._taken = 0.0
+        #: Number of updates that were dropped.
+        self.passed_over = 0
         self._news = threading.Condition()
         self._closed = self._over = False
         self._problem: BaseException | None = None
@@ -32,19 +60,30 @@ class Backlog:
 
     def __iter__(self) -> Iterator[Item]:
         self._thread.start()
-        while (item := self._next()) is not None:
-            yield item
+        while (read := self._next()) is not None:
+            self._taken = read.at
+            yield read.item
         if self._problem is not None:
             raise self._problem
+
+    @property
+    def live(self) -> bool:
+        """Whether the input is live."""
+        return sum(self._waits) >= _WAITED if self._given is None else self._given
+
+    @property
+    def age(self) -> float:
+        """Seconds since the item was read that the iteration has yielded last."""
+        return self._clock() - self._taken
 
     def hurry(self) -> None:
         """Read on without pauses, and drop partial updates that are overtaken, because the end is near."""
         with self._news:
-            self._ahead = None
+            self._given = True
             waiting = list(self._waiting)
             self._waiting.clear()
-            for item in waiting:
-                self._put(item)
+            for read in waiting:
+                self._put(read)
             self._news.notify_all()
 
     def close(self) -> None:
@@ -58,23 +97,23 @@ class Backlog:
         if self._thread.is_alive():
             self._thread.join(seconds)
 
-    def _next(self) -> Item | None:
+    def _next(self) -> _Read | None:
         with self._news:
             while not self._waiting and not self._over:
                 self._news.wait(0.5)  # signals are handled in between, even during silence
-            item = self._waiting.popleft() if self._waiting else None
+            read = self._waiting.popleft() if self._waiting else None
             self._news.notify_all()
-            return item
+            return read
 
     def _fill(self) -> None:
         try:
-            for item in self._items:
+            for read in self._timed():
                 with self._news:
-                    while self._ahead is not None and len(self._waiting) >= self._ahead and not self._closed:
+                    while not self.live and len(self._waiting) >= self._ahead and not self._closed:
                         self._news.wait()
                     if self._closed:
                         return
-                    self._put(item)
+                    self._put(read)
                     self._news.notify_all()
         except BaseException as error:
             self._problem = error
@@ -83,11 +122,22 @@ class Backlog:
                 self._over = True
                 self._news.notify_all()
 
-    def _put(self, item: Item) -> None:
-        if self._ahead is None:
-            for older in [each for each in self._waiting if _overtakes(item, each)]:
+    def _timed(self) -> Iterator[_Read]:
+        """Yield the items with the time at which each was read, and note how long each was waited for."""
+        asked = None  # how long the input takes to start says nothing
+        for item in self._items:
+            now = self._clock()
+            if asked is not None:
+                self._waits.append(now - asked)
+            yield _Read(item, now)
+            asked = self._clock()
+
+    def _put(self, read: _Read) -> None:
+        if self.live:
+            for older in [each for each in self._waiting if _overtakes(read.item, each.item)]:
                 self._waiting.remove(older)
-        self._waiting.append(item)
+                self.passed_over += 1
+        self._waiting.append(read)
 
 
 def _overtakes(item: Item, other: Item) -> bool:

@@ -16,6 +16,28 @@ LATE, CAUGHT_UP = 5.0, 2.5
 _GAP = 1.0
 
 
+class Lateness:
+    """Decides when it is worth saying that captions are late: when they fall behind, and when that has doubled."""
+
+    def __init__(self) -> None:
+        self._limit = LATE
+
+    def news(self, seconds: float) -> bool:
+        """Whether to say that captions are so many seconds behind."""
+        if seconds < CAUGHT_UP:
+            self._limit = LATE
+        if seconds <= self._limit:
+            return False
+        self._limit = 2 * seconds
+        return True
+
+
+def captions_behind(seconds: float, able: str) -> str:
+    """Return one sentence on captions that are late, with what the model can do here if that is known."""
+    remedy = able or "choose fewer languages, a smaller model, or a machine with more cores"
+    return f"captions are {seconds:.0f} s behind the speech: {remedy}"
+
+
 class Delay:
     """Measures how far the captions of a live source are behind, from when their words were spoken.
 
@@ -26,6 +48,9 @@ class Delay:
         warn: called with one sentence when captions fall behind, and again when the distance has doubled.
         speed: how many times faster than speech the source is.
         clock: returns the time in seconds.
+
+    Attributes:
+        able: returns what the model that translates can do here; empty as long as it is unknown.
     """
 
     def __init__(
@@ -35,7 +60,8 @@ class Delay:
         self._dropped: Callable[[], float] = lambda: 0.0
         self._began = math.inf
         self._read = self._recogniser = 0.0
-        self._limit = LATE
+        self._late = Lateness()
+        self.able: Callable[[], str] = str
 
     def blocks(
         self, blocks: Iterator[Samples | Failure], dropped: Callable[[], float] = lambda: 0.0
@@ -72,15 +98,13 @@ class Delay:
         if isinstance(event, Failure) or event.time is None or not (event.seq or event.final):
             return  # the time of a first update is where the utterance starts
         captions = self.behind(event.time)
-        if captions < CAUGHT_UP:
-            self._limit = LATE
-        if captions <= self._limit:
+        if not self._late.news(captions):
             return
-        self._limit = 2 * captions
-        slow, remedy = ("captions are", "choose fewer languages, a smaller model,")
         if self._recogniser > captions / 2:
-            slow, remedy = ("the recogniser is", "choose a smaller model")
-        self._warn(f"{slow} {captions:.0f} s behind the speech: {remedy} or a machine with more cores")
+            remedy = "choose a smaller model or a machine with more cores"
+            self._warn(f"the recogniser is {captions:.0f} s behind the speech: {remedy}")
+        else:
+            self._warn(captions_behind(captions, self.able()))
 
     def _due(self, position: float) -> float:
         """Return how many seconds after the source began the audio up to a position was spoken."""

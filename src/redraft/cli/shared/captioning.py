@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
     from redraft.captions.formats.write import Writer
+    from redraft.speech.backlog import Backlog
+    from redraft.speech.delay import Delay
 
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 template = click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]")
@@ -119,7 +121,7 @@ translation = common.all_of(
 
 
 def caption(
-    opened: Opened, watch: Watch | None = None, *, live: bool = False, skip: bool = False, **chosen: Any
+    opened: Opened, delay: Delay | None = None, *, live: bool = False, skip: bool | None = None, **chosen: Any
 ) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
 
@@ -129,9 +131,11 @@ def caption(
 
     Args:
         opened: opens the input.
-        watch: called with each event once it is written.
+        delay: warns if captions are far behind speech; None measures it from when an update was read, if the input
+            proves to be live and is translated here.
         live: whether the input may pause in the middle of an utterance.
-        skip: whether partial updates are skipped if translation is slower than the input.
+        skip: whether partial updates are skipped if translation is slower than the input; None if the input proves to
+            be live.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
@@ -165,15 +169,15 @@ def caption(
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
-        run = remote or _here(stack, languages, wanted, chosen)
+        run, able = (remote, str) if remote else _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
         backlog, written = stack.enter_context(accounted(items, ending, languages, skip=skip))
+        watch = _watch(delay, None if remote else backlog, able)
         writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed, live=live))
 
         def seen(event: Event) -> None:
             written(event)
-            if watch:
-                watch(event)
+            watch(event)
 
         whole = run(backlog, writer, seen, live, ending)
     if ending.signal is not None and not ending.endless:
@@ -182,10 +186,29 @@ def caption(
         raise click.exceptions.Exit(1)
 
 
-def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]) -> Run:
-    """Open a translator in this process."""
+def _watch(delay: Delay | None, backlog: Backlog | None, able: Callable[[], str]) -> Watch:
+    """Return what warns of captions that are far behind: by ``delay``, or by the age of what is being translated."""
+    from redraft.speech.delay import Lateness, captions_behind
+
+    if delay is not None:
+        delay.able = able
+        return delay.check
+    late = Lateness()
+
+    def check(event: Event) -> None:
+        if backlog and backlog.live and late.news(backlog.age):
+            click.echo(f"redraft: {captions_behind(backlog.age, able())}", err=True)
+
+    return check
+
+
+def _here(
+    stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> tuple[Run, Callable[[], str]]:
+    """Open a translator in this process; also return what says what it can do here, once passes have run."""
     with interrupt.ends_process():  # slow imports, and a callback of llama.cpp
         from redraft.backends.llamacpp import LlamaOptions
+        from redraft.backends.pace import pace
         from redraft.cli.shared import stream
         from redraft.translator import Translator
 
@@ -201,7 +224,12 @@ def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any],
             **more,
         )
     translator = stack.enter_context(made)
-    return lambda items, writer, watch, live, _: stream.run(items, translator, writer, watch, live=live)
+
+    def able() -> str:
+        curve = translator.backend.curve()
+        return pace(curve, len(languages), drafts=translator.method.bias is not None) if curve else ""
+
+    return lambda items, writer, watch, live, _: stream.run(items, translator, writer, watch, live=live), able
 
 
 def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]) -> Run:

@@ -15,8 +15,6 @@ from redraft.captions.formats.write import failure_line
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.speech.backlog import Backlog
 
-#: Number of items that are read ahead of the translation, if none may be skipped.
-_AHEAD = 4
 #: Seconds for which a stream that has failed is read to its end: of a pipe, which ends at once, and of another input.
 _DRAINED, _LAST = 10.0, 0.5
 
@@ -81,7 +79,7 @@ class Uncaptioned:
 
 @contextmanager
 def accounted(
-    items: Iterable[Item], ending: Ending, languages: Sequence[str], *, skip: bool
+    items: Iterable[Item], ending: Ending, languages: Sequence[str], *, skip: bool | None
 ) -> Iterator[tuple[Backlog, Callable[[Event], None]]]:
     """Read items on a thread; if the block fails, name what has no caption on standard error.
 
@@ -89,7 +87,7 @@ def accounted(
         items: the updates.
         ending: asks for the end of the items.
         languages: the target languages.
-        skip: whether partial updates are skipped if translation is slower.
+        skip: whether partial updates are skipped if translation is slower; None if the input proves to be live.
 
     Yields:
         The items, and what to call with each event once it is written.
@@ -98,7 +96,7 @@ def accounted(
         Exit: a second signal has ended the block.
     """
     uncaptioned = Uncaptioned(languages)
-    backlog = Backlog(_begun(uncaptioned, items, ending), None if skip else _AHEAD)
+    backlog = Backlog(_begun(uncaptioned, items, ending), live=skip)
     ending.open, ending.settle = uncaptioned.__len__, backlog.wait
     ending.when_asked(backlog.hurry)
     try:
