@@ -93,16 +93,3 @@ def test_run_of_another_stream_is_not_overwritten(redraft: Run, talk: Path, tmp_
     assert redraft(*command).status == 0
     talk.write_text("".join(json.dumps(line) + "\n" for line in LINES[:2]))
     assert "another run" in redraft(*command).err
-
-
-def test_another_systems_log_is_scored(redraft: Run, tmp_path: Path) -> None:
-    log, references = tmp_path / "instances.log", tmp_path / "references.txt"
-    line = {"source": ["a.wav"], "source_length": 3000, "prediction": "Ich bin da.", "delays": [1000, 2000, 3000]}
-    log.write_text(json.dumps(line) + "\n", encoding="utf-8")
-    references.write_text("Ich bin da.\n", encoding="utf-8")
-    done = redraft("bench", "score", str(log), "--to", "de", "--references", str(references), "--json")
-    (row,) = done.rows
-    assert (done.status, row["chrf"], row["ne_units"], row["mean_lag"], row["yaal"]) == (0, 100.0, 0, 1.0, 1.0)
-    assert "mean_lag" in redraft("bench", "score", str(log), "--to", "de").out
-    wrong = redraft("bench", "score", str(log), "--to", "de", "--segments", str(references))
-    assert (wrong.status, wrong.err) == (2, "redraft: --segments needs --references, a line for each segment\n")
