@@ -1,4 +1,4 @@
-"""Write logs in the formats of simulstream, SimulEval and OmniSTEval, so that their scorers can score a recorded run.
+"""Write logs in the formats of simulstream and OmniSTEval, so that their scorers can score a recorded run.
 
 Tokens are words or, in languages written without spaces, characters without spaces.  References are written the same
 way, so that all tools count the same units.
@@ -16,7 +16,6 @@ from redraft.errors import InputError
 from redraft_bench.eval.delays import changes, delays, join, pairs, split, unit
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.stream import Stream
-from redraft_bench.eval.timing import instances
 
 
 def write_simulstream(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
@@ -76,46 +75,6 @@ def _simulstream_updates(record: Record, language: str) -> list[dict[str, Any]]:
 def _wav(recording: str) -> str:
     """Return a name with a file extension, since simulstream removes everything after the last dot."""
     return f"{recording or 'stream'}.wav"
-
-
-def write_simuleval(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
-    """Write the input of ``simuleval --score-only --output FOLDER``: ``instances.log`` and ``config.yaml``.
-
-    Delays are in source words or, for a timed stream, in milliseconds from the start of the segment; then ``elapsed``
-    is computation-aware, otherwise 0.  For characters, run SimulEval with ``--eval-latency-unit char``.  SimulEval
-    treats every source in a log as speech, so its ATD of an untimed stream is not the ATD for text.
-
-    Raises:
-        InputError: the records are from another stream, the stream is only partly timed, or it is timed and no segment
-            has a start and an end.
-    """
-    found = [
-        (record, instance)
-        for record, instance in zip(records, instances(records, stream, language), strict=True)
-        if instance is not None
-    ]
-    if not found:
-        raise InputError(f"SimulEval's log needs segments with start and end; {stream.name!r} has none")
-    lines = []
-    for index, (record, instance) in enumerate(found):
-        scale = 1000 if instance.timed else 1
-        shown = instance.shown if instance.timed else (0,) * len(instance.units)
-        lines.append(
-            {
-                "index": index,
-                "prediction": join(instance.units, language),
-                "delays": _scaled(instance.delays, scale),
-                "elapsed": _scaled(shown, scale),
-                "prediction_length": len(instance.units),
-                "reference": None if instance.reference is None else join(instance.reference, language),
-                "source": record.steps[-1].source,
-                "source_length": _scaled((instance.source,), scale)[0],
-            }
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_lines(folder / "instances.log", lines)
-    config = {"source_type": "speech" if found[0][1].timed else "text", "target_type": "text"}
-    _write(folder / "config.yaml", json.dumps(config) + "\n")
 
 
 def write_omnisteval(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:

@@ -1,4 +1,4 @@
-"""The logs for simulstream and SimulEval: what is in them, and that their own scorers give Redraft's figures."""
+"""The log for simulstream: what is in it, and that its scorers give Redraft's figures."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ from typing import Any
 
 import pytest
 
-from measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
-from redraft_bench.eval.logs import write_simuleval, write_simulstream
-from redraft_bench.eval.stream import Stream
+from measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance
+from redraft_bench.eval.logs import write_simulstream
 from redraft_bench.eval.stream_laal import stream_laal
-from redraft_bench.eval.timing import METRICS, instances, latency_figures, unit_erasure
+from redraft_bench.eval.timing import latency_figures, unit_erasure
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-# simulstream
 
 
 def test_golden_case_for_simulstream(tmp_path: Path) -> None:
@@ -101,75 +97,3 @@ def test_simulstream_and_golden_case(tmp_path: Path) -> None:
     assert output.final_text == "Ich habe einen Hunde."
     assert output.ideal_delays == [1.0, 2.0, 2.0, 3.0]
     assert output.computational_aware_delays == [1.1, 2.2, 2.2, 3.1]
-
-
-# SimulEval
-
-#: SimulEval calls a method of logging that has been renamed.
-renamed = pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated")
-
-
-def test_golden_case_for_simuleval(tmp_path: Path) -> None:
-    write_simuleval(tmp_path / "new", [GOLDEN], GOLDEN_STREAM, "de")
-    assert lines(tmp_path / "new" / "instances.log") == [
-        {
-            "index": 0,
-            "prediction": "Ich habe einen Hunde.",
-            "delays": [1000.0, 2000.0, 2000.0, 3000.0],
-            "elapsed": [1100.0, 2200.0, 2200.0, 3100.0],
-            "prediction_length": 4,
-            "reference": "Ich habe einen Hund.",
-            "source": "I have a dog.",
-            "source_length": 3000.0,
-        }
-    ]
-    assert json.loads((tmp_path / "new" / "config.yaml").read_text(encoding="utf-8")) == {
-        "source_type": "speech",
-        "target_type": "text",
-    }
-
-
-def test_words_for_simuleval(tmp_path: Path) -> None:
-    made = record(0, ["a", "a b"], sources=["one", "one two three"])
-    write_simuleval(tmp_path, [made], Stream("any", (segment_of(made, None, "de"),)), "de")
-    (found,) = lines(tmp_path / "instances.log")
-    assert (found["delays"], found["elapsed"], found["source_length"]) == ([1, 3], [0, 0], 3)
-    assert found["reference"] is None
-    assert json.loads((tmp_path / "config.yaml").read_text(encoding="utf-8"))["source_type"] == "text"
-
-
-@renamed
-@pytest.mark.parametrize("language", ["de", "zh"])
-@pytest.mark.parametrize("timed", [False, True])
-def test_simuleval_gives_same_figures(language: str, timed: bool, tmp_path: Path) -> None:
-    scorers = pytest.importorskip("simuleval.evaluator.scorers.latency_scorer")
-    instance = pytest.importorskip("simuleval.evaluator.instance")
-    records, stream = by_chance(100, language, timed=timed)
-    write_simuleval(tmp_path, records, stream, language)
-    unit = "word" if language == "de" else "char"
-    logged = [instance.LogInstance(line, unit) for line in (tmp_path / "instances.log").read_text("utf-8").splitlines()]
-    mine = [each.metrics() for each in instances(records, stream, language) if each]
-    assert len(logged) == len(mine) == 100
-    assert sum(not each.delays for each in logged) == sum(each["al"] is None for each in mine) > 0
-    scale = 1000 if timed else 1
-    for aware in (False, True) if timed else (False,):
-        # From a log SimulEval takes text for speech in ATD, and its computation-aware ATD counts waits twice.
-        for name in METRICS[:4] if aware or not timed else METRICS[:5]:
-            theirs = scorers.LATENCY_SCORERS_DICT[name.upper()](computation_aware=aware)
-            values = [value for each in mine if (value := each[name + "_ca" * aware]) is not None]
-            total = theirs(dict(enumerate(logged)))
-            assert total / (1 if name == "ap" else scale) == pytest.approx(sum(values) / len(values), abs=1e-5)
-
-
-@renamed
-def test_simuleval_gives_same_average_token_delay_of_text(tmp_path: Path) -> None:
-    scorers = pytest.importorskip("simuleval.evaluator.scorers.latency_scorer")
-    instance = pytest.importorskip("simuleval.evaluator.instance")
-    records, stream = by_chance(100, "de", timed=False)
-    write_simuleval(tmp_path, records, stream, "de")
-    logged = {}
-    for number, line in enumerate(lines(tmp_path / "instances.log")):
-        logged[number] = instance.TextToTextInstance(number, None, None)
-        logged[number].delays = line["delays"]
-    found = latency_figures(records, stream, "de")["atd"]
-    assert scorers.ATDScorer()(logged) == pytest.approx(found, abs=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,3 +73,27 @@ def test_half_timed_stream_is_refused() -> None:
     stream = Stream("mixed", (segment_of(timed, "a", "de", (0.0, 1.0)), segment_of(untimed, "b", "de")))
     with pytest.raises(InputError, match="'mixed' must all have a time, or none"):
         latency_figures([timed, untimed], stream, "de")
+
+
+@pytest.mark.parametrize("language", ["de", "zh"])
+@pytest.mark.parametrize("timed", [False, True])
+def test_omnisteval_gives_same_figures(language: str, timed: bool) -> None:
+    scoring = pytest.importorskip("omnisteval.scoring", reason="the omnisteval extra is not installed")
+    records, stream = by_chance(100, language, timed=timed)
+    found = [each for each in instances(records, stream, language) if each is not None]
+    theirs = [
+        SimpleNamespace(
+            emission_cu=each.delays,
+            emission_ca=each.shown,
+            source_length=each.source,
+            reference=each.reference,
+            reference_length=len(each.reference or ()),
+        )
+        for each in found
+    ]
+    assert len(found) == 100
+    for aware in (False, True)[: 1 + timed]:
+        for name, scorer in (("laal", scoring.LAALScorer), ("dal", scoring.DALScorer)):
+            values = [value for each in found if (value := each.metrics()[name + "_ca" * aware]) is not None]
+            assert 0 < len(values) < 100  # an empty translation has no lag
+            assert scorer(computation_aware=aware)(theirs) == pytest.approx(sum(values) / len(values))

@@ -9,10 +9,10 @@ import click
 from redraft.errors import OptionError
 
 #: Programs whose log formats are supported.
-_LOGS = ("simulstream", "simuleval", "omnisteval")
+_LOGS = ("simulstream", "omnisteval")
 
 
-@click.command(short_help="Export a run for simulstream, SimulEval or OmniSTEval.")
+@click.command(short_help="Export a run for simulstream or OmniSTEval.")
 @click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--line", required=True, help="Line of the table, such as 'ssbd beta=0.2, de'.")
