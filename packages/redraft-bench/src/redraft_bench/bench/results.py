@@ -19,7 +19,6 @@ from redraft_bench.eval.losses import losses
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.spoken import SPOKEN
-from redraft_bench.eval.stream_laal import stream_laal
 from redraft_bench.eval.timing import latency_figures
 
 #: The method with whose quality others are compared.
@@ -47,7 +46,6 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         interval_of_dal = seed if "dal" in bench.table.columns else None
         row.update(latency_figures(each.records, bench.stream, bench.language, interval_of_dal))
         row.update(caption_lag_figures(each.records, bench.stream, bench.language, seed))
-        row.update(_stream_laal(each, bench))
         row.update(bench=bench.table.name, data=bench.stream.name)
     if bench.table.recognised:
         for row, more_figures in zip(found, _resegmented(lines, bench, seed), strict=True):
@@ -109,15 +107,6 @@ def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
 
 def _tokens(record: Record) -> int:
     return sum(len(step.tokens) for step in record.steps if step.passes)
-
-
-def _stream_laal(line: TableLine, bench: Bench) -> Row:
-    """Return StreamLAAL if the stream is timed and mweralign is installed."""
-    timed = all(each.start is not None for each in bench.stream.segments)
-    if not timed or find_spec("mweralign") is None or not _references(bench):
-        return {}
-    found = stream_laal(line.records, bench.stream, bench.language)
-    return {"stream_laal": round(found.ideal, 4), "stream_laal_ca": round(found.computation_aware, 4)}
 
 
 def _quality(line: TableLine, references: dict[int, str], language: str, seed: int) -> tuple[Row, str]:

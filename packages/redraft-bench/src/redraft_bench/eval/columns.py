@@ -74,10 +74,6 @@ COLUMNS = {
     "update_p95_ms": Column("update p95 (ms)", ",.1f", "95th percentile of the time per update"),
     "laal": Column("LAAL", ".2f", "length-adaptive average lagging: how far captions are behind the speaker"),
     "laal_ca": Column("LAAL, CA", ".2f", "the same, computation-aware: including the time for translating"),
-    "stream_laal": Column(
-        "StreamLAAL", ".2f", "LAAL of whole recordings, cut to the segments of the reference, in seconds"
-    ),
-    "stream_laal_ca": Column("StreamLAAL, CA", ".2f", "the same, computation-aware"),
     "al": Column("AL", ".2f", "average lagging"),
     "al_ca": Column("AL, CA", ".2f", "the same, computation-aware"),
     "dal": Column("DAL", ".2f", "differentiable average lagging"),

@@ -2,8 +2,7 @@
 
 A unit is a word or, in languages written without spaces, a character (spaces are not counted).  The prefix that a
 caption shares with the previous one is stable; everything after it counts as erased and shown again, even if the text
-is the same.  Normalized erasure and the deletions in simulstream's logs follow the same rule.  Text hidden by mask-k is
-not shown.
+is the same.  Normalized erasure follows the same rule.  Text hidden by mask-k is not shown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """LongYAAL: the lag of the captions of whole recordings, as OmniSTEval measures it.
 
 Polak et al. 2025: the captions of a recording are aligned softly to its reference segments; then LAAL is computed for
-each segment over all units up to the end of the recording.  StreamLAAL stops at the end of each segment and splits
-captions differently.  OmniSTEval computes both alignment and score.  Needs the ``omnisteval`` extra.
+each segment over all units up to the end of the recording.  OmniSTEval computes both alignment and score.  Needs the
+``omnisteval`` extra.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from redraft.captions.languages import parse_language
 from redraft.errors import InputError, MissingExtra
 from redraft_bench import install
-from redraft_bench.eval.delays import unit
-from redraft_bench.eval.logs import write_omnisteval
+from redraft_bench.eval.delays import delays, join, pairs, split, unit
 from redraft_bench.eval.quality import bleu_tokenizer
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.stream import Stream
@@ -60,8 +60,52 @@ def long_yaal(records: Sequence[Record], stream: Stream, language: str) -> LongY
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_omnisteval(folder, records, stream, language)
+        write(folder, records, stream, language)
         return score_log(folder / "instances.log", folder / "segments.yaml", folder / "references.txt", language)
+
+
+def write(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
+    """Write the input of ``omnisteval longform``: ``instances.log``, ``segments.yaml`` and ``references.txt``.
+
+    A line of the log is a whole recording with all its captions; delays are milliseconds from its start.  The other two
+    files contain the segments that have start, end and reference.
+
+    Raises:
+        InputError: an update has no time, or the records are from another stream.
+    """
+    code = parse_language(language).code
+    places, references = [], []
+    lines: dict[str, dict[str, Any]] = {}
+    for (record, segment), caption in zip(pairs(records, stream), delays(records, stream, language), strict=True):
+        if not caption.timed:
+            raise InputError(
+                f"OmniSTEval needs a time for every update; utterance {record.utterance!r} lacks one: give the stream "
+                "a rate"
+            )
+        name = f"{segment.recording or 'stream'}.wav"
+        reference = split(segment.references.get(code, ""), language)
+        if reference and segment.start is not None and segment.end is not None:
+            # Not rounded: a delay at the end of the segment must not be less than the duration.
+            places.append({"wav": name, "offset": segment.start, "duration": segment.end - segment.start})
+            references.append(join(reference, language))
+        line = lines.setdefault(name, {"source": name, "units": [], "delays": [], "elapsed": [], "source_length": 0.0})
+        line["units"] += caption.units
+        line["delays"] += _milliseconds(caption.delays)
+        line["elapsed"] += _milliseconds(caption.shown)
+        line["source_length"] = max(line["source_length"], *_milliseconds((*caption.arrivals, segment.end or 0.0)))
+    for line in lines.values():
+        line["prediction"] = join(line.pop("units"), language)
+    texts = {
+        "instances.log": "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines.values()),
+        "segments.yaml": json.dumps(places, ensure_ascii=False) + "\n",  # JSON is YAML
+        "references.txt": "".join(reference + "\n" for reference in references),
+    }
+    for file, text in texts.items():
+        (folder / file).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _milliseconds(seconds: Iterable[float]) -> list[float]:
+    return [round(value * 1000, 3) for value in seconds]
 
 
 def score_log(log: Path, segments: Path, references: Path, language: str) -> LongYaal:

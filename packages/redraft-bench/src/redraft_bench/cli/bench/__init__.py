@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from redraft_bench.cli.bench.load import capacity, load
-from redraft_bench.cli.bench.logs import export
 from redraft_bench.cli.bench.replay import replay
 from redraft_bench.cli.bench.report import comet, report
 from redraft_bench.cli.bench.run import run, stream
@@ -29,5 +28,5 @@ def bench() -> None:
     """
 
 
-for _command in (run, report, stream, export, comet, replay, load, capacity, viewers, shape):
+for _command in (run, report, stream, comet, replay, load, capacity, viewers, shape):
     bench.add_command(_command)
