@@ -25,7 +25,6 @@ COLUMNS = {
     "display": Column(
         "shows", "", "what is shown of partial captions; all if empty; plain: the rest is removed from the draft too"
     ),
-    "comet": Column("COMET", ".3f", "COMET of the final translations"),
     "resegmented_bleu": Column("BLEU", ".1f", "BLEU of the captions, cut to the references by OmniSTEval"),
     "resegmented_chrf": Column("chrF", ".1f", "chrF of the captions, cut in the same way"),
     "chrf_change": Column(

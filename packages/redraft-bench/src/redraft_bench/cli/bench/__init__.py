@@ -6,7 +6,7 @@ import click
 
 from redraft_bench.cli.bench.load import capacity, load
 from redraft_bench.cli.bench.replay import replay
-from redraft_bench.cli.bench.report import comet, report
+from redraft_bench.cli.bench.report import report
 from redraft_bench.cli.bench.run import run, stream
 from redraft_bench.cli.bench.shape import shape
 from redraft_bench.cli.bench.viewers import viewers
@@ -28,5 +28,5 @@ def bench() -> None:
     """
 
 
-for _command in (run, report, stream, comet, replay, load, capacity, viewers, shape):
+for _command in (run, report, stream, replay, load, capacity, viewers, shape):
     bench.add_command(_command)
