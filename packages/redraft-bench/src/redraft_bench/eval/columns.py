@@ -73,14 +73,8 @@ COLUMNS = {
     "update_p95_ms": Column("update p95 (ms)", ",.1f", "95th percentile of the time per update"),
     "laal": Column("LAAL", ".2f", "length-adaptive average lagging: how far captions are behind the speaker"),
     "laal_ca": Column("LAAL, CA", ".2f", "the same, computation-aware: including the time for translating"),
-    "al": Column("AL", ".2f", "average lagging"),
-    "al_ca": Column("AL, CA", ".2f", "the same, computation-aware"),
     "dal": Column("DAL", ".2f", "differentiable average lagging"),
     "dal_ca": Column("DAL, CA", ".2f", "the same, computation-aware"),
-    "ap": Column("AP", ".2f", "average proportion of the source that had been read when a word was shown"),
-    "ap_ca": Column("AP, CA", ".2f", "the same, computation-aware"),
-    "atd": Column("ATD", ".2f", "average token delay"),
-    "atd_ca": Column("ATD, CA", ".2f", "the same, computation-aware"),
     "lag_p50_ms": Column("lag p50 (ms)", ",.0f", "median time from an update to its caption"),
     "lag_p95_ms": Column("lag p95 (ms)", ",.0f", "95th percentile of the time from an update to its caption"),
     "ne_units": Column(
@@ -159,10 +153,10 @@ APART = {
 }
 
 #: Lag metrics in the unit that the row names: source words or seconds.
-_LAGS = {f"{name}{suffix}" for name in ("al", "laal", "dal", "atd") for suffix in ("", "_ca")}
+_LAGS = {f"{name}{suffix}" for name in ("laal", "dal") for suffix in ("", "_ca")}
 
 #: Figures that only make sense for streamed text.
-_STREAMED = {"ne_output", "ne_display", "ne_output_mean", "ne_display_mean", "ne_units", "ap", "ap_ca", *_LAGS}
+_STREAMED = {"ne_output", "ne_display", "ne_output_mean", "ne_display_mean", "ne_units", *_LAGS}
 
 
 def column(name: str, rows: Sequence[Row]) -> Column:

@@ -11,18 +11,16 @@ from redraft.errors import InputError
 from redraft_bench.eval.bootstrap import interval, ratio
 from redraft_bench.eval.delays import Delays, changes, delays, pairs, split, words
 from redraft_bench.eval.figures import Row, percentile_ms
-from redraft_bench.eval.latency import al, ap, atd, dal, laal, mean_lag, yaal
+from redraft_bench.eval.latency import dal, laal
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.stream import Segment, Stream
 
-#: Seconds that count as one source token of a timed stream, for ATD.
-TOKEN_SECONDS = 0.3
-METRICS = ("al", "laal", "dal", "ap", "atd", "yaal", "mean_lag")
+METRICS = ("laal", "dal")
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A single segment, as SimulEval sees it.
+    """The captions of a single segment.
 
     Attributes:
         timed: whether ``delays`` and ``source`` are in seconds rather than source words.
@@ -48,16 +46,10 @@ class Instance:
         A translation without a reference is measured against its own length.
         """
         length = len(self.units if self.reference is None else self.reference)
-        source_unit, target_unit = (TOKEN_SECONDS, 0.0) if self.timed else (1.0, 1.0)
         found = {}
         for suffix, times in (("", self.delays), ("_ca", self.shown)) if self.timed else (("", self.delays),):
-            found["al" + suffix] = al(times, self.source, length)
             found["laal" + suffix] = laal(times, self.source, length)
-            found["yaal" + suffix] = yaal(times, self.source, length)
-            found["mean_lag" + suffix] = mean_lag(times, self.source, length)
             found["dal" + suffix] = dal(times, self.source)
-            found["ap" + suffix] = ap(times, self.source, length)
-            found["atd" + suffix] = atd(self.delays, times, source_unit=source_unit, target_unit=target_unit)
         return found
 
 
@@ -107,10 +99,10 @@ def latency_figures(
 ) -> Row:
     """Compute the lag of one contender's records: means over the segments for which a metric is defined.
 
-    All except ``ap``, which has no unit, are in source words or, for a timed stream, in seconds (``latency_unit``).
-    Names with ``_ca`` are computation-aware.  ``lag_p50_ms`` and ``lag_p95_ms`` are times from an update to its answer,
-    including the wait for earlier updates.  ``ne_units`` is pooled NE of the display in words or characters.  Undefined
-    metrics are None.  With ``interval_of_dal``, a random seed, the row has the 95% interval of DAL if that is defined.
+    They are in source words or, for a timed stream, in seconds (``latency_unit``).  Names with ``_ca`` are
+    computation-aware.  ``lag_p50_ms`` and ``lag_p95_ms`` are times from an update to its answer, including the wait for
+    earlier updates.  ``ne_units`` is pooled NE of the display in words or characters.  Undefined metrics are None.
+    With ``interval_of_dal``, a random seed, the row has the 95% interval of DAL if that is defined.
 
     Raises:
         InputError: the records are from another stream, or the stream is only partly timed.
