@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
@@ -25,7 +24,7 @@ from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, parse_language
 from redraft.captions.prompt import Prompter, clean
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
-from redraft.captions.sentence import as_sentence, final_mark
+from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.source import DEFAULT_SOURCE
 from redraft.captions.style import Request, Style
@@ -262,14 +261,13 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
     target = backends[TARGET]
     # All models process the same ids, so the shortest context applies.
     room = min(each.context_length for each in backends.values())
-    finished = partial(as_sentence, mark=final_mark(target.metadata))
     return Vocabulary(
         target.end_tokens,
         target.token_bytes,
         target.tokenize,
         room,
         target.pad_token,
-        finished,
+        final_mark(target.metadata),
         target.capabilities.trees,
         line_breaks(target),
     )

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from redraft.captions.events import Caption, Update
-from redraft.captions.sentence import as_sentence
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.translation import Answer, Translation
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
-from tests.fakes import RandomModel
+from tests.fakes import END, RandomModel
 
 PIECES = ["", "?", "Hallo", " Welt", ".", "\n", "\n\n", ".\n\n", "Here is the translation", ":", ":\n", "Note", " "]
 PIECES += ['"', '."']
@@ -45,10 +43,7 @@ class Scripted(RandomModel):
 
 def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark: str = "") -> list[Caption]:
     chosen = get_method(method)
-    as_sentence_ = partial(as_sentence, mark=mark)
-    vocabulary = Vocabulary(
-        model.end_tokens, model.token_bytes, model.tokenize, 200, as_sentence=as_sentence_, breaks=BREAKS
-    )
+    vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, 200, final_mark=mark, breaks=BREAKS)
     encode = lambda source, _context: Prompt(PROMPT if source == sources[-1] else (*PROMPT[:2], 2))  # noqa: E731
     translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})))
     found: list[Caption] = []
@@ -147,3 +142,35 @@ def test_quotes_not_round_whole() -> None:
         assert of_bytes(text) == text
     assert of_bytes('"Hallo', source='He said "hello') == '"Hallo'
     assert of_bytes('"') == ""
+
+
+class Hesitant(Scripted):
+    """Would rather end after its first piece than go on."""
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = super().logits(ids)
+        row[END] = 1.0 if len(ids) == len(PROMPT) + 1 else row[END]
+        return row
+
+
+@pytest.mark.parametrize("method", ["ar", "ssbd", "redraft"])
+@pytest.mark.parametrize(
+    ("pieces", "mark", "source", "text"),
+    [
+        (["Hallo", " Welt", ".", ""], ".", "Hello world.", "Hallo Welt."),
+        (["Hallo", " Welt", ".", ""], ".", "hello world", "Hallo Welt."),
+        (["Hallo", " Welt", ""], ".", "Hello world.", "Hallo"),  # no sentence either
+        (["Hallo", " Welt", ".", ""], "", "Hello world.", "Hallo"),  # a model that needs no mark
+        (["Hallo", " Welt", ".", ""], ".", "Hello …", "Hallo Welt."),
+        (["Hallo", "?", ""], ".", "Hello.", "Hallo?"),
+    ],
+)
+def test_final_that_stops_short_is_decoded_again(
+    method: str, pieces: list[str], mark: str, source: str, text: str
+) -> None:
+    assert captions(Hesitant(*pieces), [source], method, mark)[-1].text == text
+
+
+def test_partial_may_stop_short() -> None:
+    first, last = captions(Hesitant("Hallo", " Welt", ".", ""), ["Hello world.", "Hello world."], "ssbd", ".")
+    assert (first.text + first.unstable, last.text) == ("Hallo", "Hallo Welt.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class Stream:
         method: str = "ssbd",
         options: Mapping[str, Value] | None = None,
         room: int = 200,
-        as_sentence: Callable[[str], str] = str,
+        final_mark: str = "",
         writing: Writing = PLAIN,
         breaks: LineBreaks = NO_BREAKS,
         **settings: Any,
@@ -47,7 +47,7 @@ class Stream:
         self.asked: list[Score] = []
         self.encoded: list[tuple[str, str, Pairs]] = []
         vocabulary = Vocabulary(
-            model.end_tokens, model.token_bytes, model.tokenize, room, as_sentence=as_sentence, breaks=breaks
+            model.end_tokens, model.token_bytes, model.tokenize, room, final_mark=final_mark, breaks=breaks
         )
         checked = chosen.check({"beta": 0.0} if method == "ssbd" and options is None else options or {})
         shared = vocabulary, Settings(chosen, checked, **settings)
@@ -227,16 +227,16 @@ def test_partial_captions_are_masked_and_finals_never() -> None:
 
 
 def test_only_prompt_of_final_update_is_made_sentence() -> None:
-    stream = Stream(Speaker(), as_sentence=lambda text: f"{text}!", context=1)
+    stream = Stream(Speaker(), final_mark="!", context=1)
     partial = stream.caption("a b")
     final = stream.caption("a b", final=True)
     assert (partial.source, final.source) == ("a b", "a b")
-    assert [source for _, source, _ in stream.encoded] == ["a b", "a b!"]
-    assert final.text == shown(stream.model, greedy(stream.model, stream.prompt("a b!"), 99))
+    assert [source for _, source, _ in stream.encoded] == ["a b", "A b!"]
+    assert final.text == shown(stream.model, greedy(stream.model, stream.prompt("A b!"), 99))
     first = stream.asked[0]
-    assert first.prefix == stream.prompt("a b!") and len(first.draft) > 0, "the partial output is the draft"
+    assert first.prefix == stream.prompt("A b!") and len(first.draft) > 0, "the partial output is the draft"
     stream.caption("c", "v")
-    assert stream.encoded[-1] == ("de", "c", [("a b!", final.text)])
+    assert stream.encoded[-1] == ("de", "c", [("A b!", final.text)])
 
 
 @pytest.mark.parametrize(("plain", "dropped"), [(False, 0), (True, 2)])

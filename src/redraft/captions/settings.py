@@ -24,7 +24,7 @@ class Vocabulary:
         tokenize: returns the ids of a text at the beginning of an output.
         context_length: maximum number of ids of prompt and output together; also the maximum of encoder input.
         pad_token: id of the padding token.
-        as_sentence: changes a final text for the prompt (`redraft.captions.sentence`).
+        final_mark: mark that a final text needs at its end (`redraft.captions.sentence`); empty if it needs none.
         trees: whether the model's backend scores draft trees.
         breaks: its tokens with a line break, which ends a translation.
     """
@@ -34,7 +34,7 @@ class Vocabulary:
     tokenize: Callable[[str], Sequence[int]]
     context_length: int
     pad_token: int = 0
-    as_sentence: Callable[[str], str] = str
+    final_mark: str = ""
     trees: bool = False
     breaks: LineBreaks = NO_BREAKS
 

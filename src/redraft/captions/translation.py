@@ -14,6 +14,7 @@ from functools import reduce
 
 from redraft.captions.capitals import Capitals
 from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.sentence import as_sentence, ends_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.source import LONGEST, LONGEST_UPDATES, Source
 from redraft.captions.stabilise import stabilise, whole_words
@@ -237,7 +238,7 @@ class Translation:
         return self._confirmed is not None and len(self._shown) < len(self._last.tokens)
 
     def _translate(self, update: Update, part: str, *, waited: bool = False) -> Asking[list[Event]]:
-        text = self._vocabulary.as_sentence(part) if update.final else part
+        text = as_sentence(part, self._vocabulary.final_mark) if update.final else part
         prompt = self._prompt_for(text)
         length = len(prompt.encoder) or len(prompt.ids)
         fits = max(length, len(prompt.ids) + 1) <= self._vocabulary.context_length
@@ -253,13 +254,8 @@ class Translation:
         else:
             self._since = self._since[0], self._since[1] + 1
             waited = waited or self._has_waited(update)
-        if update.final and fits and _has_words(text) and self._is_empty and self._earlier:
-            # without earlier sentences, which may have been taken for the text
-            yield from self._decode(self._encode(text, ()), text, True)
-        if update.final and fits and _has_words(text) and self._is_empty:
-            # Small models end the translation of a short text at once, often with a probability of less than half.
-            yield from self._decode(self._prompt, text, True, barred={0: self._ends})
-            self.tally.reopened += 1
+        if update.final and fits and _has_words(text):
+            yield from self._reopened(text)
         if not self._last.finished and (update.final or not self._reported):
             self._reported = True
             failures.append(self._runaway(update))
@@ -293,10 +289,33 @@ class Translation:
                 return prompt
         return self._encode(text, ())
 
+    def _reopened(self, text: str) -> Asking[None]:
+        """Decode a final text again if the model has answered it with nothing, or with less than a sentence."""
+        if not self._text and self._earlier:
+            # without earlier sentences, which may have been taken for the text
+            yield from self._decode(self._encode(text, ()), text, True)
+        if not self._text:
+            # Small models end the translation of a short text at once, often with a probability of less than half.
+            self.tally.reopened += 1
+            yield from self._decode(self._prompt, text, True, barred={0: self._ends})
+        elif self._stops_short(text):
+            first, self.tally.reopened = self._last, self.tally.reopened + 1
+            yield from self._decode(self._prompt, text, True, barred={len(first.tokens): self._ends})
+            if not self._last.finished or self._stops_short(text):
+                self._last = first
+
+    def _stops_short(self, text: str) -> bool:
+        """Whether the latest output lacks the end of a sentence that the text has.
+
+        Models that were trained on beginnings of sentences take some sentences for the beginning of one.
+        """
+        marked = self._vocabulary.final_mark and self._last.finished and ends_sentence(text)
+        return bool(marked) and not ends_sentence(self._text)
+
     @property
-    def _is_empty(self) -> bool:
-        """Whether the latest output has no text."""
-        return not b"".join(self._answer.pieces(self._last.tokens)).strip()
+    def _text(self) -> str:
+        """The text of the latest output, without space around it."""
+        return b"".join(self._answer.pieces(self._last.tokens)).decode(errors="ignore").strip()
 
     @property
     def _ends(self) -> frozenset[int]:
@@ -398,7 +417,7 @@ class Translation:
     def remember(self, source: str, translation: str) -> None:
         """Add a sentence and its translation to the context of later prompts."""
         if self._settings.context and source.strip() and translation:
-            pair = self._vocabulary.as_sentence(source), translation
+            pair = as_sentence(source, self._vocabulary.final_mark), translation
             self._earlier = [*self._earlier, pair][-self._settings.context :]
 
     def _overflow(self, update: Update, length: int) -> Failure:

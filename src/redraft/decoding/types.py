@@ -320,8 +320,8 @@ class Prompt:
 class Tally:
     """Totals over several outputs, for the papers' acceptance figures.
 
-    ``reopened`` counts final texts that the model answered with nothing, and which were decoded again without an end at
-    the first place.
+    ``reopened`` counts final texts that the model answered with nothing or with less than a sentence, and which were
+    decoded again without an end at that place.
     """
 
     updates: int = 0

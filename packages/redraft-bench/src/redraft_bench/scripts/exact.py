@@ -2,7 +2,9 @@
 
 Redraft with one beta for all tokens must give SSBD's ids, with no bias those of `ar`, and with a full bias towards
 what is shown and none towards the rest those of LocalAgreement with a forced prefix.  Every mismatch is examined.
-LocalAgreement does not get out of loops, so an utterance is compared up to the first output that one of both has cut.
+LocalAgreement does not get out of loops, and selects its vocabulary anew behind what it forces.  So an utterance is
+compared up to the first output that loops, is cut, is decoded again since it stops short, or has a token that Redraft
+cannot choose there.
 
 In 32-bit floats there should be none.  With quantised weights, batched and single passes differ in the last bits.  A
 mismatch is explained by rounding if the gap between the two best tokens at the first different position is at most the
@@ -33,8 +35,10 @@ from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
 from redraft.decoding.display import Display
+from redraft.decoding.loops import loop_at_end
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
+from redraft.decoding.selection import Selection
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, common_prefix
 from redraft.signature import signature
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
@@ -113,12 +117,13 @@ def main(
 
 @dataclass(slots=True)
 class Followed:
-    """A run, with the ids of prompt and output after every update, and which outputs were cut."""
+    """A run, with the ids of prompt and output after every update, and which outputs are not compared."""
 
     run: Run
     prompts: list[Ids] = field(default_factory=list)
     outputs: list[Ids] = field(default_factory=list)
     cut: set[int] = field(default_factory=set)
+    reopened: int = 0
 
 
 def follow(
@@ -132,18 +137,30 @@ def follow(
     ]
     followed = [Followed(run) for run in runs]
 
-    def keep(_update: Update, _runs: Sequence[Run]) -> None:
-        for each in followed:
-            if not each.run.latest.finished:
+    def keep(update: Update, _runs: Sequence[Run]) -> None:
+        for each, task in zip(followed, tasks, strict=True):
+            if not each.run.latest.finished or not _possible(each.run.latest.tokens, task.selection(update.text)):
                 each.cut.add(len(each.outputs))
-            each.outputs.append(each.run.latest.tokens)
             if isinstance(each.run.system, MethodSystem):
-                each.prompts.append(each.run.system.translator.translation(each.run.contender.language).prompt)
+                translation = each.run.system.translator.translation(each.run.contender.language)
+                each.prompts.append(translation.prompt)
+                if translation.tally.reopened > each.reopened:
+                    each.cut.add(len(each.outputs))
+                each.reopened = translation.tally.reopened
+            each.outputs.append(each.run.latest.tokens)
 
     compare(runs, updates, keep)
     for run in runs:
         run.system.close()
     return followed
+
+
+def _possible(tokens: Ids, selection: Selection) -> bool:
+    """Whether Redraft can give an output: one without a loop, and with tokens that may follow each other."""
+    return all(
+        selection.after(tokens[:place]).among((token,)) and not loop_at_end(tokens[: place + 1])
+        for place, token in enumerate(tokens)
+    )
 
 
 def after_a_cut(updates: Sequence[Update], cut: Container[int]) -> Iterator[int]:

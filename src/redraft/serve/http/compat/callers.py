@@ -12,7 +12,7 @@ from itertools import count
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import lines_of
-from redraft.captions.sentence import ends_sentence
+from redraft.captions.sentence import as_sentence, ends_sentence
 from redraft.captions.source import RAW
 from redraft.decoding.types import common_prefix
 from redraft.protocol import Wanted
@@ -321,7 +321,7 @@ class Callers:
 
     async def _ask(self, exchange: Exchange, place: Place, text: str) -> Reply:
         # Never final: the caller may still revise a complete sentence, and its translation is then the draft.
-        source = self.hub.service.vocabulary.as_sentence(text) if place.whole else text
+        source = as_sentence(text, self.hub.service.vocabulary.final_mark) if place.whole else text
         (found,) = (await exchange.ask(Update(place.utterance, place.seq, source))).values()
         captions = [event for event in found if isinstance(event, Caption)]
         failures = [event for event in found if isinstance(event, Failure)]
