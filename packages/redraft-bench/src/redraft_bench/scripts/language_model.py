@@ -1,13 +1,15 @@
-"""Measure methods on a real language model that was not made for Redraft: Gemma 3 270M, a base model.
+"""Measure methods on a real language model that was not made for Redraft (`redraft_bench.scripts.real_models`).
 
-It translates by three examples in the prompt.  Times are processor times of one thread, of everything that an update
-takes, and so is T(n), by which the limit is computed.  The languages take turns, sentence by sentence.  After every
-turn --out and --records are written, so a run that is stopped has figures for the sentences that it has finished, and
-the same command goes on with the next.
+Gemma 3 270M, a base model, translates by three examples in the prompt, and others by their chat template.  Times are
+processor times of one thread, of everything that an update takes, and so is T(n), by which the limit is computed.  The
+languages take turns, sentence by sentence.  After every turn --out and --records are written, so a run that is stopped
+has figures for the sentences that it has finished, and the same command goes on with the next.
 
 The weights are in the extra ``model-tests``.
 
 python -m redraft_bench.scripts.language_model --records runs/gemma.jsonl --out benchmarks/results/language_model.jsonl
+python -m redraft_bench.scripts.language_model --model qwen-1.5b --small qwen-0.5b --minutes 600
+    --records runs/qwen-1.5b.jsonl --out runs/qwen-1.5b.rows.jsonl
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import click
 from rich.console import Console
 
 from redraft.backends import costs
+from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.captions.events import Failure, Update
@@ -32,17 +36,19 @@ from redraft.decoding.backend import Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Rows, Score
-from redraft.signature import signature
+from redraft.signature import model_label, signature
+from redraft_bench.bench.peers.local_agreement import LocalAgreement
+from redraft_bench.bench.peers.retranslate import Task
 from redraft_bench.eval.bootstrap import interval
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, lines, rows
-from redraft_bench.eval.measure import MethodSystem, Run, compare
+from redraft_bench.eval.measure import MethodSystem, Run, System, compare
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Step, read_records, replace_records
 from redraft_bench.eval.sets import SETS, lag_stream, load_set
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.table import print_table
-from redraft_bench.scripts.real_models import example_prompt, gemma
+from redraft_bench.scripts.real_models import MODELS, example_prompt, with_style
 
 METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
     ("ar", {}),
@@ -53,12 +59,29 @@ METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
     ("pld", {}),
     ("aasd", {}),
 )
+LOCAL_AGREEMENT = "local-agreement"
+#: Methods for chat models.  `aasd` asks for the rows of the whole prompt, each as long as a large vocabulary.
+CHAT_METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
+    ("ar", {}),
+    (LOCAL_AGREEMENT, {"n": 2}),
+    ("ssbd", {"beta": 0.2}),
+    ("redraft", {}),
+    ("cd", {}),
+    ("pld", {}),
+)
+#: Methods with a small model; after the previous output, and alone.
+SMALL_METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
+    ("bild", {}),
+    ("ssbd-bild", {"beta": 0.2}),
+)
 SHOWN = (
     *("target_language", "method", "draft_acceptance", "target_passes", "pass_speedup", "seconds", "speedup"),
     *("model_share", "limit_distance", "ne_output", "ne_display", "chrf"),
 )
 #: Samples of T(n).
 SAMPLES = 3
+#: Tokens of context for each method and language.
+CONTEXT = 512
 
 
 class Processor(LlamaCpp):
@@ -85,6 +108,36 @@ class ProcessorTimed(MethodSystem):
         passes = backend.seconds
         step, failures = super().translate(update)
         return replace(step, seconds=step.cpu_seconds, model_seconds=backend.seconds - passes), failures
+
+
+class AgreementTimed(LocalAgreement):
+    """LocalAgreement, with processor times instead of wall times."""
+
+    def translate(self, update: Update) -> tuple[Step, list[Failure]]:
+        """Translate one update."""
+        step, failures = super().translate(update)
+        return replace(step, seconds=step.cpu_seconds, model_seconds=step.cpu_seconds), failures
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The model and its small model, if there is one; a model without chat template is prompted by examples."""
+
+    model: Path
+    small: Path | None
+    by_examples: bool
+
+    @classmethod
+    def named(cls, model: str, small: str | None) -> Self:
+        """Find models by the names on the command line."""
+        path, style = with_style(model, "de")
+        return cls(path, None if small is None else with_style(small, "de")[0], style.prompt is not None)
+
+    @property
+    def methods(self) -> tuple[tuple[str, dict[str, float | str]], ...]:
+        """The methods to compare, with their options."""
+        methods = METHODS if self.by_examples else CHAT_METHODS
+        return methods if self.small is None else methods + SMALL_METHODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +168,24 @@ class Into:
 @click.option("--to", multiple=True, default=("de", "zh", "ja"), help="Target language; repeatable.")
 @click.option("--limit", default=40, help="Segments; 0 takes all.", show_default=True)
 @click.option("--minutes", default=8.0, help="Minutes of processor time after which no turn begins.")
-@click.option("--model", type=click.Path(path_type=Path), help="Another GGUF file.")
+@click.option("--model", default="gemma", help=f"One of {', '.join(MODELS)}, or a GGUF file.", show_default=True)
+@click.option("--small", help="Small model for BiLD, likewise.")
 @click.option("--records", type=click.Path(path_type=Path), help="File of an earlier run, which this one continues.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("language_model.jsonl"), help="File for the rows.")
 def main(
-    data: str, to: tuple[str, ...], limit: int, minutes: float, model: Path | None, records: Path | None, out: Path
+    data: str,
+    to: tuple[str, ...],
+    limit: int,
+    minutes: float,
+    model: str,
+    small: str | None,
+    records: Path | None,
+    out: Path,
 ) -> None:
     """Run all methods on every language."""
-    path, console = model or gemma(), Console(stderr=True)
+    console, files = Console(stderr=True), Files.named(model, small)
     streams = {language: lag_stream(load_set(data, language, limit), language) for language in to}
-    with opened(path, streams) as (languages, curve):
+    with opened(files, streams) as (languages, curve):
         runs = [run for each in languages for run in each.runs]
         done = _continue(runs, records) if records and records.exists() else 0
         end = time.process_time() + 60 * minutes
@@ -135,7 +196,7 @@ def main(
                 compare(each.runs, each.stream.segments[number].updates, segment=number)
             if records:
                 replace_records(records, (record for run in runs for record in run.records))
-            _write(out, path, languages, curve)
+            _write(out, files, languages, curve)
             console.print(f"{number + 1} sentences, {time.process_time():.0f} s, load {os.getloadavg()[0]:.0f}")
     shown = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     print_table(shown, str(shown[0]["signature"]), Console(), SHOWN)
@@ -149,7 +210,7 @@ def _continue(runs: Sequence[Run], records: Path) -> int:
     return len(runs[0].records)
 
 
-def _write(out: Path, path: Path, languages: Sequence[Into], curve: CostCurve) -> None:
+def _write(out: Path, files: Files, languages: Sequence[Into], curve: CostCurve) -> None:
     """Write the figures of all languages so far."""
     part = out.with_name(out.name + ".part")
     with part.open("w", encoding="utf-8") as file:
@@ -157,45 +218,62 @@ def _write(out: Path, path: Path, languages: Sequence[Into], curve: CostCurve) -
             done = each.stream.segments[: len(each.runs[0].records)]
             for row in each.rows(curve):
                 line = signature(
-                    path,
+                    files.model,
                     each.stream.name,
                     Stream(each.stream.name, done).hash,
                     segments=len(done),
                     lag=3,
                     threads=1,
-                    prompt="3 examples",
+                    prompt="3 examples" if files.by_examples else "chat",
                     seconds="processor",
                     metrics=row.pop("metrics"),
                     bootstrap="1000,95%,seed 0",
+                    small=model_label(files.small) if files.small else "none",
                 )
                 file.write(json.dumps({**row, "signature": line}, ensure_ascii=False) + "\n")
     part.replace(out)
 
 
 @contextmanager
-def opened(path: Path, streams: dict[str, Stream]) -> Iterator[tuple[list[Into], CostCurve]]:
+def opened(files: Files, streams: dict[str, Stream]) -> Iterator[tuple[list[Into], CostCurve]]:
     """Open all methods into every language, those with trees on a cache of their own; also return T(n)."""
-    with_trees = [method for method, _options in METHODS if Capability.TREES in get_method(method).needs]
-    slots = len(METHODS) * len(streams)
-    tree_slots = max(1, len(with_trees) * len(streams))
     with ExitStack() as stack:
-        chains = stack.enter_context(closing(Processor(path, LlamaOptions(1024, slots, threads=1))))
-        options = LlamaOptions(1024, tree_slots, branches=BRANCHES_OF_A_TREE * tree_slots, threads=1)
-        branching = stack.enter_context(closing(Processor(path, options, chains.model)))
+
+        def open_(path: Path, count: int, model: LlamaModel | None = None, branches: int = 0) -> Processor:
+            slots = count * len(streams)
+            options = LlamaOptions(CONTEXT, slots, branches=branches * slots, threads=1)
+            return stack.enter_context(closing(Processor(path, options, model)))
+
+        trees = [name for name, _ in files.methods if name != LOCAL_AGREEMENT and _needs_trees(name)]
+        chains = open_(files.model, len(files.methods))
+        branching = open_(files.model, len(trees), chains.model, BRANCHES_OF_A_TREE) if trees else chains
+        small = None if files.small is None else open_(files.small, len(SMALL_METHODS))
         slot = chains.open_slot()
         curve = costs.least([costs.sample(chains, slot, time.process_time) for _ in range(SAMPLES)])
         chains.close_slot(slot)
         found = []
         for language, stream in streams.items():
-            style, runs = Style(prompt=example_prompt(language)), list[Run]()
-            for method, values in METHODS:
-                contender = Contender(method, language, tuple(values.items()))
-                backend = branching if method in with_trees else chains
-                system = ProcessorTimed(backend, contender, style, curve=curve)
+            style, runs = Style(prompt=example_prompt(language) if files.by_examples else None), list[Run]()
+            for method, values in files.methods:
+                contender = Contender(method, language, tuple(values.items()), small=_small_name(method, files))
+                if method == LOCAL_AGREEMENT:
+                    system: System = AgreementTimed(Task(chains, language, contender.max_tokens), int(values["n"]))
+                else:
+                    backend = branching if method in trees else chains
+                    system = ProcessorTimed(backend, contender, style, small if contender.small else None, curve)
                 stack.callback(system.close)
                 runs.append(Run(contender, system))
             found.append(Into(language, stream, runs))
         yield found, curve
+
+
+def _needs_trees(method: str) -> bool:
+    return Capability.TREES in get_method(method).needs
+
+
+def _small_name(method: str, files: Files) -> str:
+    """Return the name of the small model, if a method has one."""
+    return model_label(files.small) if files.small and method in dict(SMALL_METHODS) else ""
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from redraft.decoding.method import Option
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import TARGET, common_prefix
+from redraft.translator import line_breaks
 from redraft_bench.bench.peers.engine import Generated
 from redraft_bench.bench.peers.retranslate import Retranslation, Task
 from redraft_bench.eval.meter import Meter
@@ -39,7 +40,7 @@ class Greedy:
 
     def generate(self, prompt: tuple[int, ...], limit: int, selection: Selection = EVERYTHING) -> Generated:
         """Decode greedily after ``prompt``, up to ``limit`` of the tokens in ``selection``."""
-        ends = self._backend.end_tokens
+        ends = self._backend.end_tokens | line_breaks(self._backend).before  # a translation is one line, as everywhere
         asking = decode(prompt, Nothing(), Exact(), end_tokens=ends, limit=limit, selection=selection)
         started = time.perf_counter()
         (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
