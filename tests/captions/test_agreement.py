@@ -22,8 +22,8 @@ from redraft.decoding.types import common_prefix
 from redraft.translator import Translator
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
 from redraft_bench.bench.peers.retranslate import Task
-from tests.captions.test_cut_off import Copying
-from tests.captions.test_translation import Speaker, Stream, shown
+from tests.captions.copying import Copying
+from tests.captions.streams import Speaker, Stream, shown
 from tests.fakes import END, RandomModel
 
 TWO = Display(2)

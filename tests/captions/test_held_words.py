@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Event
-from tests.captions.test_translation import Stream
+from tests.captions.streams import Stream
 from tests.fakes import RandomModel, greedy
 
 

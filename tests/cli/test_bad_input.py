@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from redraft.models import shipped_path
-from tests.cli.conftest import Done, Run
+from tests.cli.conftest import Run
+from tests.cli.refusals import RUN, T, check_refusal, events, final
 from tests.gguf_models import write_recurrent
 
-T = ["translate", "--to", "de"]
 BAD = [
     (["wonder"], ["'wonder'", "demo, translate, listen, serve, models, methods, doctor"]),
     (["--bad"], ["'--bad'", "redraft --help"]),
@@ -97,15 +96,6 @@ BAD = [
 ]
 
 
-def check_refusal(done: Done, words: list[str]) -> None:
-    """Exit status 2, nothing on standard output, one sentence on standard error."""
-    assert (done.status, done.out) == (2, "")
-    (line,) = done.err.splitlines()
-    assert line.startswith("redraft: ")
-    assert [word for word in words if word not in line] == []
-    assert not re.search(r"[.!?)] \(?[A-Z]|Traceback", line)
-
-
 class TestRefusals:
     @pytest.mark.parametrize(("arguments", "words"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
     def test_one_sentence_names_field_and_what_is_allowed(
@@ -134,27 +124,12 @@ class TestRefusals:
             check_refusal(redraft(*arguments, "--model", name, stdin=b"Hello.\n"), words)
 
 
-def final(utterance: str, text: str = "Hello.") -> bytes:
-    return json.dumps({"utterance": utterance, "seq": 0, "text": text, "final": True}).encode()
-
-
 #: Lines of JSON Lines that cannot be used, with parts of the messages; `tests/captions/formats/test_read.py` has more.
 BAD_LINES = [
     (b"{", "not valid JSON"),
     (b'{"utterance": 1, "seq": 0, "text": "\xff"}', "must be UTF-8"),
     (final("good 0"), "is final already"),
 ]
-
-
-def events(done: Done) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Captions, and failures but for those of a model that did not end in time."""
-    captions = [row for row in done.rows if row["type"] != "error"]
-    return captions, [
-        row for row in done.rows if row["type"] == "error" and "was cut at 4 tokens" not in row["message"]
-    ]
-
-
-RUN = [*T, "--threads", "1", "--max-tokens", "4"]
 
 
 class TestStreams:

@@ -11,7 +11,7 @@ from redraft import Translator, Update
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.decoding.types import Tally
 from tests.cli.conftest import Run
-from tests.cli.test_bad_input import RUN, T, check_refusal, events, final
+from tests.cli.refusals import RUN, T, check_refusal, events, final
 from tests.gguf_models import write_llama
 
 BILD = [*T, "--method", "bild"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.test_bad_input import check_refusal
+from tests.cli.refusals import check_refusal
 
 SENTENCES = "".join(f"this is sentence number {number}\n" for number in range(100))
 LIBRARIES = ("torch", "transformers", "peft", "sacrebleu", "tqdm", "sentencepiece")

@@ -13,7 +13,7 @@ pytest.importorskip("gguf", reason="the gguf extra is not installed")
 from redraft.models import shipped_path
 from redraft_train.recipe.export_hf import gguf_to_hf
 from tests.cli.conftest import Run
-from tests.cli.test_bad_input import T, check_refusal, events
+from tests.cli.refusals import T, check_refusal, events
 
 TALK = b"I have\nI have a dog.\n\n"
 RUN = [*T, "--to", "ja", "--output", "jsonl", "--threads", "1", "--gpu-layers", "0", "--context-length", "256"]

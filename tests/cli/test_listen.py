@@ -53,8 +53,8 @@ def test_what_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, r
 @pytest.mark.usefixtures("scripted")
 def test_what_is_heard_is_translated_by_server(redraft: Run, recording: Path) -> None:
     pytest.importorskip("starlette")
-    from tests.serve.http.test_sockets import expected
     from tests.serve.servers import running
+    from tests.serve.talking import expected
 
     with running() as server:
         done = redraft(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_serve import served
+from tests.cli.served import served
 from tests.client.crowd import Crowd, Speaker
-from tests.client.test_client import Line, line
+from tests.client.lines import Line, line
 
 SESSIONS = 6
 

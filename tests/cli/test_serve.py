@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -25,32 +21,10 @@ from redraft.errors import OptionError, RedraftError
 from redraft.serve.access import new_key
 from redraft.serve.engine.engine import Stopped
 from tests.cli.conftest import Run
+from tests.cli.served import served
 from tests.cli.terminals import Terminal, program
-from tests.serve.http.test_sockets import expected, finals
 from tests.serve.servers import running
-
-COMMAND = [sys.executable, "-c", "from redraft.cli import main; main()", "serve"]
-
-
-@contextmanager
-def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A server in a process of its own, and its port."""
-    process = subprocess.Popen(
-        [*COMMAND, "--model", "demo-tiny", "--threads", "1", "--slots", "4", *arguments],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "REDRAFT_SERVE_CONTEXT_LENGTH": "256"},
-    )
-    assert process.stderr is not None
-    try:
-        # On a busy machine, a line before warns that the cost of a pass could not be measured well.
-        messages = (json.loads(line)["message"] for line in process.stderr)
-        address = next(message for message in messages if "http://" in message)
-        yield process, int(address.rpartition(":")[2])
-    finally:
-        process.kill()
-        process.wait(20)
-        process.stderr.close()
+from tests.serve.talking import expected, finals
 
 
 @pytest.mark.slow

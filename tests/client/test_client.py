@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
@@ -17,81 +15,16 @@ from redraft.captions.style import Style
 from redraft.client import Backoff, Client, ServerError
 from redraft.client.wire import address
 from redraft.errors import InputError, OptionError
+from tests.client.lines import EXACT, QUICK, ended, line, run, talk
 from tests.serve.fakes import CachedModel
-from tests.serve.http.test_sockets import expected
 from tests.serve.servers import Running, running
-
-QUICK = Backoff(0.01, 0.05, 20.0)
-EXACT = "ar"
+from tests.serve.talking import expected
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
     with running(updates_per_second=10_000) as found:
         yield found
-
-
-def run(work: Coroutine[Any, Any, Any]) -> Any:
-    return asyncio.run(asyncio.wait_for(work, 60))
-
-
-class Line:
-    """A way to a server that can be cut."""
-
-    def __init__(self, port: int) -> None:
-        self.to, self.port, self.cuts = port, 0, 0
-        self._writers: set[asyncio.StreamWriter] = set()
-
-    def cut(self) -> None:
-        self.cuts += bool(self._writers)
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await self.open()
-        pair = {writer, back}
-        self._writers |= pair
-        await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
-        self._writers -= pair
-
-    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self.to)
-
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(4096):
-                sink.write(data)
-                await sink.drain()
-        except OSError:
-            pass
-        finally:
-            sink.close()
-
-
-@asynccontextmanager
-async def line(to: int | Line) -> AsyncIterator[Line]:
-    made = to if isinstance(to, Line) else Line(to)
-    listening = await asyncio.start_server(made, "127.0.0.1", 0)
-    made.port = listening.sockets[0].getsockname()[1]
-    try:
-        yield made
-    finally:
-        listening.close()
-        made.cut()
-        await asyncio.sleep(0.05)
-
-
-def talk(utterances: int) -> list[Update]:
-    words = "it was her duck".split()  # of none of these the model makes an empty translation
-    return [
-        Update(str(number), seq, f"{number} {' '.join(words[: seq + 1])}", seq == 3, float(seq))
-        for number in range(utterances)
-        for seq in range(4)
-    ]
-
-
-def ended(events: list[Event]) -> list[tuple[str, str, str]]:
-    return [(e.utterance, e.language, e.text) for e in events if isinstance(e, Caption) and e.final]
 
 
 def test_updates_in_captions_out(server: Running) -> None:

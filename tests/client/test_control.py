@@ -14,9 +14,9 @@ from redraft.captions.events import Caption, Failure, Update
 from redraft.client import Client, ServerError
 from redraft.client.control import Control
 from redraft.errors import InputError, OptionError
-from tests.client.test_client import EXACT, QUICK, line, run
-from tests.serve.http.test_sockets import expected
+from tests.client.lines import EXACT, QUICK, line, run
 from tests.serve.servers import Running, running
+from tests.serve.talking import expected
 
 
 def transcript(server: Running, client: Client) -> list[str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from redraft.captions.events import Caption, Event, Update
 from redraft.client import Client
-from tests.client.test_client import EXACT, QUICK, ended, line, run, talk
-from tests.serve.http.test_sockets import expected
+from tests.client.lines import EXACT, QUICK, ended, line, run, talk
 from tests.serve.servers import Running, running
+from tests.serve.talking import expected
 
 UTTERANCES = 12
 

@@ -19,7 +19,7 @@ from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, loo
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import NOTHING_BARRED, Asking, Barred, Drafter, Output
-from tests.captions.test_translation import Stream
+from tests.captions.streams import Stream
 from tests.fakes import END, RandomModel, greedy
 
 ids = st.lists(st.integers(1, 4), max_size=12).map(tuple)

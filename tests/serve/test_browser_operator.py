@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.serve.browsers import expect, final, finals, session_of, until, wait_for_finals
 from tests.serve.servers import Running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually
 
 
 def type_in(page: Any, *sentences: str, room: str = "") -> None:

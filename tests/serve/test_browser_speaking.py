@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cli.test_serve import served
+from tests.cli.served import served
 from tests.serve.browsers import CHROMIUM, SANDBOX, chromium, expect, final, finals, session_of, until
 from tests.serve.conftest import DESKTOP
 from tests.serve.hearing import SENTENCE, command
 from tests.serve.servers import Running, running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually
 from tests.speech.recognisers import dickens
 
 PHONE = {"width": 360, "height": 740}

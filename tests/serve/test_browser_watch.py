@@ -12,9 +12,8 @@ import pytest
 
 from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, final, finals, play, session_of, until, wait_for_end, wait_for_finals
-from tests.serve.http.test_sockets import expected
 from tests.serve.servers import Running, Socket
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually, expected
 
 ABSENT = "404"
 #: Keeps what was shown, if only for a moment.

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.serve.http.test_sockets import expected, finals, say
 from tests.serve.servers import Running, Socket, running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually, expected, finals, say
 
 
 @pytest.fixture(scope="module")

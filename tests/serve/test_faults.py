@@ -16,21 +16,8 @@ from websockets.exceptions import ConnectionClosed
 from redraft import protocol
 from redraft.serve.http import sockets
 from tests.serve.fakes import CachedModel
-from tests.serve.http.test_sockets import expected, finals, say
-from tests.serve.servers import SECONDS, Running, running
-
-
-def eventually(check: Any) -> None:
-    """Wait until something is so."""
-    until = time.monotonic() + SECONDS
-    while not check():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
-def all_given_back(server: Running) -> bool:
-    scheduler = server.engine.scheduler
-    return scheduler.lanes == 0 and scheduler.pool.lent == 0
+from tests.serve.servers import SECONDS, running
+from tests.serve.talking import all_given_back, eventually, expected, finals, say
 
 
 def test_killed_during_pass() -> None:

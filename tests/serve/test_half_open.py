@@ -16,9 +16,8 @@ import pytest
 from websockets.frames import Frame, Opcode
 
 from redraft.protocol import public_name
-from tests.serve.http.test_sockets import expected, finals, say
 from tests.serve.servers import Running, running
-from tests.serve.test_faults import all_given_back, eventually
+from tests.serve.talking import all_given_back, eventually, expected, finals, say
 
 QUICK: dict[str, Any] = {"ping_seconds": 0.2, "pong_seconds": 0.3}
 

@@ -11,8 +11,8 @@ from redraft.decoding.types import Tally
 from redraft.serve.engine import pending
 from redraft.serve.engine.lanes import Answer
 from tests.serve.fakes import offline
-from tests.serve.http.test_sockets import expected, say
 from tests.serve.servers import Running, Socket, running
+from tests.serve.talking import expected, say
 
 
 @pytest.fixture(autouse=True)

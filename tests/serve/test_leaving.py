@@ -13,9 +13,8 @@ from redraft.captions.events import Update
 from redraft.decoding.types import Score
 from redraft.serve.sessions import live
 from tests.serve.fakes import CachedModel
-from tests.serve.http.test_sockets import expected, say
 from tests.serve.servers import Running, running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually, expected, say
 
 MOMENTS = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 2
 WORDS = "we saw her duck under the table".split()

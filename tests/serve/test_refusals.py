@@ -27,9 +27,8 @@ from redraft.serve.engine.lanes import Lane
 from redraft.serve.engine.service import Service
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
-from tests.serve.http.test_sockets import expected, finals, say
 from tests.serve.servers import SECONDS, Running, running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually, expected, finals, say
 
 
 @pytest.fixture(scope="module")

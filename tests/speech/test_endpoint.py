@@ -9,11 +9,8 @@ import pytest
 
 from redraft.speech.audio import RATE
 from redraft.speech.endpoint import LONG, LONGEST, Endpointer, Stretch
+from tests.speech.loudness import loud
 from tests.speech.recognisers import silence
-
-
-def loud(frame: bytes) -> bool:
-    return bool(np.abs(np.frombuffer(frame, "<i2")).max() > 1000)
 
 
 def utterances(pattern: list[tuple[bool, float]], pause: float = 0.5, block: int = 700) -> list[tuple[float, float]]:

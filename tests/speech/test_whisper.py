@@ -21,8 +21,8 @@ from redraft.speech.endpoint import Endpointer
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser
 from redraft.speech.whisper import Whisper, agreement, unfinished
+from tests.speech.loudness import loud
 from tests.speech.recognisers import errors, spoken, words
-from tests.speech.test_endpoint import loud
 
 LOOP = "Good the the the the the the"
 PASSES = ("Good", "Good eve and...", "Good evening every-", "Food evening, everyone.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -11,52 +10,26 @@ import pytest
 
 pytest.importorskip("httpx2", reason="needs the extra remote")
 
-from redraft import Translator, Update
+from redraft import Translator
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
-from redraft.decoding.methods import Capability, all_methods
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import CapabilityError
+from tests.backends.remote.outputs import outputs, plain_methods, stream
 from tests.backends.remote.servers import FakePlugin, FakeServer, FakeSglang, FakeVllm, Table, connected
 from tests.fakes import greedy
 
 SERVERS = [FakeVllm, FakePlugin, FakeSglang]
 STOCK = [FakeVllm, FakeSglang]
-WORDS = "the cats of our house have eaten all of the fish that was left for them".split()
-#: They need whole distributions or a model of their own, or keep what the target would not say.
-OTHERS = {"bild", "bild-early-exit", "ssbd-bild", "sampling", "speculative-sampling", "cd"}
 
 
 @pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest) -> FakeServer:
     made: FakeServer = request.param(Table())
     return made
-
-
-def stream(seed: int, sentences: int = 2) -> Iterator[Update]:
-    """Growing texts, some of them corrected."""
-    choose = random.Random(seed)
-    for sentence in range(sentences):
-        words: list[str] = []
-        for seq in range(8):
-            if words and choose.random() < 0.3:
-                words[-1] = choose.choice(WORDS)
-            words += choose.choices(WORDS, k=choose.randint(1, 2))
-            yield Update(str(sentence), seq, " ".join(words), final=seq == 7)
-
-
-def outputs(backend: Backend, seed: int = 0, **settings: Any) -> list[tuple[int, ...]]:
-    """Ids of every update of a stream."""
-    with Translator(backend, ["de"], **settings) as translator:
-        found = []
-        for update in stream(seed):
-            (*failures, _caption) = translator.translate(update)
-            assert not failures
-            found.append(translator.translation("de").output)
-        return found
 
 
 def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
@@ -70,16 +43,6 @@ def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
             assert list(output) == greedy(table, prompt, 200)[: len(output)]
             found.append(output)
         return found
-
-
-def plain_methods() -> Iterator[Any]:
-    for method in all_methods().values():
-        if Capability.TREES not in method.needs and method.name not in OTHERS:
-            biases = ("beta", "hidden_beta")
-            options: dict[str, Any] = {option.name: 0.0 for option in method.options if option.name in biases}
-            if method.name == "ssbd-aasd":
-                options = {"verification": "exact", "end_guard": "off"}
-            yield pytest.param(method.name, options, id=method.name)
 
 
 @pytest.mark.parametrize(("method", "options"), list(plain_methods()))

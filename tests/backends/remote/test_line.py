@@ -18,8 +18,8 @@ from redraft.backends.remote.rows import ChosenToken, RemoteRow, RowLine, Steps,
 from redraft.captions.events import Caption, Failure
 from redraft.decoding.types import Draft, Provenance, Score
 from redraft.errors import ModelError
+from tests.backends.remote.outputs import outputs
 from tests.backends.remote.servers import FakePlugin, FakeVllm, Table, connected
-from tests.backends.remote.test_decoding import outputs
 
 
 def row(*tokens: int) -> RemoteRow:

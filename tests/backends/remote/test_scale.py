@@ -30,7 +30,7 @@ from redraft.errors import ModelError
 from redraft_bench.scripts.vllm_server import VllmServer
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
-from tests.backends.remote.test_decoding import plain_methods
+from tests.backends.remote.outputs import plain_methods
 
 KEY, NAME = "secret", "tiny"
 WORDS = "the cats of our house have eaten all of the fish that was left for them".split()

@@ -28,7 +28,7 @@ from redraft.decoding.display import Display
 from redraft_bench.scripts.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
-from tests.backends.remote.test_decoding import stream
+from tests.backends.remote.outputs import stream
 
 NAME, PER_STEP = "tiny", 16
 STREAMS, AT_ONCE = 50, 8

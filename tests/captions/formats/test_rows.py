@@ -19,7 +19,7 @@ from redraft.captions.formats.write import LATE, RowsWriter, SubtitleWriter
 from redraft.captions.reading import continued
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.sentences import in_sentences
-from tests.speech.test_sentences import recognised
+from tests.speech.recognised import recognised
 
 #: More for a long search: SUBTITLE_STREAMS=10000.
 STREAMS = int(os.environ.get("SUBTITLE_STREAMS", "25"))

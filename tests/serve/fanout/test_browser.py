@@ -10,8 +10,8 @@ import pytest
 from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, finals, wait_for_finals
 from tests.serve.fanout.conftest import RedisServer
-from tests.serve.http.test_sockets import expected, say
 from tests.serve.servers import Running
+from tests.serve.talking import expected, say
 
 
 @pytest.fixture

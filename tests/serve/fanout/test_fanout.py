@@ -7,26 +7,9 @@ from typing import Any
 import pytest
 
 from tests.serve.fanout.conftest import RedisServer, replica
-from tests.serve.http.test_sockets import expected, finals, say
-from tests.serve.servers import Running, Socket
-from tests.serve.test_faults import eventually
-
-
-def begin(socket: Socket, *targets: str, **fields: Any) -> str:
-    """Begin a session; its name."""
-    started = socket.start(*targets, method="ar", **fields)
-    assert started["type"] == "started", started
-    return str(started["session"])
-
-
-def seen(server: Running, name: str) -> bool:
-    """Whether a replica knows of a session."""
-    return server.ask(f"/v1/sessions/{name}").status == 200
-
-
-def watch(server: Running, name: str) -> Any:
-    eventually(lambda: seen(server, name))
-    return server.socket(f"/v1/watch/{name}")
+from tests.serve.fanout.sessions import begin, seen, watch
+from tests.serve.servers import Running
+from tests.serve.talking import eventually, expected, finals, say
 
 
 def test_viewers_elsewhere(speakers: Running, viewers: Running) -> None:

@@ -16,10 +16,9 @@ from websockets.exceptions import ConnectionClosedOK
 from redraft.backoff import Backoff
 from redraft.serve.fanout import feed
 from tests.serve.fanout.conftest import RedisServer, replica
-from tests.serve.fanout.test_fanout import begin, watch
-from tests.serve.http.test_sockets import expected, finals, say
+from tests.serve.fanout.sessions import begin, watch
 from tests.serve.servers import SECONDS, Running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually, expected, finals, say
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,9 @@ import pytest
 
 from redraft.serve.access import new_key
 from tests.serve.fanout.conftest import RedisServer, replica
-from tests.serve.http.test_sockets import expected, finals
 from tests.serve.servers import Running
-from tests.serve.sessions.test_rooms import ROOM, WATCH, state, talk
-from tests.serve.test_faults import eventually
+from tests.serve.sessions.watching import ROOM, WATCH, state, talk
+from tests.serve.talking import eventually, expected, finals
 
 
 def room_of(server: Running) -> Any:

@@ -19,9 +19,9 @@ from conftest import ROOT
 from redraft import Update
 from redraft.client import Client
 from redraft.serve.http.pages import PAGES, WEB
-from tests.serve.http.test_sockets import expected
 from tests.serve.proxies import nginx
 from tests.serve.servers import SECONDS, Running
+from tests.serve.talking import expected
 
 DEPLOYMENT = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
 (LOCATION,) = re.findall(r"```nginx\n(.*?)```", DEPLOYMENT, re.DOTALL)

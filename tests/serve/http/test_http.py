@@ -19,8 +19,8 @@ from starlette.responses import PlainTextResponse
 from redraft.errors import OptionError
 from redraft.serve.access import Keys, Rate, Rates, new_key
 from redraft.serve.http.security import HEADERS, Guard
-from tests.serve.http.test_sockets import expected, finals, say
 from tests.serve.servers import SECONDS, Running, running
+from tests.serve.talking import expected, finals, say
 
 
 @pytest.fixture(scope="module")

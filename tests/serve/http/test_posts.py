@@ -10,9 +10,8 @@ from redraft.captions.events import Caption, Event
 from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.serve.sessions.posts import Posts, texts_of
 from tests.serve.fakes import Clock
-from tests.serve.http.test_sockets import expected
 from tests.serve.servers import Running, running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually, expected
 
 TIME = "2026-11-22T20:15:00.000"
 

@@ -5,36 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from redraft.captions.events import Update
 from redraft.serve.http import sockets
-from tests.serve.fakes import CachedModel, alone
+from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, Socket, running
+from tests.serve.talking import expected, finals, say
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
     with running() as found:
         yield found
-
-
-def say(socket: Socket, *texts: str, utterance: str = "1", final: bool = True, first: int = 0) -> None:
-    """An utterance that grows."""
-    for seq, text in enumerate(texts, first):
-        last = final and seq == first + len(texts) - 1
-        socket.say("update", utterance=utterance, seq=seq, text=text, final=last, time=float(seq))
-
-
-def finals(messages: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    return [(each["utterance"], each["language"], each["text"]) for each in messages if each["type"] == "final"]
-
-
-def expected(text: str, target: str = "de") -> str:
-    return alone(1, [Update("1", 0, text, True)], target)[0].text
 
 
 def test_start_to_done(server: Running) -> None:

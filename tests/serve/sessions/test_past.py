@@ -11,9 +11,8 @@ import redraft.serve.sessions.transcript
 from redraft.captions.events import Caption
 from redraft.protocol import Begin
 from redraft.serve.sessions.transcript import PastSessions, SessionFile, Transcript
-from tests.serve.http.test_sockets import expected, say
 from tests.serve.servers import Running, Socket, running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually, expected, say
 
 
 def leave(server: Running, socket: Socket, room: str | None = None) -> str:

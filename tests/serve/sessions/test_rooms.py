@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -15,31 +14,15 @@ from redraft.protocol import Begin
 from redraft.serve.access import Keys, new_key
 from redraft.serve.sessions.rooms import check_rooms
 from redraft.serve.settings import load
-from tests.serve.http.test_sockets import expected, finals, say
-from tests.serve.servers import Running, Socket, running
-from tests.serve.test_faults import eventually
-
-ROOM = "hall-1"
-WATCH = f"/v1/rooms/{ROOM}/watch"
+from tests.serve.servers import Running, running
+from tests.serve.sessions.watching import ROOM, WATCH, state, talk
+from tests.serve.talking import eventually, expected, finals, say
 
 
 @pytest.fixture
 def server() -> Iterator[Running]:
     with running() as found:
         yield found
-
-
-def state(message: dict[str, Any]) -> tuple[str, str, str | None]:
-    return message["type"], message["state"], message.get("session")
-
-
-def talk(socket: Socket, text: str, **fields: Any) -> str:
-    """A session in the room, with one sentence; its name."""
-    started = socket.start(room=ROOM, method="ar", **fields)
-    assert (started["type"], started.get("room")) == ("started", ROOM), started
-    say(socket, text)
-    socket.until("final")
-    return str(started["session"])
 
 
 def test_viewer_of_sessions(server: Running) -> None:

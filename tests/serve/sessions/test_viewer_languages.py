@@ -19,9 +19,8 @@ from redraft.serve.engine.lanes import Answer
 from redraft.serve.sessions.delivery import Outbox
 from redraft.serve.sessions.live import LiveSession
 from tests.serve.fakes import offline
-from tests.serve.http.test_sockets import expected, finals, say
 from tests.serve.servers import Running, Socket, running
-from tests.serve.test_faults import eventually
+from tests.serve.talking import eventually, expected, finals, say
 
 #: What a viewer asks for -> the languages that it is sent.
 ASKED = {"": {"de", "ja"}, "?language=ja": {"ja"}, "?language=ja&language=de": {"de", "ja"}, "?language=fr": set()}

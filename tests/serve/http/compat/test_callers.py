@@ -12,8 +12,8 @@ import pytest
 from redraft.serve.http.compat.callers import Newest
 from tests.serve.fakes import CachedModel
 from tests.serve.http.compat.conftest import COMPAT
-from tests.serve.http.test_sockets import expected
 from tests.serve.servers import SECONDS, Running, running
+from tests.serve.talking import expected
 
 TALKS = (
     ["we", "we all", "we all looked", "we all looked at our", "We all looked at our phones.", "and", "and nobody"],

@@ -19,8 +19,8 @@ from redraft.serve.access import new_key
 from redraft.serve.http.compat import check_compat
 from redraft.serve.settings import ServeSettings
 from tests.serve.http.compat.conftest import COMPAT
-from tests.serve.http.test_sockets import expected
 from tests.serve.servers import Answer, Running, running
+from tests.serve.talking import expected
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 FORM_OF_ERROR = {"/v2/translate": "message", "/translate": "error", "/v1/chat/completions": "error"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.serve.http.test_sockets import expected
 from tests.serve.servers import Running
+from tests.serve.talking import expected
 
 
 def test_the_client_of_deepl(imitating: Running) -> None:

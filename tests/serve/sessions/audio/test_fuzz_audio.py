@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.serve.hearing import pcm
 from tests.serve.servers import Running
-from tests.serve.sessions.audio.test_session import errors, hearing
+from tests.serve.sessions.audio.heard import errors, hearing
 
 
 @pytest.fixture(scope="module")

@@ -20,19 +20,10 @@ from redraft.serve.sessions.audio import session as module
 from redraft.serve.sessions.audio.session import AudioStream
 from redraft.serve.sessions.live import FULL
 from redraft.speech.audio import RATE
-from tests.serve.hearing import SENTENCE, command, pcm
-from tests.serve.http.test_sockets import expected, finals
+from tests.serve.hearing import SENTENCE, pcm
 from tests.serve.servers import SECONDS, Running, Socket, running
-from tests.serve.test_faults import eventually
-
-
-@contextmanager
-def hearing(*options: str, **settings: Any) -> Iterator[Running]:
-    """A server with a scripted recogniser."""
-    with running(recogniser="moonshine", **settings) as server:
-        server.hub.recognisers.command = command(*options)
-        yield server
-    assert server.hub.recognisers.taken == 0  # all places are given back
+from tests.serve.sessions.audio.heard import errors, hearing
+from tests.serve.talking import eventually, expected, finals
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +45,6 @@ def send(socket: Socket, seconds: float, frame: float = 0.5) -> None:
     """Send so much audio."""
     for _ in range(round(seconds / frame)):
         socket.connection.send(pcm(frame))
-
-
-def errors(messages: list[dict[str, Any]]) -> list[str]:
-    return [each["message"] for each in messages if each["type"] == "error"]
 
 
 def recognised(messages: list[dict[str, Any]]) -> list[tuple[str, str, bool]]:

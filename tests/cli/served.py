@@ -1,0 +1,33 @@
+"""A server that is started by its command."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+COMMAND = [sys.executable, "-c", "from redraft.cli import main; main()", "serve"]
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A server in a process of its own, and its port."""
+    process = subprocess.Popen(
+        [*COMMAND, "--model", "demo-tiny", "--threads", "1", "--slots", "4", *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "REDRAFT_SERVE_CONTEXT_LENGTH": "256"},
+    )
+    assert process.stderr is not None
+    try:
+        # On a busy machine, a line before warns that the cost of a pass could not be measured well.
+        messages = (json.loads(line)["message"] for line in process.stderr)
+        address = next(message for message in messages if "http://" in message)
+        yield process, int(address.rpartition(":")[2])
+    finally:
+        process.kill()
+        process.wait(20)
+        process.stderr.close()

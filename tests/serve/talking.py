@@ -1,0 +1,38 @@
+"""What tests say to a server, what they expect from it, and how they wait for it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from redraft.captions.events import Update
+from tests.serve.fakes import alone
+from tests.serve.servers import SECONDS, Running, Socket
+
+
+def say(socket: Socket, *texts: str, utterance: str = "1", final: bool = True, first: int = 0) -> None:
+    """An utterance that grows."""
+    for seq, text in enumerate(texts, first):
+        last = final and seq == first + len(texts) - 1
+        socket.say("update", utterance=utterance, seq=seq, text=text, final=last, time=float(seq))
+
+
+def finals(messages: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(each["utterance"], each["language"], each["text"]) for each in messages if each["type"] == "final"]
+
+
+def expected(text: str, target: str = "de") -> str:
+    return alone(1, [Update("1", 0, text, True)], target)[0].text
+
+
+def eventually(check: Any) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + SECONDS
+    while not check():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def all_given_back(server: Running) -> bool:
+    scheduler = server.engine.scheduler
+    return scheduler.lanes == 0 and scheduler.pool.lent == 0
