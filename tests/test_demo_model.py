@@ -85,7 +85,7 @@ def test_bias_and_masks(shipped: LlamaCpp) -> None:
 
 
 def test_unchanged_source_costs_no_pass_and_final_unmasks(shipped: LlamaCpp) -> None:
-    with Translator(shipped, ["de"], display=Display(mask_k=3), source="raw") as translator:
+    with Translator(shipped, ["de"], display=Display(mask_k=3), hold_back=False) as translator:
         first = translator.translate(Update("1", 0, "I have a very small dog."))
         passes = translator.translation("de").tally.passes
         last = translator.translate(Update("1", 1, "I have a very small dog.", final=True))

@@ -44,7 +44,7 @@ CORE = (
     "captions/events",
     "captions/translation",
     "captions/settings",
-    "captions/source",
+    "captions/hold_back",
     "captions/stabilise",
     "captions/words",
 )

@@ -46,7 +46,7 @@ class Options(TypedDict, total=False):
     display: Display | None
     style: Style
     max_tokens: int
-    source: str
+    hold_back: bool
     final: str
     engine: LlamaOptions
     draft_model: str | os.PathLike[str] | None

@@ -26,7 +26,6 @@ from redraft.captions.prompt import Prompter, clean
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.source import DEFAULT_SOURCE
 from redraft.captions.style import Request, Style
 from redraft.captions.translation import Encode, Translation
 from redraft.decoding.backend import Backend
@@ -72,8 +71,8 @@ class Translator:
         watch: called for every pass; lanes are numbered like the languages in ``to``.
         curve: cost of a pass, for methods that draft by it, so that passes can be reproduced; None learns it from the
             passes of ``backend``.
-        source: which part of an unfinished source is translated: ``stable`` or ``raw``
-            (`redraft.captions.source`).
+        hold_back: whether words that the recogniser is likely to revise are translated only after a while
+            (`redraft.captions.hold_back`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, without a bias; or ``beam:N``,
             by a search with N hypotheses and the method's bias, which needs a backend with trees and N further
             branches per language.
@@ -98,7 +97,7 @@ class Translator:
         small: Backend | None = None,
         watch: Watch | None = None,
         curve: CostCurve | None = None,
-        source: str = DEFAULT_SOURCE,
+        hold_back: bool = True,
         final: str = BIASED,
     ) -> None:
         chosen = get_method(method) if isinstance(method, str) else method
@@ -106,7 +105,9 @@ class Translator:
         chosen.require(backend.capabilities)
         require_trees(final, backend.capabilities)
         cost = backend.curve if curve is None else lambda: curve
-        settings = Settings(chosen, values, display or chosen.display, style.context, max_tokens, cost, source, final)
+        settings = Settings(
+            chosen, values, display or chosen.display, style.context, max_tokens, cost, hold_back, final
+        )
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
         if not encoders:
@@ -137,7 +138,7 @@ class Translator:
         display: Display | None = None,
         style: Style = Style(),
         max_tokens: int = 256,
-        source: str = DEFAULT_SOURCE,
+        hold_back: bool = True,
         final: str = BIASED,
         engine: LlamaOptions = LlamaOptions(),
         draft_model: str | os.PathLike[str] | None = None,
@@ -166,7 +167,7 @@ class Translator:
                 display=display,
                 style=style,
                 max_tokens=max_tokens,
-                source=source,
+                hold_back=hold_back,
                 final=final,
                 small=owned[1] if len(owned) > 1 else None,
             )
@@ -198,7 +199,7 @@ class Translator:
             return self._run([each.translate(update) for each in self.translations.values()], update)
 
     def rest(self) -> list[Event]:
-        """Translate the words of the latest update that were held back (``source``).
+        """Translate the words of the latest update that were held back (``hold_back``).
 
         Call this when no update has come for a while, and at the end of a stream whose last update is not final.
         """

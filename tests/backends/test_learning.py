@@ -48,13 +48,13 @@ def test_nothing_runs_before_first_update(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(LlamaCpp, "score", note)
     with closing(open_model("demo-tiny", LlamaOptions(context_length=256, threads=1))) as backend:
-        with Translator(backend, ["de"], method="redraft", source="raw") as translator:
+        with Translator(backend, ["de"], method="redraft", hold_back=False) as translator:
             assert not asked and backend.curve() is None
             translator.translate(Update("1", 0, "I have a"))
             first = len(asked)
             assert first == translator.translation("de").tally.passes
         asked.clear()
-        with Translator(backend, ["de"], method="ssbd", source="raw") as translator:
+        with Translator(backend, ["de"], method="ssbd", hold_back=False) as translator:
             translator.translate(Update("1", 0, "I have a"))
         assert len(asked) == first
 

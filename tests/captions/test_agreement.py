@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Update
+from redraft.captions.hold_back import LONGEST, LONGEST_UPDATES
 from redraft.captions.prompt import PLAIN_KEY
-from redraft.captions.source import LONGEST, LONGEST_UPDATES
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value
@@ -164,8 +164,8 @@ def test_rest_shows_what_is_hidden_once() -> None:
 
 
 def test_rest_of_held_words_is_shown_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.captions.source.LEAST_CHANCE", 1.0)
-    stream = Stream(Copying(), method="ar", display=TWO, source="stable")
+    monkeypatch.setattr("redraft.captions.hold_back.LEAST_CHANCE", 1.0)
+    stream = Stream(Copying(), method="ar", display=TWO, hold_back=True)
     assert stream.caption("we saw her").text == ""
     (caption,) = stream.rest()
     assert isinstance(caption, Caption)
@@ -285,7 +285,7 @@ def test_full_bias_towards_what_is_shown_is_local_agreement(n: int, cost: str) -
         task = Task(model, "de", 24)
         peer = LocalAgreement(task, n)
         with Translator(
-            model, ["de"], options=options, display=Display(n), source="raw", max_tokens=24, curve=CURVE
+            model, ["de"], options=options, display=Display(n), hold_back=False, max_tokens=24, curve=CURVE
         ) as ours:
             texts = []
             for seq in range(9):

@@ -16,15 +16,15 @@ from tests.fakes import RandomModel, greedy
 @pytest.fixture
 def all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No word is held back, only punctuation."""
-    monkeypatch.setattr("redraft.captions.source.LEAST_CHANCE", 0.0)
+    monkeypatch.setattr("redraft.captions.hold_back.LEAST_CHANCE", 0.0)
 
 
 @pytest.mark.parametrize("before", [b"", b" "])
-@pytest.mark.parametrize("source", ["raw", "stable"])
+@pytest.mark.parametrize("hold_back", [False, True])
 @pytest.mark.parametrize("final", ["I saw.", "I was.", "We saw."])
 @pytest.mark.usefixtures("all_at_once")
-def test_rest_of_sentence_cut_off_is_draft(source: str, final: str, before: bytes) -> None:
-    stream = Stream(Copying(before), source=source)
+def test_rest_of_sentence_cut_off_is_draft(hold_back: bool, final: str, before: bytes) -> None:
+    stream = Stream(Copying(before), hold_back=hold_back)
     stream.send("I saw. It ra")
     stream.send(final, final=True)
     assert stream.caption("It rained", "v").text == "It rained"
@@ -35,10 +35,10 @@ def test_rest_of_sentence_cut_off_is_draft(source: str, final: str, before: byte
     assert not stream.asked[0].draft
 
 
-@pytest.mark.parametrize("source", ["raw", "stable"])
+@pytest.mark.parametrize("hold_back", [False, True])
 @pytest.mark.usefixtures("all_at_once")
-def test_draft_of_several_sentences_cut_off(source: str) -> None:
-    stream = Stream(Copying(), source=source)
+def test_draft_of_several_sentences_cut_off(hold_back: bool) -> None:
+    stream = Stream(Copying(), hold_back=hold_back)
     stream.send("I saw. It rained. We ran. He le")
     for utterance, sentence in (("u", "I saw."), ("v", "It rained."), ("w", "We ran.")):
         if utterance != "u":  # the first update of a sentence has the time of its start

@@ -14,12 +14,12 @@ from tests.fakes import RandomModel, greedy
 @pytest.fixture
 def holding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Words are held back until two texts agree on them."""
-    monkeypatch.setattr("redraft.captions.source.LEAST_CHANCE", 1.0)
+    monkeypatch.setattr("redraft.captions.hold_back.LEAST_CHANCE", 1.0)
 
 
 @pytest.mark.usefixtures("holding")
 def test_held_words_cost_no_pass() -> None:
-    stream = Stream(RandomModel(), source="stable")
+    stream = Stream(RandomModel(), hold_back=True)
     stream.send("we saw")
     stream.send("we saw her")
     assert [source for _, source, _ in stream.encoded] == ["we saw"]
@@ -31,7 +31,7 @@ def test_held_words_cost_no_pass() -> None:
 
 @pytest.mark.usefixtures("holding")
 def test_rest_is_translated_once() -> None:
-    stream = Stream(RandomModel(), ["de", "ja"], source="stable")
+    stream = Stream(RandomModel(), ["de", "ja"], hold_back=True)
     assert stream.rest() == []
     stream.send("we saw her duck")
     captions = stream.rest()
@@ -42,7 +42,7 @@ def test_rest_is_translated_once() -> None:
 
 @pytest.mark.usefixtures("holding")
 def test_rest_that_is_given_up_comes_later() -> None:
-    stream = Stream(RandomModel(), source="stable")
+    stream = Stream(RandomModel(), hold_back=True)
     stream.send("we saw her duck")
     asking = stream.translations[0].rest()
     next(asking)
@@ -56,7 +56,7 @@ def text_of(stream: Stream, source: str) -> str:
 
 
 @given(
-    st.sampled_from(["stable", "raw"]),
+    st.booleans(),
     st.lists(
         st.tuples(
             st.lists(st.sampled_from("a b c d".split()), min_size=1, max_size=6), st.integers(0, 9), st.booleans()
@@ -65,9 +65,9 @@ def text_of(stream: Stream, source: str) -> str:
         max_size=12,
     ),
 )
-def test_every_word_reaches_caption(policy: str, updates: list[tuple[list[str], int, bool]]) -> None:
+def test_every_word_reaches_caption(hold_back: bool, updates: list[tuple[list[str], int, bool]]) -> None:
     """Utterances end with a final text, with another utterance, or with the stream."""
-    stream = Stream(RandomModel(end_bias=2.0), method="ar", source=policy)
+    stream = Stream(RandomModel(end_bias=2.0), method="ar", hold_back=hold_back)
     events: list[Event] = []
     newest: dict[str, tuple[str, bool]] = {}
     name = 0

@@ -68,7 +68,6 @@ BAD = [
     ([*T, "--to", "ja", "--push", "zoom:https://a"], ["--push must name one of the languages de, ja"]),
     ([*T, "--push", "ja=zoom:https://a"], ["--push must name one of the languages de,"]),
     ([*T, "--mask-k", "-1"], ["--mask-k", "'-1'", "of 0 or more"]),
-    ([*T, "--source", "hold"], ["--source", "'hold'", "stable", "raw"]),
     ([*T, "--final", "best"], ["--final must be biased, exact, or beam:N", "'best'"]),
     ([*T, "--max-tokens", "0"], ["--max-tokens", "'0'", "of 1 or more"]),
     ([*T, "--context", "-1"], ["--context", "'-1'", "of 0 or more"]),
@@ -169,7 +168,7 @@ class TestStreams:
 
     def test_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
-        done = redraft(*RUN, "--source", "raw", "--context-length", "16", "--output", "jsonl", stdin=text)
+        done = redraft(*RUN, "--no-hold-back", "--context-length", "16", "--output", "jsonl", stdin=text)
         captions, errors = events(done)
         assert [row["source"] for row in captions if row["type"] == "partial"] == ["One.", "Three."]
         assert {(row["utterance"].partition(".")[0], row["language"]) for row in errors} == {("2", "de")}

@@ -297,7 +297,7 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         assert (done.returncode, done.stderr) == (0, b"")
 
     def test_pause(self) -> None:
-        with program(*SHORT[:5], "--output", "jsonl", "--source", "stable") as process:
+        with program(*SHORT[:5], "--output", "jsonl", "--hold-back") as process:
             assert process.stdin and process.stdout
             process.stdin.write(b"I have a dog\n")
             process.stdin.flush()

@@ -185,8 +185,6 @@ def test_invalid_options(server: Running) -> None:
         Client("http://a", ["de"], agree=0)
     with pytest.raises(OptionError, match="lead"):
         Client("http://a", ["de"], lead=1.5)
-    with pytest.raises(OptionError, match="source"):
-        Client("http://a", ["de"], source="hold")
     with pytest.raises(OptionError, match="targets"):
         Client("http://a", [])
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from redraft.backends.costs import LearnedCosts
 from redraft.captions.events import Caption, Update
-from redraft.captions.source import DEFAULT_SOURCE
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import open_slots, run
 from redraft.decoding.method import Value
@@ -107,14 +106,14 @@ class Rig:
     slots: int = 8
     budget: int = 1000
     most: int = 256
-    source: str = DEFAULT_SOURCE
+    hold_back: bool = True
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         backends = {TARGET: self.model}
         self.passes: list[PassReport] = []
         self.answers: list[tuple[Lane, Answer]] = []
-        self.service = Service(backends, ServeSettings(methods=METHODS[:4], source=self.source), CURVE)
+        self.service = Service(backends, ServeSettings(methods=METHODS[:4], hold_back=self.hold_back), CURVE)
         self.scheduler = Scheduler(
             backends,
             SlotPool(backends, open_slots(backends, self.slots)),
@@ -160,11 +159,11 @@ class Rig:
 
 
 def alone(
-    seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar", source: str = DEFAULT_SOURCE
+    seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar", hold_back: bool = True
 ) -> list[Caption]:
     """The captions that a stream gets when nobody else is there."""
     model = CachedModel(seed)
-    (lane,) = Rig(model, source=source).lanes(target, method=method)
+    (lane,) = Rig(model, hold_back=hold_back).lanes(target, method=method)
     slot, shown = model.open_slot(), []
     for update in updates:
         shown += [event for event in run(lane.translation.translate(update), model, slot) if isinstance(event, Caption)]

@@ -38,14 +38,13 @@ def test_options(visit: Callable[..., Any]) -> None:
         "agree": "3",
         "lead": "0.5",
         "context": "2",
-        "source_policy": "raw",
     }.items():
         page.fill(f"[name={name}]", value)
+    page.select_option("[name=hold_back]", "no")
     play(page)
     wait_for_finals(page)
-    wanted = {"method": "ssbd", "options": {"beta": 0}, "agree": 3, "lead": 0.5, "context": 2}
+    wanted = {"method": "ssbd", "options": {"beta": 0}, "agree": 3, "lead": 0.5, "context": 2, "hold_back": False}
     assert {name: sent[0].get(name) for name in wanted} == wanted
-    assert sent[0]["source_policy"] == "raw"
     assert sent[0]["glossary"] == [] and "mask_k" not in sent[0]
     page.reload()
     assert page.input_value("[name=beta]") == "0" and page.input_value("[name=agree]") == "3"

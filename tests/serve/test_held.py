@@ -18,7 +18,7 @@ from tests.serve.talking import expected, say
 @pytest.fixture(autouse=True)
 def holding(monkeypatch: pytest.MonkeyPatch) -> None:
     """New words are likely to be held back."""
-    monkeypatch.setattr("redraft.captions.source.LEAST_CHANCE", 0.7)
+    monkeypatch.setattr("redraft.captions.hold_back.LEAST_CHANCE", 0.7)
 
 
 def shown(messages: list[dict[str, Any]]) -> list[str]:
@@ -26,7 +26,7 @@ def shown(messages: list[dict[str, Any]]) -> list[str]:
 
 
 def begin(server: Running, socket: Socket, **fields: Any) -> str:
-    token: str = socket.start("de", method="ar", source_policy="stable", **fields)["token"]
+    token: str = socket.start("de", method="ar", hold_back=True, **fields)["token"]
     return token
 
 
@@ -82,7 +82,7 @@ def test_failure_after_rest() -> None:
 
 
 def test_default_of_the_server() -> None:
-    with running(source="stable") as server, server.socket() as socket:
+    with running(hold_back=True) as server, server.socket() as socket:
         socket.start("de", method="ar")
         say(socket, "we saw her", final=False)
         assert shown(socket.until("partial"))[-1] == expected("we saw")

@@ -100,7 +100,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({**START, "targets": ["xx-nonsense"]}, "target 'xx-nonsense' is not known"),
     ({**START, "targets": ["de", "German"]}, "targets must be different languages"),
     ({**START, "method": "bild"}, "method must be one of ssbd, ar, not 'bild'"),
-    ({**START, "source_policy": "hold"}, "source_policy must be stable or raw"),
+    ({**START, "hold_back": "no"}, "hold_back must be true or false"),
     ({**START, "key": "wrong"}, "the API key is not known to this server: check it, or ask the operator for one"),
     (START, "an API key is needed: send it as `key`, or as a bearer token"),
     ({**START, "room": "other"}, "room must be one of hall-1, not 'other'"),

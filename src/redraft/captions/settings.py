@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from redraft.captions.events import whole
-from redraft.captions.source import RAW, check_policy
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
@@ -72,13 +71,13 @@ class Settings:
         max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
             Reaching it is reported as a failure.
         curve: returns the cost of a pass, for methods that use it; None as long as it is unknown.
-        source: which part of a source that is not final is translated (`redraft.captions.source`).
+        hold_back: whether words that are likely to be revised are held back (`redraft.captions.hold_back`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, with the method's drafts but
             without bias; ``beam:N``, by a search with N hypotheses and the method's bias
             (`redraft.decoding.beam`).
 
     Raises:
-        OptionError: a number is out of range, or ``source`` or ``final`` is unknown.
+        OptionError: a number is out of range, or ``final`` is unknown.
     """
 
     method: Method
@@ -87,11 +86,10 @@ class Settings:
     context: int = 0
     max_tokens: int = 256
     curve: Callable[[], CostCurve | None] = lambda: None
-    source: str = RAW
+    hold_back: bool = False
     final: str = BIASED
 
     def __post_init__(self) -> None:
         whole("context", self.context, 0)
         whole("max_tokens", self.max_tokens, 1)
-        check_policy(self.source)
         beam_width(self.final)

@@ -14,9 +14,9 @@ from functools import reduce
 
 from redraft.captions.capitals import Capitals
 from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.hold_back import LONGEST, LONGEST_UPDATES, HoldBack
 from redraft.captions.sentence import as_sentence, ends_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
-from redraft.captions.source import LONGEST, LONGEST_UPDATES, Source
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.words import behind
 from redraft.decoding.beam import BIASED, Beam, beam_width
@@ -145,7 +145,7 @@ class Translation:
         self._encode, self._vocabulary, self._settings, self._writing = encode, vocabulary, settings, writing
         self._earlier: list[tuple[str, str]] = []
         self._memory: dict[type, object] = {}
-        self._source, self._capitals = Source(settings.source), Capitals()
+        self._hold_back, self._capitals = HoldBack(settings.hold_back), Capitals()
         self._update: Update | None = None
         self._reported = self._misspelt = False
         #: Ids of what the last output had behind the final one, for the next utterance: a draft, and what was shown.
@@ -197,18 +197,18 @@ class Translation:
             before = yield from self.rest()
             self._reported = False
             self._forget()
-            if self._source.begin(update.text):
+            if self._hold_back.begin(update.text):
                 self._draft, self._shown = self._behind
                 self._outputs = (self._draft,) if self._draft else ()
             self._behind = (), ()
         self._update = update
         draft, shown = (self._draft, self._shown) if self._last.finished else ((), ())
-        part = self._source.part(update.text, update.time, final=update.final)
+        part = self._hold_back.part(update.text, update.time, final=update.final)
         events = yield from self._translate(update, part)
-        if self._source.cut and update.final:
+        if self._hold_back.cut and update.final:
             end = behind(self._last.tokens, draft)
             self._behind = self._begun(draft[end:]), self._begun(shown[end:])
-        elif self._source.cut:
+        elif self._hold_back.cut:
             self._draft, self._shown = draft, shown  # the rest of it is that of the next sentence
         return [*before, *events]
 
@@ -224,11 +224,11 @@ class Translation:
         Call this at the end of a stream, and when no update has come for a while: there may be no further output to
         agree with.  Returns nothing if nothing was held back or hidden.
         """
-        if self._update is None or not (self._source.held or self._hides):
+        if self._update is None or not (self._hold_back.held or self._hides):
             return []
-        if self._source.held:
-            events = yield from self._translate(self._update, self._source.whole(), waited=True)
-            self._source.release()
+        if self._hold_back.held:
+            events = yield from self._translate(self._update, self._hold_back.whole(), waited=True)
+            self._hold_back.release()
             return events
         return [self._caption(self._update, remember=False, waited=True)]
 

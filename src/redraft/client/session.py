@@ -14,7 +14,6 @@ from websockets.exceptions import WebSocketException
 from redraft import protocol
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.source import check_policy
 from redraft.captions.style import Style
 from redraft.client.control import Control
 from redraft.client.ledger import Ledger
@@ -58,8 +57,8 @@ class Client:
         mask_k: number of tokens hidden at the end of partial captions; None leaves it to the method.
         style: prompt style, except for template and prompt, which the server chooses.
         max_tokens: maximum length of one translation in tokens; None leaves it to the server.
-        source: which part of an unfinished source is translated (`redraft.captions.source`); None leaves it to the
-            server.
+        hold_back: whether words that are likely to be revised are held back (`redraft.captions.hold_back`); None
+            leaves it to the server.
         key: API key, if the server needs one.
         room: name of a room, whose link stays the same from session to session.
         take_over: replace the session that is running in the room.
@@ -81,7 +80,7 @@ class Client:
         mask_k: int | None = None,
         style: Style = Style(),
         max_tokens: int | None = None,
-        source: str | None = None,
+        hold_back: bool | None = None,
         key: str | None = None,
         room: str | None = None,
         take_over: bool = False,
@@ -95,7 +94,7 @@ class Client:
         self.reconnected = 0
         self._address, self._key, self._backoff = address(server), key, backoff
         asked: dict[str, object] = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
-        asked["source_policy"] = None if source is None else check_policy(source)
+        asked["hold_back"] = hold_back
         asked |= {"agree": agree, "lead": lead, "mask_k": mask_k}
         self._start = start_of(to, style, options=dict(options or {}), **asked)
         self.control = Control(self._start.targets, self._wake)

@@ -165,9 +165,9 @@ class Wanted(Message):
         None, ge=0, le=1, description="or at once if the model prefers it by this much; 1 turns this off"
     )
     mask_k: int | None = Field(None, ge=0, le=100, description="tokens hidden at the end of partial captions")
-    source_policy: ShortText | None = Field(
+    hold_back: bool | None = Field(
         None,
-        description="which part of an unfinished source is translated, `stable` or `raw`; the server's own if absent",
+        description="whether words that are likely to be revised are held back; the server's own setting if absent",
     )
     max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
     context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")

@@ -17,7 +17,6 @@ from typing import Any
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
-from redraft.captions.source import DEFAULT_SOURCE, check_policy
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.errors import OptionError
 from redraft.protocol import fields
@@ -75,7 +74,7 @@ class ServeSettings(BaseSettings):
     final: str = Field(
         BIASED, description="how final captions are decoded: `biased`, as the method does, `exact`, or `beam:N`"
     )
-    source: str = Field(DEFAULT_SOURCE, description="which part of unfinished sources is translated: `stable` or `raw`")
+    hold_back: bool = Field(True, description="hold back words that the recogniser is likely to revise")
     max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
     context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")
     glossary: int = Field(64, ge=0, le=1000, description="maximum entries of a glossary")
@@ -173,7 +172,6 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         raise OptionError(_refusal(error, given, file)) from None
     except (OSError, ValueError) as error:
         raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
-    check_policy(found.source)
     beam_width(found.final)
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"

@@ -178,7 +178,7 @@ def test_captions(make: Make) -> None:
     passes = {}
     for method, options in (("ar", {}), ("ssbd", {"beta": 0.0})):
         with Translator(
-            backend, ["de", "ja"], method=method, options=options, source="raw", max_tokens=LIMIT
+            backend, ["de", "ja"], method=method, options=options, hold_back=False, max_tokens=LIMIT
         ) as translator:
             outputs[method] = []
             for update in UPDATES:

@@ -151,7 +151,7 @@ def test_update_is_one_request_by_default() -> None:
 
 
 def test_stricter_rule() -> None:
-    settings: dict[str, Any] = {"method": "ssbd", "source": "raw", "options": {"beta": 0.3, "floor": 0.2}}
+    settings: dict[str, Any] = {"method": "ssbd", "hold_back": False, "options": {"beta": 0.3, "floor": 0.2}}
     server = FakePlugin(Table())
     with closing(connected(server)) as backend:
         ours = outputs(backend, **settings)

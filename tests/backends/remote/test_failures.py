@@ -47,7 +47,7 @@ def texts(*words: str) -> Iterator[Update]:
 
 def test_server_away(server: FakeServer) -> None:
     updates = list(texts("the cats", "the cats of", "the cats of our house"))
-    settings: dict[str, Any] = {"to": ["de"], "options": {"beta": 0}, "source": "raw"}
+    settings: dict[str, Any] = {"to": ["de"], "options": {"beta": 0}, "hold_back": False}
     with closing(connected(server)) as backend, Translator(backend, **settings) as translator:
         (first,) = translator.translate(updates[0])
         server.down = True

@@ -170,7 +170,7 @@ def test_idle_lane() -> None:
 
 
 def test_coalescing() -> None:
-    rig = Rig(CachedModel(6), source="raw")
+    rig = Rig(CachedModel(6), hold_back=False)
     (lane,) = rig.lanes(method="ar")
     for update in (
         Update("u", 1, "we"),
@@ -190,7 +190,7 @@ def test_coalescing() -> None:
 
 
 def test_abandoned_update() -> None:
-    rig = Rig(CachedModel(6), source="raw")
+    rig = Rig(CachedModel(6), hold_back=False)
     (lane,) = rig.lanes(method="ar")
     rig.offer(lane, Update("u", 1, "we saw"))
     rig.run()
@@ -203,7 +203,7 @@ def test_abandoned_update() -> None:
     assert lane.abandoned == 1  # never twice in a row: something is to be shown
     rig.run()
     assert [caption.seq for caption in rig.captions(lane)] == [1, 3, 4]
-    assert rig.captions(lane)[-1] == alone(6, [Update("u", 4, "we saw her duck under")], source="raw")[0]
+    assert rig.captions(lane)[-1] == alone(6, [Update("u", 4, "we saw her duck under")], hold_back=False)[0]
 
 
 def test_finished_update() -> None:
@@ -219,7 +219,7 @@ def test_finished_update() -> None:
 
 
 def test_final_never_abandoned() -> None:
-    rig = Rig(CachedModel(6), source="raw")
+    rig = Rig(CachedModel(6), hold_back=False)
     (lane,) = rig.lanes(method="ar")
     rig.offer(lane, Update("t", 1, "it was"))
     rig.run()
@@ -332,7 +332,7 @@ def test_refused_by_load() -> None:
 
 
 def test_the_scheduler_knows_who_works() -> None:
-    rig = Rig(CachedModel(1), source="raw")
+    rig = Rig(CachedModel(1), hold_back=False)
     (lane,) = rig.lanes()
     rig.scheduler.check_load(1)
     rig.offer(lane, Update("u", 1, "we"))

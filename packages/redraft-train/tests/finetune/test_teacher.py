@@ -34,7 +34,7 @@ def test_prompts_and_greedy_outputs_are_those_of_live_decoding(
         return score(requests)
 
     monkeypatch.setattr(backend, "score", noted)
-    with Translator(backend, ["de"], method="ar", source="raw") as translator:
+    with Translator(backend, ["de"], method="ar", hold_back=False) as translator:
         for number, (text, prompt, output) in enumerate(zip(texts, asked, found, strict=True)):
             sent.clear()
             translator.translate(Update(str(number), 0, text))

@@ -53,7 +53,7 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 )
 @click.option("--live", is_flag=True, help="Recognise the recording now, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
-@common.source
+@common.hold_back
 @common.gguf_model
 @common.threads
 @common.gpu_layers
@@ -66,7 +66,7 @@ def demo(
     speed: float,
     live: bool,
     sentences: int,
-    source_policy: str,
+    hold_back: bool,
     model: str,
     as_json: bool,
     **more: Any,
@@ -82,7 +82,6 @@ def demo(
         from rich.progress import track
 
         from redraft.captions.languages import parse_targets
-        from redraft.captions.source import check_policy
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
@@ -97,7 +96,6 @@ def demo(
     chosen = [get_method(name) for name in dict.fromkeys(method)]
     languages, displays = parse_targets(to), {each.name: common.display_of(more, each.name) for each in chosen}
     engine = {name: value for name, value in more.items() if name not in common.DISPLAY}
-    check_policy(source_policy, "--source")
     talk = list(stage.first(load_talk(), sentences))
     listening = resolve(AUTO, "en") if live else ""
     recogniser = isolated(listening, "en", PAUSE, None) if live else None
@@ -109,7 +107,7 @@ def demo(
         heard = stage.recognised(recogniser, found, silent.set) if recogniser else None
         updates = stage.first(heard, sentences) if heard else iter(talk)
         players = [
-            player.Player(backend, each, language, beta, small, display=displays[each.name], source=source_policy)
+            player.Player(backend, each, language, beta, small, display=displays[each.name], hold_back=hold_back)
             for language in languages
             for each in chosen
         ]
@@ -124,7 +122,7 @@ def demo(
             stopped = player.play(players, steps)
         text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in (found if live else talk))
         settings: dict[str, Any] = {f"shown by {name}": each.label or "everything" for name, each in displays.items()}
-        settings["source"] = source_policy
+        settings["hold_back"] = hold_back
         settings |= {"recogniser": listening} if live else {}
         signed = signature(backend.model.path, "talk", text_hash(text), **settings)
     if silent.is_set():

@@ -50,7 +50,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {
         "Languages": ("to", "from", "term", "context"),
         **inputs,
-        "Captions": ("output", "source_policy", *common.DISPLAY, "reading", "push"),
+        "Captions": ("output", "hold_back", *common.DISPLAY, "reading", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "key"),
@@ -88,7 +88,7 @@ translation = common.all_of(
         common.beta,
         common.option,
         common.max_tokens,
-        common.source,
+        common.hold_back,
         common.final,
         click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences in the prompt."),
         click.option(
@@ -147,14 +147,12 @@ def caption(
     with interrupt.ends_process():  # slow imports
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.own_prompt import prompt_file
-        from redraft.captions.source import check_policy
         from redraft.captions.style import Style
         from redraft.cli.shared import stream
         from redraft.cli.shared.uncaptioned import accounted
         from redraft.decoding.beam import beam_width
 
     parse_language(chosen["source"], "source language")
-    check_policy(chosen["source_policy"], "--source")
     beam_width(chosen["final"], "--final")
     languages = parse_targets(chosen["to"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
@@ -218,7 +216,7 @@ def _here(
             chosen["model"],
             to=languages,
             display=common.display_of(chosen, chosen["method"]),
-            source=chosen["source_policy"],
+            hold_back=chosen["hold_back"],
             engine=engine,
             **wanted,
             **more,
@@ -241,7 +239,7 @@ def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Ma
     asked |= wanted if given & {"method", "beta", "option"} else {"style": wanted["style"]}
     asked |= {name: chosen[name] for name in common.DISPLAY if name in given}
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
-    asked |= {"source": chosen["source_policy"]} if "source_policy" in given else {}
+    asked |= {"hold_back": chosen["hold_back"]} if "hold_back" in given else {}
     return lambda items, writer, watch, _, ending: remote.run(
         items, writer, languages, watch, stop=ending.stop, **asked
     )

@@ -133,8 +133,10 @@ sentences = click.option(
 sentences_too = click.option(
     "--sentences/--no-sentences", default=False, show_default=False, help=f"{SENTENCES}  [default: off]"
 )
-SOURCE = "stable: hold back words that the recogniser is likely to revise. raw: none."
-source = click.option("--source", "source_policy", type=click.Choice(("stable", "raw")), default="stable", help=SOURCE)
+HOLD_BACK = "Hold back words that the recogniser is likely to revise."
+hold_back = click.option(
+    "--hold-back/--no-hold-back", default=True, show_default=False, help=f"{HOLD_BACK}  [default: on]"
+)
 FINAL = "Decode final captions as the method does, without bias, or with a beam of N."
 FINALS = "biased|exact|beam:N"
 final = click.option("--final", default="biased", metavar=FINALS, help=FINAL)

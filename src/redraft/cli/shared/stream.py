@@ -18,7 +18,7 @@ from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
-from redraft.captions.source import LONGEST
+from redraft.captions.hold_back import LONGEST
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other
 from redraft.errors import InputError

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from redraft.captions.events import Update
-from redraft.captions.source import LONGEST
+from redraft.captions.hold_back import LONGEST
 from redraft.serve.engine.lanes import Answer
 
 #: Maximum number of unanswered updates over all languages; beyond it, no more are taken.
@@ -67,7 +67,7 @@ class Silence:
 
     Args:
         rest: called with the update and the languages that it is translated into, to translate the words of it that
-            are held back (`redraft.captions.source`).
+            are held back (`redraft.captions.hold_back`).
     """
 
     def __init__(self, rest: Callable[[Update, Sequence[str]], object]) -> None:

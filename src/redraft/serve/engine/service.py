@@ -15,7 +15,6 @@ from redraft.captions.languages import parse_language
 from redraft.captions.own_prompt import prompt_file
 from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.settings import Settings
-from redraft.captions.source import check_policy
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
@@ -90,10 +89,9 @@ class Service:
         method = self.methods[wanted.method or self.settings.methods[0]]
         most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
         options = method.check(wanted.options)
-        source = wanted.source_policy
-        source = self.settings.source if source is None else check_policy(source, "source_policy")
+        hold_back = self.settings.hold_back if wanted.hold_back is None else wanted.hold_back
         display, final = wanted.display(method.display), self.settings.final
-        settings = Settings(method, options, display, wanted.context, most, self._curve, source, final)
+        settings = Settings(method, options, display, wanted.context, most, self._curve, hold_back, final)
         return [
             Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
             for each in languages
@@ -150,7 +148,7 @@ class Offer(Message):
     key: bool = Field(description="whether an API key is needed")
     model: str = Field(description="name of the model that translates")
     recogniser: str | None = Field(None, description="what recognises audio that is sent; null if audio is refused")
-    source_policy: str = Field("stable", description="which part of an unfinished source is translated by default")
+    hold_back: bool = Field(True, description="whether words that are likely to be revised are held back by default")
     sentences: bool = Field(True, description="whether recognised speech is cut into sentences by default")
     audio_backlog: float = Field(BACKLOG_SECONDS, description="seconds of audio that may wait to be recognised")
     transcript_seconds: float = Field(0, description="seconds for which a transcript is kept after its session ends")
@@ -175,7 +173,7 @@ def offer_of(service: Service, *, key: bool) -> Offer:
         key=key,
         model=service.backends[TARGET].metadata.get("general.name") or Path(allowed.model).name,
         recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),
-        source_policy=allowed.source,
+        hold_back=allowed.hold_back,
         sentences=allowed.sentences,
         transcript_seconds=max(allowed.keep_seconds, allowed.transcript_seconds),
         demo=allowed.model in SHIPPED,

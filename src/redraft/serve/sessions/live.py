@@ -174,7 +174,7 @@ class LiveSession:
                 self._open.pop(next(iter(self._open)))
 
     def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
-        """Translate words that are held back (`redraft.captions.source`)."""
+        """Translate words that are held back (`redraft.captions.hold_back`)."""
         self.pending.add_rest(update, languages)
         self._submit(update, languages, rest=True)
 

@@ -31,7 +31,7 @@ RECOGNISED = {
     "acl-whisper": "the same without noise, as Whisper base hears it",
     "tatoeba": "dialogues of Tatoeba, spoken by Kokoro, as Moonshine tiny hears them",
 }
-#: The one on which `--source` was tuned, which no benchmark reports.
+#: The one on which `--hold-back` was tuned, which no benchmark reports.
 TUNED = "acl"
 TALKS = ("acl6060.talks", "recogniser")
 

@@ -147,12 +147,12 @@ def read_result(path: Path) -> Result:
 
 def _checked(fields: dict[str, Any]) -> Row:
     for name, value in fields.items():
-        number = isinstance(value, int | float)
-        if not (value is None or number or isinstance(value, str)):
-            raise ValueError(f"{name} must be a string, a number or null, not {value!r}")
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not (value is None or number or isinstance(value, str | bool)):
+            raise ValueError(f"{name} must be a string, a number, true, false or null, not {value!r}")
         column = COLUMNS.get(name)
         if column and value is not None and bool(column.form) != number:
-            raise ValueError(f"{name} must be a {'number' if column.form else 'string'} or null, not {value!r}")
+            raise ValueError(f"{name} must be {'a number' if column.form else 'text'} or null, not {value!r}")
     return fields
 
 

@@ -22,14 +22,13 @@ from redraft.backends.engine import lib
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.backends.quantise import FORMATS
-from redraft.captions.source import RAW
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import OptionError
 from redraft.signature import file_hash, machine, model_label
 from redraft_bench.bench.recording import Recording, passes_of
-from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.contender import HOLDS_BACK, Contender
 from redraft_bench.eval.figures import Row, TableLine
 from redraft_bench.eval.figures import rows as figures
 from redraft_bench.eval.record import PassRecord, Record, Step
@@ -38,14 +37,14 @@ from redraft_bench.eval.record import PassRecord, Record, Step
 SAMPLES = 7
 #: Figures that are valid for a replay; all except times and ratios of times come from the recording.
 FIELDS = (
-    *("method", "options", "display", "source", "target_language", "segments", "updates", "output_tokens"),
+    *("method", "options", "display", "hold_back", "target_language", "segments", "updates", "output_tokens"),
     *("target_passes",),
     *("mean_acceptance_length", "draft_acceptance", "output_acceptance", "tokens_per_second", "update_p50_ms"),
     *("update_p95_ms", "speedup", "speedup_median", "pass_speedup", "limit_distance"),
 )
 #: Columns of the table in the terminal.
 COLUMNS = (
-    *("target_language", "method", "display", "source", "segments", "target_passes", "mean_acceptance_length"),
+    *("target_language", "method", "display", "hold_back", "segments", "target_passes", "mean_acceptance_length"),
     *("output_acceptance", "tokens_per_second", "speedup", "pass_speedup", "limit_distance"),
 )
 
@@ -146,7 +145,7 @@ def rows(played: Mapping[str, Sequence[Record]], curve: CostCurve, data: str = "
     """
     names = [_parts(name) for name in played]
     lines = [
-        TableLine(Contender(each.method, each.language, source=each.source), records)
+        TableLine(Contender(each.method, each.language, hold_back=each.hold_back), records)
         for each, records in zip(names, played.values(), strict=True)
     ]
     found: list[Row] = []
@@ -177,7 +176,7 @@ class _Named(NamedTuple):
     method: str
     options: str
     display: str
-    source: str
+    hold_back: bool
     language: str
 
 
@@ -185,9 +184,11 @@ def _parts(name: str) -> _Named:
     """Split `Contender.name`."""
     title, *more, language = name.split(", ")
     method, _, options = title.partition(" ")
-    source = more.pop().removeprefix("source ") if more and more[-1].startswith("source ") else RAW
+    hold_back = more[-1:] == [HOLDS_BACK]
+    if hold_back:
+        more.pop()
     display = ", ".join(part for part in more if not part.startswith("with ")).removeprefix("shows ")
-    return _Named(method, options, display, source, language)
+    return _Named(method, options, display, hold_back, language)
 
 
 def signature(records: Path, recording: Recording, seed: int, **model: object) -> str:

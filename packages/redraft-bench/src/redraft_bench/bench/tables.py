@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redraft.captions.source import RAW, STABLE
 from redraft.decoding.display import Display
 from redraft.decoding.methods import get_method
 from redraft_bench.eval.contender import Contender
@@ -38,12 +37,12 @@ LOSSES = ("empty", "cut_short", "number_lost", "name_lost", "negation_lost", "wr
 QUALITY = ("method", "bleu", "chrf", *LOSSES)
 
 TRADE = (
-    *("method", "source", "display", "chrf", "bleu", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
+    *("method", "hold_back", "display", "chrf", "bleu", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
     *("dal", "dal_ca", "cpu_ms", "cpu_speedup"),
 )
 
 RECOGNISED = (
-    *("method", "source", "display", "target_passes", "pass_speedup", "cpu_seconds", "cpu_speedup"),
+    *("method", "hold_back", "display", "target_passes", "pass_speedup", "cpu_seconds", "cpu_speedup"),
     *("ne_output", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
     *("resegmented_bleu", "resegmented_chrf", "chrf_change"),
 )
@@ -92,14 +91,20 @@ class Table:
 
 
 def _line(
-    method: str, language: str, display: Display | None = None, *, small: str = "", source: str = RAW, **options: Any
+    method: str,
+    language: str,
+    display: Display | None = None,
+    *,
+    small: str = "",
+    hold_back: bool = False,
+    **options: Any,
 ) -> Contender:
-    return Contender(method, language, tuple(options.items()), display, small=small, source=source)
+    return Contender(method, language, tuple(options.items()), display, small=small, hold_back=hold_back)
 
 
 def _stream(language: str, _smalls: Sequence[str]) -> list[Contender]:
     def both(method: str, **options: Any) -> list[Contender]:
-        return [_line(method, language, source=source, **options) for source in (RAW, STABLE)]
+        return [_line(method, language, hold_back=hold_back, **options) for hold_back in (False, True)]
 
     return [*both("ar"), *both("ssbd", beta=BETA), *both("redraft"), _line("local-agreement", language, n=2)]
 
@@ -147,13 +152,13 @@ def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:
 
 
 def _trade(language: str, _smalls: Sequence[str]) -> list[Contender]:
-    def redraft(agree: int = 2, lead: float = LEAD, source: str = RAW, **options: Any) -> Contender:
-        return _line("redraft", language, Display(agree, lead), source=source, **options)
+    def redraft(agree: int = 2, lead: float = LEAD, hold_back: bool = False, **options: Any) -> Contender:
+        return _line("redraft", language, Display(agree, lead), hold_back=hold_back, **options)
 
     return [
         _line("ar", language),
         _line("ssbd", language, beta=BETA),
-        *(redraft(source=source) for source in (RAW, STABLE)),
+        *(redraft(hold_back=hold_back) for hold_back in (False, True)),
         redraft(beta=0.3),
         redraft(lead=1.0),
         redraft(lead=1.0, **CALM),

@@ -162,7 +162,6 @@ def drafts(
     common.refuse_idle_text(form)
     chosen = common.method_options(method, beta, option)
     from redraft.backends.llamacpp import LlamaOptions
-    from redraft.captions.source import RAW
     from redraft.captions.style import Style
     from redraft.cli.shared import stream
     from redraft.decoding.methods import get_method
@@ -180,7 +179,7 @@ def drafts(
             options=chosen,
             style=Style(source),
             max_tokens=max_tokens,
-            source=RAW,  # a row draws the translation of the whole text beside it
+            hold_back=False,  # a row draws the translation of the whole text beside it
             engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
             draft_model=draft_model,
         ) as translator,

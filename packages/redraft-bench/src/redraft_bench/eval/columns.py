@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redraft.captions.source import RAW
+from redraft_bench.eval.contender import HOLDS_BACK
 from redraft_bench.eval.figures import Row
 
 
@@ -20,7 +20,7 @@ class Column(NamedTuple):
 COLUMNS = {
     "target_language": Column("to", "", "target language"),
     "method": Column("method", "", "decoding method with the options that were set"),
-    "source": Column("source", "", "which part of an unfinished text is translated"),
+    "hold_back": Column("holds back", "", "whether words that are likely to be revised are held back"),
     "small_model": Column("small model", "", "small model that drafts"),
     "display": Column(
         "shows", "", "what is shown of partial captions; all if empty; plain: the rest is removed from the draft too"
@@ -182,7 +182,7 @@ def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
 
 
 def _tells(name: str, values: Sequence[object]) -> bool:
-    if name in ("display", "source", "target_language"):
+    if name in ("display", "hold_back", "target_language"):
         return len(set(values)) > 1
     return name == "method" or any(value not in (None, "") and (value or name != "failures") for value in values)
 
@@ -195,13 +195,9 @@ def title(row: Row) -> str:
 
 def named(row: Row) -> str:
     """Return a title that is unique within a table: with draft model and display."""
-    source = row.get("source")
-    more = (
-        ("with", row.get("small_model")),
-        ("shows", row.get("display")),
-        ("source", None if source == RAW else source),
-    )
-    return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])
+    more = ("with", row.get("small_model")), ("shows", row.get("display"))
+    found = [title(row), *(f"{word} {value}" for word, value in more if value)]
+    return ", ".join([*found, HOLDS_BACK] if row.get("hold_back") else found)
 
 
 def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:
@@ -213,6 +209,8 @@ def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:
         return "–"
     if isinstance(value, str):
         return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     text = format(value, form) if form else str(value)
     if name in OUT_OF:
         return f"{text}/{row.get(OUT_OF[name])}"

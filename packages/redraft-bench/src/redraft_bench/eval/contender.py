@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redraft.captions.source import RAW
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
+
+#: Marks, in the name of a contender, that words are held back.
+HOLDS_BACK = "holds back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Contender:
         method: a method of Redraft, or the name of a peer (`redraft_bench.bench.peers`).
         small: name of its draft model.
         display: what is shown of partial captions; None for the method's own.
-        source: which part of an unfinished source is translated (`redraft.captions.source`).
+        hold_back: whether words that are likely to be revised are held back (`redraft.captions.hold_back`).
         lines: shows lines that never change (`redraft.captions.reading`), each after this many seconds at most; None
             for captions that grow.
     """
@@ -29,7 +31,7 @@ class Contender:
     display: Display | None = None
     max_tokens: int = 256
     small: str = ""
-    source: str = RAW
+    hold_back: bool = False
     lines: float | None = None
 
     @property
@@ -55,6 +57,6 @@ class Contender:
     @property
     def name(self) -> str:
         """A name that is unique within a run: title, draft model, mask and language."""
-        source = self.source != RAW and f"source {self.source}"
-        more = self.small and f"with {self.small}", self.shows and f"shows {self.shows}", source, self.language
+        held = self.hold_back and HOLDS_BACK
+        more = self.small and f"with {self.small}", self.shows and f"shows {self.shows}", held, self.language
         return ", ".join(part for part in (self.title, *more) if part)

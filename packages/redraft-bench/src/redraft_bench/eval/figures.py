@@ -93,11 +93,13 @@ def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row
 
 
 def baseline(line: TableLine, table: Sequence[TableLine]) -> TableLine | None:
-    """Return the ``ar`` line of the same language that translates the same part of the source, or else all of it."""
+    """Return the ``ar`` line of the same language that holds words back as the line does, or else the first one."""
     found = [
         each for each in table if (each.contender.method, each.contender.language) == ("ar", line.contender.language)
     ]
-    return next((each for each in found if each.contender.source == line.contender.source), next(iter(found), None))
+    return next(
+        (each for each in found if each.contender.hold_back == line.contender.hold_back), next(iter(found), None)
+    )
 
 
 def _row(line: TableLine, baseline: TableLine | None) -> Row:
@@ -108,7 +110,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "method": line.contender.method,
         "options": line.contender.settings,
         "display": line.contender.shows,
-        "source": line.contender.source,
+        "hold_back": line.contender.hold_back,
         "small_model": Path(line.contender.small).name or None,
         "target_language": line.contender.language,
         "segments": len(line.records),
@@ -155,7 +157,7 @@ def _divided(line: TableLine, updates: int) -> Row:
 def _speedups(line: TableLine, baseline: TableLine) -> Row:
     pairs = [(_rate(mine), _rate(theirs)) for mine, theirs in zip(line.records, baseline.records, strict=True)]
     ratios = [mine / theirs for mine, theirs in pairs if mine and theirs]
-    cpu = baseline.cpu_seconds if line.contender.source == baseline.contender.source else 0.0
+    cpu = baseline.cpu_seconds if line.contender.hold_back == baseline.contender.hold_back else 0.0
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
     return {
         "cpu_speedup": _ratio(cpu, line.cpu_seconds, 3) if cpu else None,

@@ -62,7 +62,7 @@ class MethodSystem:
             small=small,
             watch=self._meter,
             curve=curve,
-            source=contender.source,
+            hold_back=contender.hold_back,
         )
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:

@@ -287,8 +287,8 @@ CHECKS = (
         SENTENCES,
         (),
         "The talks of ACL 60/60 dev are cut as a recogniser cuts them, at pauses. *two_cities* is a recording in the "
-        "package moonshine-voice, recognised by Moonshine tiny, without references. Decoding is `ssbd` with `--source "
-        "stable` and a margin of 0. Brackets are 95% intervals: without sentences of the value, with them of the "
+        "package moonshine-voice, recognised by Moonshine tiny, without references. Decoding is `ssbd` with words "
+        "held back and a margin of 0. Brackets are 95% intervals: without sentences of the value, with them of the "
         "difference.",
         shown=lambda row: row["data"] in ("acl6060.talks", "two_cities"),
     ),

@@ -23,7 +23,7 @@ These pages are generated from `benchmarks/results` by `python -m redraft_bench.
 """
 #: Page -> the question that it answers.
 ABOUT = {
-    "stream": "On the text that recognisers send, with its revisions: flicker, lag and time of each `--source`.",
+    "stream": "On the text that recognisers send: flicker, lag and time, with and without `--hold-back`.",
     "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
     "redraft": "Which kinds of guesses save passes, and whether that saves time.",
     "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
@@ -49,7 +49,7 @@ SUBJECTS: dict[str, Sequence[str]] = {
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
     "stream": (
-        "redraft, shows 2 agree, lead 0.7, source stable|local-agreement n=2",
+        "redraft, shows 2 agree, lead 0.7, holds back|local-agreement n=2",
         ("ne_display", "retracted", "lag_first", "lag_good"),
     ),
     "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, lead 0.7", ("speedup", "pass_speedup", "ne_display")),

@@ -26,7 +26,7 @@ MORE = {
 SHOWN = {
     "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup"),
     "trade": (
-        *("method", "source", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
+        *("method", "hold_back", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
         *("dal", "cpu_ms"),
     ),
     "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),
@@ -194,7 +194,7 @@ def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
 def _folded(group: Sequence[Result]) -> str:
     """Return the section of a stream in all languages, folded."""
     languages = ", ".join(result.language_name for result in group)
-    return folded(f"All methods and sources: {languages}", "\n".join(_section(group, level=3)))
+    return folded(f"All methods: {languages}", "\n".join(_section(group, level=3)))
 
 
 def markdown(result: Result) -> str:

@@ -7,19 +7,18 @@ from dataclasses import replace
 from statistics import median
 from typing import Any, TypeAlias
 
-from redraft.captions.source import RAW, STABLE
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import cell
 from redraft_bench.eval.figures import Row
 from redraft_bench.pages.run import STREAMS
 from tools.build_docs import table
 
-#: Heading -> method and source of the lines that the page compares; the last one is the default.
+#: Heading -> the method of a line that the page compares, and whether it holds words back; the last is the default.
 COMPARED = {
-    "`ar`": ("ar", RAW),
-    "`ssbd`": ("ssbd", STABLE),
-    "LocalAgreement": ("local-agreement", RAW),
-    "`redraft`": ("redraft", STABLE),
+    "`ar`": ("ar", False),
+    "`ssbd`": ("ssbd", True),
+    "LocalAgreement": ("local-agreement", False),
+    "`redraft`": ("redraft", True),
 }
 PEER, OURS = "LocalAgreement", "`redraft`"
 #: Figures of each line, with headings and formats.
@@ -49,19 +48,19 @@ def stream_title(result: Result) -> str:
 
 def lines_of(result: Result) -> dict[str, Line]:
     """Return the row of each line of `COMPARED`."""
-    rows = {(row["method"], row["source"]): row for row in result.rows}
+    rows = {(row["method"], row["hold_back"]): row for row in result.rows}
     return {name: rows[line] for name, line in COMPARED.items()}
 
 
 def typical(results: Sequence[Result]) -> Result:
     """Return the medians over streams and languages of every line that all results have, as a result."""
-    first, *others = [{(row["method"], row["source"]): row for row in each.rows} for each in results]
+    first, *others = [{(row["method"], row["hold_back"]): row for row in each.rows} for each in results]
     rows: list[Row] = []
     for line in first:
         found = [each[line] for each in (first, *others) if line in each]
         if len(found) == len(results) and all(row.get(name) is not None for row in found for name in FIGURES):
             medians = {name: median(float(str(row[name])) for row in found) for name in FIGURES}
-            rows.append({"method": line[0], "source": line[1], **medians})
+            rows.append({"method": line[0], "hold_back": line[1], **medians})
     return replace(results[0], rows=tuple(rows))
 
 
@@ -72,7 +71,7 @@ def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
         line[0] *= line[0] != before[0]
     yield (
         f"{' · '.join(COMPARED)}: `ar` translates every update from scratch and shows everything; `ssbd` is the "
-        f"paper's method, which shows everything too, and `redraft` the default, both with `--source {STABLE}`. Lags "
+        f"paper's method, which shows everything too, and `redraft` the default, both with `--hold-back`. Lags "
         "are medians from the end of a word in the audio to its caption. *chrF* is by how much that of `redraft` is "
         "more than that of LocalAgreement, with its 95% interval.\n"
     )
@@ -84,7 +83,7 @@ def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
 
 ABOUT_PICTURE = (
     "Medians over all streams and languages: down and to the left is better. Filled: without words that the recogniser "
-    f"is likely to revise (`--source {STABLE}`)."
+    "is likely to revise (`--hold-back`)."
 )
 
 

@@ -80,8 +80,8 @@ def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str) -> lis
         found = []
         for final in FINALS:
             translation = copy.copy(before)
-            translation._source, translation._settings = (
-                copy.deepcopy(before._source),
+            translation._hold_back, translation._settings = (
+                copy.deepcopy(before._hold_back),
                 replace(before._settings, final=final),
             )
             backend.score(

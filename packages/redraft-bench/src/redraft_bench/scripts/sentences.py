@@ -33,7 +33,6 @@ import numpy as np
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_backend
 from redraft.captions.events import Update
-from redraft.captions.source import DEFAULT_SOURCE
 from redraft.decoding.backend import Backend
 from redraft.models import shipped_path
 from redraft.signature import signature
@@ -155,7 +154,7 @@ def as_stream(name: str, recordings: dict[str, Sequence[Heard]], *, sentences: b
 
 def translated(backend: Backend, stream: Stream, language: str) -> list[Record]:
     """Translate a stream as `redraft listen` does."""
-    (run,) = open_runs(backend, [Contender("redraft", language, source=DEFAULT_SOURCE)])
+    (run,) = open_runs(backend, [Contender("redraft", language, hold_back=True)])
     with closing(run.system):
         compare([run], stream.updates)
     return run.records
@@ -226,7 +225,7 @@ def measured(
             bounds = difference(table, sums[0][figure][0], statistic) if sentences else interval(table, statistic)
             figures[figure] = round(statistic(table.sum(axis=0)), 3)
             figures[f"{figure}_interval"] = [round(bound, 3) for bound in bounds]
-        settings: dict[str, Any] = {"method": "redraft", "source": DEFAULT_SOURCE}
+        settings: dict[str, Any] = {"method": "redraft", "hold_back": True}
         line = signature(shipped_path("demo"), name, stream.hash, **settings)
         yield {
             "data": name,

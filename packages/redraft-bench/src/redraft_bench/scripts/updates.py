@@ -111,7 +111,8 @@ def _translate(backend: Backend, load: Load, streams: Sequence[Sequence[Update]]
     captions = 0
     with ExitStack() as stack:
         sessions = [
-            stack.enter_context(Translator(backend, load.languages, method=load.method, source="raw")) for _ in streams
+            stack.enter_context(Translator(backend, load.languages, method=load.method, hold_back=False))
+            for _ in streams
         ]
         started = time.thread_time()
         for turn in range(max(map(len, streams))):

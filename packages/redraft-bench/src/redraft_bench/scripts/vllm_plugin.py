@@ -248,7 +248,7 @@ def run(
 def spoken(backend: Backend, way: Way, part: Sequence[Sequence[Update]], to: str, style: Style) -> Session:
     """Run one session."""
     session = Session()
-    with Translator(backend, [to], method=way.method, options=way.options, source="raw", style=style) as translator:
+    with Translator(backend, [to], method=way.method, options=way.options, hold_back=False, style=style) as translator:
         for sentence in part:
             for update in sentence:
                 started = time.perf_counter()

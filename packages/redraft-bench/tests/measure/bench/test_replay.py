@@ -145,8 +145,8 @@ class TestRows:
         "contender",
         [
             Contender("ar", "de"),
-            Contender("ar", "de", source="stable"),
-            Contender("ssbd", "ja", (("beta", 0.2),), Display(2, 0.7), source="stable"),
+            Contender("ar", "de", hold_back=True),
+            Contender("ssbd", "ja", (("beta", 0.2),), Display(2, 0.7), hold_back=True),
             Contender(
                 "ssbd",
                 "zh",
@@ -160,12 +160,12 @@ class TestRows:
     )
     def test_names_are_read_back(self, backend: Timed, contender: Contender) -> None:
         (row,) = rows(*replay(backend, recording(record(contender.name, 0, *ONE_BY_ONE))))
-        named = [row[name] for name in ("method", "options", "display", "source", "target_language")]
-        wanted = [contender.method, contender.settings, contender.shows, contender.source, contender.language]
+        named = [row[name] for name in ("method", "options", "display", "hold_back", "target_language")]
+        wanted = [contender.method, contender.settings, contender.shows, contender.hold_back, contender.language]
         assert named == wanted
 
-    def test_baseline_has_same_source(self, backend: Timed) -> None:
-        names = [Contender("ar", "de", source=source).name for source in ("raw", "stable")]
+    def test_baseline_holds_back_too(self, backend: Timed) -> None:
+        names = [Contender("ar", "de", hold_back=hold_back).name for hold_back in (False, True)]
         given = [record(names[0], 0, *DRAFTED), record(names[1], 0, *ONE_BY_ONE)]
         assert [row["speedup"] for row in rows(*replay(backend, recording(*given)))] == [1, 1]
 

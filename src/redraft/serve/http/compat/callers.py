@@ -13,7 +13,6 @@ from itertools import count
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import lines_of
 from redraft.captions.sentence import as_sentence, ends_sentence
-from redraft.captions.source import RAW
 from redraft.decoding.types import common_prefix
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
@@ -342,4 +341,4 @@ class Callers:
 
 def _wanted(caller: Caller) -> Wanted:
     # Hide nothing: the caller takes the reply for the complete translation.
-    return Wanted(targets=(caller.target,), source=caller.source, agree=1, source_policy=RAW)
+    return Wanted(targets=(caller.target,), source=caller.source, agree=1, hold_back=False)

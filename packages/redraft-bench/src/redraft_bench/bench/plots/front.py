@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from redraft.captions.source import RAW
 from redraft_bench.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft_bench.bench.plots.labels import Label, beside
 from redraft_bench.bench.plots.scatter import leave_room, measured, points_of
@@ -36,7 +35,7 @@ def panel(lag: str) -> Callable[[Axes, Result], None]:
         for row in rows_with_lags(result):
             method, colour = str(row["method"]), COLOURS.get(str(row["method"]), GREEN)
             (point,) = points_of([row], lag, BACK)
-            axes.plot(*point, "o", color=colour, fillstyle="none" if row["source"] == RAW else "full")
+            axes.plot(*point, "o", color=colour, fillstyle="full" if row["hold_back"] else "none")
             labels.append(Label(*point, method, colour))
         axes.set_yscale("symlog", linthresh=1)
         axes.set_ylim(bottom=-0.3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from redraft.captions.source import RAW
 from redraft.decoding.display import Display
 from redraft.decoding.methods import get_method
 from redraft_bench.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
@@ -38,7 +37,7 @@ class _Series(NamedTuple):
 def _series(result: Result) -> Iterator[_Series]:
     rows: dict[str, list[tuple[str, Row]]] = {}
     for row in measured(result.rows, LAG, *FIGURES):
-        if (row.get("source") or RAW) == RAW:
+        if not row.get("hold_back"):
             rows.setdefault(str(row["method"]), []).append((str(row.get("display") or ""), row))
     yield _Series(BLUE, "-", [(f"β {options(row)['beta']}", row) for shown, row in rows.pop("ssbd", []) if not shown])
     yield from _of_redraft(rows.pop("redraft", []))

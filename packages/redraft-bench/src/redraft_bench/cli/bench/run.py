@@ -83,7 +83,7 @@ run_options = (
     common.gpu_layers,
     common.exact,
     common.dtype,
-    click.option("--source", "source_policy", default="raw", metavar="POLICY", help=common.SOURCE),
+    click.option("--hold-back", is_flag=True, help=common.HOLD_BACK),
     common.as_json,
 )
 
@@ -154,12 +154,11 @@ def _bench(
 ) -> Bench:
     """Make a run from a command's options; removes the stream's options from ``given`` and leaves the engine's."""
     from redraft.captions.languages import parse_language
-    from redraft.captions.source import RAW, check_policy
     from redraft_bench.bench.data import open_stream, reveals
     from redraft_bench.bench.run import Bench, translations
 
     tag = parse_language(language).tag
-    source = check_policy(given.pop("source_policy"), "--source")
+    hold_back = given.pop("hold_back")
     of_stream = {
         name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "revisions", "seed")
     }
@@ -171,14 +170,14 @@ def _bench(
         if common.is_given("lag"):
             raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
         facts.pop("lag")
-    if table.recognised and source != RAW:
-        raise OptionError(f"--source: the table {table.name} compares the policies, so leave it out")
-    if source != RAW:  # without it, the text as it comes
-        facts["source"] = source
+    if table.recognised and hold_back:
+        raise OptionError(f"--hold-back: the table {table.name} has lines with and without it, so leave it out")
+    if hold_back:
+        facts["hold_back"] = True
     stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
     chosen = _only(table, methods, tag, engine.smalls)
-    if source != RAW:
-        chosen = _with_source(chosen, source)
+    if hold_back:
+        chosen = _holding_back(chosen)
     job = Bench(chosen, stream, tag, engine, out, (), facts)
     if drafts is None:
         return job
@@ -208,9 +207,9 @@ def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[
     )
 
 
-def _with_source(table: Table, source: str) -> Table:
+def _holding_back(table: Table) -> Table:
     return replace(
-        table, contenders=lambda to, smalls: [replace(each, source=source) for each in table.contenders(to, smalls)]
+        table, contenders=lambda to, smalls: [replace(each, hold_back=True) for each in table.contenders(to, smalls)]
     )
 
 

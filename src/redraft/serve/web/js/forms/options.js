@@ -29,25 +29,24 @@ const DISPLAY = [
   },
 ];
 
+/** The word for a boolean; undefined leaves the field alone. */
+const SWITCH = { true: "yes", false: "no" };
 const TAKE_OVER = { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], initial: "no" };
 
-const source = (initial) => ({
-  name: "source_policy",
-  label: "Unfinished text",
-  help: "Which words are held back. stable: those that are likely to be revised. raw: none.",
-  initial,
-  attributes: { maxLength: 10, autocapitalize: "none", spellcheck: false },
+const holdBack = (wanted) => ({
+  name: "hold_back",
+  label: "Hold back",
+  help: "Waits with words that are likely to be revised.",
+  words: ["yes", "no"],
+  initial: SWITCH[wanted],
 });
 const sentences = (wanted) => ({
   name: "sentences",
   label: "Whole sentences",
   help: "Cuts what the server recognises into sentences, whatever the pauses.",
   words: ["yes", "no"],
-  initial: wanted ? "yes" : "no",
+  initial: SWITCH[wanted],
 });
-
-/** The word for a boolean; undefined leaves the field alone. */
-const SWITCH = { true: "yes", false: "no" };
 const context = (most) => ({
   name: "context",
   label: "Earlier sentences",
@@ -78,7 +77,7 @@ export class Options {
     this.#form = form;
     this.#offer = offer;
     this.#method = Object.assign(document.createElement("div"), { className: "method" });
-    const fields = [TAKE_OVER, ...DISPLAY, source(offer.source_policy), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
+    const fields = [TAKE_OVER, ...DISPLAY, holdBack(offer.hold_back), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
     if (offer.most_context) fields.unshift(context(offer.most_context));
     if (offer.most_glossary) fields.unshift(glossary(offer.most_glossary));
     place.append(...fields.map(makeField), this.#method);
@@ -96,17 +95,18 @@ export class Options {
     if (!glossary) return null;
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
-    const common = ["method", ...DISPLAY.map(({ name: field }) => field), "source_policy", "context"].map((name) => [name, value(name)]);
+    const common = ["method", ...DISPLAY.map(({ name: field }) => field), "context"].map((name) => [name, value(name)]);
     const take_over = this.#form.elements.take_over.value === "yes" || undefined;
+    const hold_back = this.#form.elements.hold_back.value === "yes";
     const sentences = this.#form.elements.sentences && { sentences: this.#form.elements.sentences.value === "yes" };
-    return { ...Object.fromEntries(common), take_over, ...sentences, options: Object.fromEntries(entries), glossary };
+    return { ...Object.fromEntries(common), take_over, hold_back, ...sentences, options: Object.fromEntries(entries), glossary };
   }
 
   /** Show the options of a session. */
   show({ method, options = {}, glossary = [], ...rest }) {
     this.#form.elements.method.value = method;
     this.#showMethod();
-    const known = { ...rest, take_over: rest.take_over ? "yes" : "no", sentences: SWITCH[rest.sentences], ...options, glossary: glossary.map((entry) => entry.join(" = ")).join("\n") };
+    const known = { ...rest, take_over: rest.take_over ? "yes" : "no", hold_back: SWITCH[rest.hold_back], sentences: SWITCH[rest.sentences], ...options, glossary: glossary.map((entry) => entry.join(" = ")).join("\n") };
     for (const control of this.#form.querySelectorAll("#options [name]")) {
       if (control.name !== "method" && control.tagName !== "SELECT") control.value = known[control.name] ?? "";
       else if (known[control.name] !== undefined) control.value = known[control.name];

@@ -1,19 +1,16 @@
 """Choose the part of a growing source that is translated.
 
 The end of an unfinished text is a recogniser's guess: it is often revised, and has a full stop that is taken back.  A
-translation of it is closed, wrong at the end, and a poor draft for the next one.  There are two policies:
-
-- ``raw``: everything is translated as it comes.
-- ``stable``: new words are translated as far as the chance that all of them stay is at least `LEAST_CHANCE`, and
-  punctuation at the end is left out.  Words that were also in the text before are always translated, and so are all
-  words in front of them.
+translation of it is closed, wrong at the end, and a poor draft for the next one.  So new words are translated as far as
+the chance that all of them stay is at least `LEAST_CHANCE`, and punctuation at the end is left out.  Words that were
+also in the text before are always translated, and so are all words in front of them.
 
 Texts are compared word by word without case and punctuation, aligned where words were inserted or removed.  The chance
 that a word stays depends on its place: it is the last one, with or without punctuation, or another word follows it.
 These chances are counted from each text to the next, so a recogniser that never revises is soon translated at once.
 
-Except with ``raw``, a text that differs only in case and punctuation is not translated again.  A final text is always
-translated whole, and no word is held back for longer than `LONGEST`.
+A text that differs only in case and punctuation is not translated again.  A final text is always translated whole, and
+no word is held back for longer than `LONGEST`.
 
 An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence.  The
 words behind it are those of the text before the next utterance's first one.  If several are cut off together, the first
@@ -28,11 +25,7 @@ from dataclasses import dataclass, replace
 from difflib import Match, SequenceMatcher
 
 from redraft.captions.words import WORD, bare, behind
-from redraft.errors import OptionError
 
-RAW, STABLE = "raw", "stable"
-#: The default policy.
-DEFAULT_SOURCE = STABLE
 #: Longest time in seconds for which a word is held back; without times, the number of updates.
 LONGEST, LONGEST_UPDATES = 2.0, 4
 
@@ -48,21 +41,6 @@ _CHANCES = {_OPEN: 0.45, _CLOSED: 0.7, _INNER: 0.85}
 _WEIGHT = 5
 #: Punctuation that is left out at the end.
 _END = re.compile(r"[\s.,;:!?…‥。、，！？；：．｡।॥؟،۔։።–—-]+$")
-
-
-def check_policy(policy: object, name: str = "source") -> str:
-    """Return a policy.
-
-    Args:
-        policy: the value to check.
-        name: the field that has it.
-
-    Raises:
-        OptionError: it is not one.
-    """
-    if policy in (STABLE, RAW):
-        return str(policy)
-    raise OptionError(f"{name} must be {STABLE} or {RAW}, not {policy!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +72,16 @@ class _Text:
         return cls(text, time, tuple(word for word, _ in found), tuple(end for _, end in found))
 
 
-class Source:
-    """The source of one utterance after the other.
+class HoldBack:
+    """Holds back words of one utterance after the other.
 
     Args:
-        policy: what is held back.
+        enabled: False translates everything as it comes.
         least: the least chance with which words are translated at once, from 0 to 1.
-
-    Raises:
-        OptionError: the policy is unknown.
     """
 
-    def __init__(self, policy: str = DEFAULT_SOURCE, least: float | None = None) -> None:
-        #: Least chance; negative translates everything as it comes.
-        self._least = -1.0 if check_policy(policy) == RAW else LEAST_CHANCE if least is None else least
+    def __init__(self, enabled: bool = True, least: float | None = None) -> None:
+        self._enabled, self._least = enabled, LEAST_CHANCE if least is None else least
         #: Place -> number of words that stayed there, and of all words.
         self._counts = {place: [chance * _WEIGHT, float(_WEIGHT)] for place, chance in _CHANCES.items()}
         #: Words behind the last text in the one before, if it was cut off that.
@@ -148,14 +122,14 @@ class Source:
             time: its time in seconds; None if unknown.
             final: whether the text is final.
         """
-        last, raw = self._last, self._least < 0
-        if text == last.text and time is not None and time == last.time and not (final or raw):
+        last = self._last
+        if text == last.text and time is not None and time == last.time and not final and self._enabled:
             return self._part[0]  # sent twice, which confirms nothing
         new = _Text.of(text, time)
         if text != last.text:
             end = behind(new.words, last.words) if final or not last.text else len(last.words)
             self._left, last = last.words[end:], replace(last, places=last.places[:end])
-        if raw:
+        if not self._enabled:
             self._last = replace(new, count=len(new.words))
             return text
         same = SequenceMatcher(None, last.words, new.words, autojunk=False).get_matching_blocks()

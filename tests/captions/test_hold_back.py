@@ -1,4 +1,4 @@
-"""The part of a growing source that is translated: what is held back, for how long, and that nothing is lost."""
+"""Words at the end of a growing text that are held back: which ones, for how long, and that nothing is lost."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.captions.source import LONGEST, LONGEST_UPDATES, RAW, STABLE, Source, check_policy
+from redraft.captions.hold_back import LONGEST, LONGEST_UPDATES, HoldBack
 from redraft.captions.words import WORD, bare
-from redraft.errors import OptionError
 
-AGREED, ALL = "stable 1", "stable 0"
-POLICIES = (RAW, STABLE, AGREED, ALL)
+OFF, ON, AGREED, ALL = "off", "on", "on 1", "on 0"
+POLICIES = (OFF, ON, AGREED, ALL)
 
 
-def made(policy: str) -> Source:
-    """A source by its policy and, behind a space, the least chance."""
+def made(policy: str) -> HoldBack:
+    """On or off and, behind a space, with the least chance."""
     name, _, least = policy.partition(" ")
-    return Source(name, float(least) if least else None)
+    return HoldBack(name == "on", float(least) if least else None)
 
 
 def parts(policy: str, *texts: str, every: float | None = None) -> list[str]:
     """The parts of the texts of an utterance."""
-    source = made(policy)
-    return [source.part(text, None if every is None else every * number) for number, text in enumerate(texts)]
+    held = made(policy)
+    return [held.part(text, None if every is None else every * number) for number, text in enumerate(texts)]
 
 
-def test_raw() -> None:
-    assert parts("raw", "We saw.", "we saw") == ["We saw.", "we saw"]
+def test_off() -> None:
+    assert parts(OFF, "We saw.", "we saw") == ["We saw.", "we saw"]
 
 
 def test_punctuation() -> None:
@@ -37,22 +36,22 @@ def test_punctuation() -> None:
 
 
 def test_place() -> None:
-    assert parts("stable 0.7", "We saw her", "We saw her duck.") == ["We saw", "We saw her duck"]
+    assert parts("on 0.7", "We saw her", "We saw her duck.") == ["We saw", "We saw her duck"]
 
 
 def test_chances_multiply() -> None:
-    assert parts("stable 0.8", "We saw her duck") == ["We"]
-    assert parts("stable 0.7", "We saw her duck") == ["We saw"]
+    assert parts("on 0.8", "We saw her duck") == ["We"]
+    assert parts("on 0.7", "We saw her duck") == ["We saw"]
 
 
 def test_chances_are_learnt() -> None:
-    source, growing = made("stable 0.65"), "a b c d e f"
-    found = [source.part(growing[:end]) for end in range(1, 12, 2)]
+    held, growing = made("on 0.65"), "a b c d e f"
+    found = [held.part(growing[:end]) for end in range(1, 12, 2)]
     assert found == ["", "a", "a b", "a b c d", "a b c d e", growing]
     for last in "ghijklm":  # revised again and again
-        source.part(f"{growing} {last}")
-    source.begin()
-    assert source.part("a") == ""
+        held.part(f"{growing} {last}")
+    held.begin()
+    assert held.part("a") == ""
 
 
 def test_agreement() -> None:
@@ -91,12 +90,12 @@ def test_case_and_punctuation() -> None:
 )
 def test_sign_that_makes_another_word(before: str, now: str) -> None:
     assert parts(ALL, before, now)[1] == now.rstrip(".")
-    assert parts(STABLE, before, *[now] * 9)[-1] == now.rstrip(".")
+    assert parts(ON, before, *[now] * 9)[-1] == now.rstrip(".")
 
 
 def test_sent_twice() -> None:
-    source = made(ALL)
-    assert [source.part("We saw", 1.0), source.part("We saw", 1.0)] == ["We saw", "We saw"]
+    held = made(ALL)
+    assert [held.part("We saw", 1.0), held.part("We saw", 1.0)] == ["We saw", "We saw"]
     assert parts(AGREED, "We saw", "We saw", every=0.0) == ["", ""]
 
 
@@ -110,81 +109,74 @@ def test_longest() -> None:
 @pytest.mark.parametrize("end", ["We met late.", "We met her late.", "They ate.", "He met late."])
 def test_sentence_cut_off(end: str) -> None:
     """Words of the next utterance that the text before had after its first sentence were there before."""
-    source = Source(STABLE)
-    source.part("We met late. It rained. The bus was", 1.0)
-    source.part(end, 2.0, final=True)
-    assert source.begin("It rained.")
-    source.part("It rained.", 2.0, final=True)
-    assert source.begin("The bus was full")
-    assert source.part("The bus was full", 2.0) == "The bus was"
-    source.part("The bus was full.", 3.0, final=True)
-    assert not source.begin("The bus was late")
+    held = HoldBack()
+    held.part("We met late. It rained. The bus was", 1.0)
+    held.part(end, 2.0, final=True)
+    assert held.begin("It rained.")
+    held.part("It rained.", 2.0, final=True)
+    assert held.begin("The bus was full")
+    assert held.part("The bus was full", 2.0) == "The bus was"
+    held.part("The bus was full.", 3.0, final=True)
+    assert not held.begin("The bus was late")
 
 
 def test_sentences_cut_off_together() -> None:
-    source = Source(STABLE)
-    source.part("We met. It rained. The bus was", 1.0)
-    source.part("We met.", 2.0, final=True)
-    assert source.begin("It rained.")
-    assert source.part("It rained.", 1.0) == "It rained"
-    assert source.part("It rained.", 2.0, final=True) == "It rained."
-    assert source.begin("The bus was full")
-    assert source.part("The bus was full", 2.0) == "The bus was"
-    source.part("The bus was full.", 3.0, final=True)
-    assert not source.begin("The bus was late")
+    held = HoldBack()
+    held.part("We met. It rained. The bus was", 1.0)
+    held.part("We met.", 2.0, final=True)
+    assert held.begin("It rained.")
+    assert held.part("It rained.", 1.0) == "It rained"
+    assert held.part("It rained.", 2.0, final=True) == "It rained."
+    assert held.begin("The bus was full")
+    assert held.part("The bus was full", 2.0) == "The bus was"
+    held.part("The bus was full.", 3.0, final=True)
+    assert not held.begin("The bus was late")
 
 
 def test_words_taken_back_by_first_text() -> None:
-    source = Source(STABLE)
-    source.part("We met. It rained. The bus", 1.0)
-    source.part("We met.", 2.0, final=True)
-    assert source.begin("It rained.")
-    source.part("It rained.", 2.0)
-    source.part("It rained again.", 3.0)
-    source.part("It rained again.", 4.0, final=True)
-    assert not source.begin("The bus")
+    held = HoldBack()
+    held.part("We met. It rained. The bus", 1.0)
+    held.part("We met.", 2.0, final=True)
+    assert held.begin("It rained.")
+    held.part("It rained.", 2.0)
+    held.part("It rained again.", 3.0)
+    held.part("It rained again.", 4.0, final=True)
+    assert not held.begin("The bus")
 
 
 def test_other_utterance_after_sentence_cut_off() -> None:
     """What the recogniser took back, or another speaker said, confirms no word and no time."""
-    source = made("stable 0.8")
-    source.part("We met. The bus was", 1.0)
-    source.part("We met.", 2.0, final=True)
-    assert not source.begin("So now the")
-    assert source.part("So now the", 3.0) == "So"
+    held = made("on 0.8")
+    held.part("We met. The bus was", 1.0)
+    held.part("We met.", 2.0, final=True)
+    assert not held.begin("So now the")
+    assert held.part("So now the", 3.0) == "So"
 
 
 def test_words_cut_off_are_not_revised() -> None:
-    cut, plain = made("stable 0.8"), made("stable 0.8")
+    cut, plain = made("on 0.8"), made("on 0.8")
     cut.part("We met. Two cats ran")
-    for source in (cut, plain):
-        source.part("We met.", final=True)
-        source.begin()
+    for held in (cut, plain):
+        held.part("We met.", final=True)
+        held.begin()
     growing = "a b c d e f g".split()
     for end in range(1, 8):
         assert cut.part(" ".join(growing[:end])) == plain.part(" ".join(growing[:end]))
 
 
 def test_longest_after_sentence_cut_off() -> None:
-    source = made(AGREED)
-    source.part("We met. It ra", 1.0)
-    source.part("We met.", 2.0, final=True)
-    assert source.begin("It was")
+    held = made(AGREED)
+    held.part("We met. It ra", 1.0)
+    held.part("We met.", 2.0, final=True)
+    assert held.begin("It was")
     found = [
-        source.part(text, time)
-        for text, time in (("It was", 3.0), ("Help", 3.5 + LONGEST), ("Held", 4.0 + 2 * LONGEST))
+        held.part(text, time) for text, time in (("It was", 3.0), ("Help", 3.5 + LONGEST), ("Held", 4.0 + 2 * LONGEST))
     ]
     assert found == ["It", "Help", "Held"]
 
 
 def test_chinese() -> None:
     assert parts(AGREED, "我喜欢猫。", "我喜欢狗和", "我喜欢狗和猫。") == ["", "我喜欢", "我喜欢狗和"]
-
-
-@pytest.mark.parametrize("policy", ["", "none", "stable:", "stable:0.5", "Raw", 1, None])
-def test_wrong_policy(policy: object) -> None:
-    with pytest.raises(OptionError, match="source must be stable or raw"):
-        check_policy(policy)
 
 
 _TEXTS = st.lists(st.sampled_from("a b c d A. b, c? 7:15 -".split()), max_size=8).map(" ".join)
@@ -197,35 +189,35 @@ def words(texts: str | Iterable[str]) -> list[str]:
 
 @given(st.sampled_from(POLICIES), _STREAMS, st.booleans(), st.booleans())
 def test_any_stream(policy: str, stream: Sequence[tuple[str, float]], timed: bool, ends: bool) -> None:
-    source, time, before, text = made(policy), 0.0, "", ""
+    held, time, before, text = made(policy), 0.0, "", ""
     for number, (new, step) in enumerate(stream):
         time += step
         final = ends and number == len(stream) - 1
-        part = source.part(new, time if timed else None, final=final)
+        part = held.part(new, time if timed else None, final=final)
         assert words(part) == words(new)[: len(words(part))]  # a beginning
         if final:
             assert part == new
-            assert not source.held
+            assert not held.held
         # Captions do not shrink while the recogniser only adds words.
         if words(new)[: len(words(text))] == words(text):
             assert words(part)[: len(words(before))] == words(before)
         before, text = part, new
-    if not source.held:
+    if not held.held:
         assert words(before) == words(text)
-    if source.held:
-        assert words(source.whole()) == words(text)
-        source.release()
-        assert not source.held
+    if held.held:
+        assert words(held.whole()) == words(text)
+        held.release()
+        assert not held.held
 
 
 @given(st.sampled_from(POLICIES[1:]), st.lists(_TEXTS, min_size=1, max_size=9))
 def test_no_word_waits_longer(policy: str, texts: list[str]) -> None:
     """A word that stays at its place is translated after `LONGEST` at the latest."""
-    source, step = made(policy), LONGEST / 4
+    held, step = made(policy), LONGEST / 4
     waited = 0
     before: list[str] = []
     for number, text in enumerate(texts):
-        new, part = words(text), words(source.part(text, number * step))
+        new, part = words(text), words(held.part(text, number * step))
         waited = waited + 1 if len(new) > len(part) and new[: len(part)] == before[: len(part)] else 0
         assert waited <= 5
         before = new
