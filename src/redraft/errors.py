@@ -27,7 +27,21 @@ class RedraftError(Exception):
 
 
 class OptionError(RedraftError, ValueError):
-    """An option is out of range or unknown."""
+    """An option is out of range or unknown.
+
+    Args:
+        problem: what is wrong and what is allowed: a sentence, without the field with which it begins.
+        field: name of the field; None if the sentence is complete.
+    """
+
+    def __init__(self, problem: str, field: str | None = None) -> None:
+        self.problem, self.field = problem, field
+        super().__init__(self.about(field or ""))
+
+    def about(self, field: str) -> str:
+        """Return the sentence with another name for the field, such as an option of the command line."""
+        between = " " if field and not self.problem.startswith(":") else ""
+        return f"{field}{between}{self.problem}"
 
 
 class InputError(RedraftError, ValueError):

@@ -225,7 +225,7 @@ class Translator:
         """
         tag = language if language in self.translations else parse_language(language, "language").standard
         if tag not in self.translations:
-            raise OptionError(f"language must be one of {', '.join(self.translations)}, not {language!r}")
+            raise OptionError(f"must be one of {', '.join(self.translations)}, not {language!r}", "language")
         return self.translations[tag]
 
     def close(self) -> None:
@@ -330,7 +330,7 @@ def _foreign_tokens(backend: Backend, target: Language) -> Selection:
 def _source_encoder(backend: _EncodesSources, style: Style, source: Language, target: Language) -> Encode:
     for field in ("template", "prompt", "glossary", "context"):
         if getattr(style, field):
-            raise OptionError(f"{field}: an encoder-decoder model accepts only the text, so leave it out")
+            raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
 
     def encode(text: str, _earlier: Sequence[tuple[str, str]]) -> Prompt:
         return backend.encoder_prompt(text, source, target)

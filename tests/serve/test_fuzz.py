@@ -75,7 +75,7 @@ def test_fuzz_session(sent: list[str | bytes]) -> None:
             try:
                 message = protocol.FROM_CLIENT.validate_json(frame)
             except ValidationError as error:
-                sentences.append(describe(error, *protocol.CLIENT))
+                sentences.append(str(describe(error, *protocol.CLIENT)))
             else:
                 with suppress(Refused):
                     _execute(message, session, mock.Mock())

@@ -27,7 +27,7 @@ NAME = "a string of 1 to 100 characters"
 def complaint(text: str) -> str:
     with pytest.raises(ValidationError) as raised:
         protocol.FROM_CLIENT.validate_json(text)
-    return describe(raised.value, *protocol.CLIENT)
+    return str(describe(raised.value, *protocol.CLIENT))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def complaint(text: str) -> str:
         ({**START, "targets": []}, "targets must be a list of 1 to 64 entries"),
         ({**START, "targets": ["de", ""]}, f"targets.1 must be {NAME}"),
         ({**START, "options": {"beta": []}}, f"options.beta must be a number or {NAME}"),
-        ({**START, "options": {"": 1}}, f"every name in options must be {NAME}"),
+        ({**START, "options": {"": 1}}, f"options: every name must be {NAME}"),
         ({**START, "token": "short"}, "token must be 22 to 128 letters, digits, hyphens and underscores"),
         ({**START, "agree": 0}, "agree must be a whole number from 1 to 10"),
         ({**START, "lead": 2}, "lead must be a number from 0 to 1"),
@@ -90,26 +90,33 @@ def test_invalid_json() -> None:
 def test_invalid_object() -> None:
     with pytest.raises(ValidationError) as raised:
         protocol.UpdateMessage(utterance="1", seq=1, text="\ud800")
-    sentence = describe(raised.value, protocol.UpdateMessage)
-    assert sentence == "text must be Unicode text, and has one half of a surrogate pair without the other"
+    error = describe(raised.value, protocol.UpdateMessage)
+    assert str(error) == "text must be Unicode text, and has one half of a surrogate pair without the other"
 
 
-REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"type": "end"}, "the first message must be `start`, not `end`"),
-    ({**START, "protocol": 2}, "protocol must be 1, not 2"),
-    ({**START, "targets": ["xx-nonsense"]}, "target 'xx-nonsense' is not known"),
-    ({**START, "targets": ["de", "German"]}, "targets must be different languages"),
-    ({**START, "method": "bild"}, "method must be one of ssbd, ar, not 'bild'"),
-    ({**START, "hold_back": "no"}, "hold_back must be true or false"),
-    ({**START, "key": "wrong"}, "the API key is not known to this server: check it, or ask the operator for one"),
-    (START, "an API key is needed: send it as `key`, or as a bearer token"),
-    ({**START, "room": "other"}, "room must be one of hall-1, not 'other'"),
+#: A message, the field that is wrong with it, and the sentence.
+REFUSED: list[tuple[dict[str, Any], str | None, str]] = [
+    ({"type": "end"}, None, "the first message must be `start`, not `end`"),
+    ({**START, "protocol": 2}, "protocol", "protocol must be 1, not 2"),
+    ({**START, "targets": ["xx-nonsense"]}, "targets", "target 'xx-nonsense' is not known"),
+    ({**START, "targets": ["de", "German"]}, "targets", "targets must be different languages"),
+    ({**START, "source": "xx-nonsense"}, "source", "source language 'xx-nonsense' is not known"),
+    ({**START, "method": "bild"}, "method", "method must be one of ssbd, ar, not 'bild'"),
+    ({**START, "options": {"beta": 2}}, "beta", "beta must be a number from 0 to 1, not 2"),
+    ({**START, "options": {"beta": [2]}}, "options.beta", "options.beta must be a number or a string of 1 to 100"),
+    ({**START, "context": 5}, "context", "context must be at most 4, not 5"),
+    ({**START, "hold_back": "no"}, "hold_back", "hold_back must be true or false"),
+    ({**START, "key": "wrong"}, "key", "the API key is not known to this server: check it, or ask the operator for"),
+    (START, "key", "an API key is needed: send it as `key`, or as a bearer token"),
+    ({**START, "room": "other"}, "room", "room must be one of hall-1, not 'other'"),
     (
         {**START, "room": "hall-1"},
+        "room",
         "room 'hall-1' is in use: end its session, or begin this one with take_over to end it",
     ),
     (
         {**START, "targets": ["de", "ja"]},
+        None,
         "the server translates into 1 of at most 2 languages at a time, so 2 more cannot",
     ),
 ]
@@ -119,11 +126,13 @@ def test_refused_start(tmp_path: Path) -> None:
     key = new_key(tmp_path / "keys", "stage")
     with running(keys=tmp_path / "keys", rooms={"hall-1": ()}, languages=2) as server, server.socket() as socket:
         socket.start(room="hall-1", key=key)
-        for message, sentence in REFUSED:
+        for message, field, sentence in REFUSED:
             given = {"key": key} if message is not START and message["type"] == "start" else {}
             with server.socket() as other:
                 other.say(**{**given, **message})
-                assert other.hear()["message"].startswith(sentence)
+                heard = other.hear()
+                assert heard["message"].startswith(sentence)
+                assert heard.get("field") == field
 
 
 @pytest.mark.parametrize(

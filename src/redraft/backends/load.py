@@ -188,7 +188,7 @@ def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str |
         return open_transformers(name, known)
     if dtype is not None:
         where = f"the server decides that of {name!r}" if is_remote(name) else f"that of {name!r} is in its file"
-        raise OptionError(f"dtype is for models of transformers; {where}, so leave it out")
+        raise OptionError(f"is for models of transformers; {where}, so leave it out", "dtype")
     return open_on_server(name, options)[0] if is_remote(name) else open_model(name, options)
 
 

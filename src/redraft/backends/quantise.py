@@ -27,7 +27,7 @@ def quantise(source: Path, target: Path, format: str) -> None:
         ModelError: the source is invalid, or the target cannot be written.
     """
     if format not in FORMATS:
-        raise OptionError(f"format must be one of {', '.join(FORMATS)}, not {format!r}")
+        raise OptionError(f"must be one of {', '.join(FORMATS)}, not {format!r}", "format")
     check_gguf(source)
     params = lib.llama_model_quantize_default_params()
     params.ftype = FORMATS[format]

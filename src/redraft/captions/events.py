@@ -41,7 +41,7 @@ def whole(name: str, value: int, low: int, high: int | None = None) -> int:
     """
     if not is_whole(value) or value < low or (high is not None and value > high):
         allowed = f"of {low} or more" if high is None else f"from {low} to {high}"
-        raise OptionError(f"{name} must be a whole number {allowed}, not {value!r}")
+        raise OptionError(f"must be a whole number {allowed}, not {value!r}", name)
     return value
 
 

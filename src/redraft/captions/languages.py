@@ -142,7 +142,7 @@ def parse_language(text: str, field: str = "target language") -> Language:
     tag = text.strip()
     found = _find(tag)
     if found is None:
-        raise OptionError(f"{field} {reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN")
+        raise OptionError(f"{reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN", field)
     canonical, code = _shortest(found), found.language or ""
     name = _NAMES.get(found.to_tag()) or _NAMES.get(canonical)
     if name is None:
@@ -183,7 +183,7 @@ def as_tags(to: object) -> list[str]:
     if isinstance(to, Sequence) and not isinstance(to, str) and all(isinstance(tag, str) for tag in to):
         return list(to)
     example = [to] if isinstance(to, str) else ["de", "ja"]
-    raise OptionError(f"to must be a list of languages such as {example!r}, not {reprlib.repr(to)}")
+    raise OptionError(f"must be a list of languages such as {example!r}, not {reprlib.repr(to)}", "to")
 
 
 def parse_targets(tags: Iterable[str]) -> list[str]:

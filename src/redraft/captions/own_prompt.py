@@ -34,7 +34,7 @@ def prompt_file(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin files with a byte order mark
     except (OSError, UnicodeError) as error:
-        raise OptionError(f"prompt: {str(path)!r} cannot be read as UTF-8 text: {first_sentence(error)}") from error
+        raise OptionError(f": {str(path)!r} cannot be read as UTF-8 text: {first_sentence(error)}", "prompt") from error
     OwnPrompt(text)  # fails now, not when a stream starts
     return text
 
@@ -56,19 +56,19 @@ class OwnPrompt:
         try:
             found = [(name, form, kind) for _, name, form, kind in Formatter().parse(self._text) if name is not None]
         except ValueError as error:
-            raise OptionError(f"prompt: {error}; write {{{{ and }}}} for braces that are not fields") from error
+            raise OptionError(f": {error}; write {{{{ and }}}} for braces that are not fields", "prompt") from error
         self._fields = Counter(name for name, _, _ in found)
         for name, form, kind in found:
             if name not in FIELDS:
                 allowed = ", ".join(f"{{{field}}}" for field in FIELDS)
-                raise OptionError(f"prompt: {{{name}}} is not a field; allowed: {allowed}")
+                raise OptionError(f": {{{name}}} is not a field; allowed: {allowed}", "prompt")
             if form or kind:
-                raise OptionError(f"prompt: write {{{name}}} without a format (`:` or `!`)")
+                raise OptionError(f": write {{{name}}} without a format (`:` or `!`)", "prompt")
         if "source" not in self._fields:
-            raise OptionError("prompt: {source} is missing; it stands for the text to translate")
+            raise OptionError(": {source} is missing; it stands for the text to translate", "prompt")
         for name in _TEXTS:
             if self._fields[name] > 1:
-                raise OptionError(f"prompt: {{{name}}} may occur once, not {self._fields[name]} times")
+                raise OptionError(f": {{{name}}} may occur once, not {self._fields[name]} times", "prompt")
 
     def render(self, request: Request, source: Language, target: Language) -> str:
         """Return the prompt of a request.
@@ -79,7 +79,7 @@ class OwnPrompt:
         pairs = {"terms": request.glossary, "context": request.context}
         for name, option in (("terms", "glossary"), ("context", "context")):
             if pairs[name] and name not in self._fields:
-                raise OptionError(f"{option}: the prompt has no field {{{name}}}, so add it or leave {option} out")
+                raise OptionError(f": the prompt has no field {{{name}}}, so add it or leave {option} out", option)
         return self._text.format(
             source=request.source,
             source_language=source.name,

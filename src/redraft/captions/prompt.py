@@ -113,7 +113,9 @@ class Prompter:
             ModelError: the metadata do not determine a template, or the template cannot be used.
         """
         if template is not None and template not in TEMPLATES:
-            raise OptionError(f"template {template!r} is not known: use {', '.join(TEMPLATES[:-1])} or {TEMPLATES[-1]}")
+            raise OptionError(
+                f"{template!r} is not known: use {', '.join(TEMPLATES[:-1])} or {TEMPLATES[-1]}", "template"
+            )
         if template is not None and prompt is not None:
             raise OptionError("template and prompt exclude each other, so leave one out")
         name = "prompt" if prompt is not None else template or choose_template(metadata)
@@ -143,7 +145,7 @@ class Prompter:
 
         glossary = [(clean(term), clean(wanted)) for term, wanted in request.glossary]
         if not all(term and wanted for term, wanted in glossary):
-            raise OptionError("glossary: every entry needs a source term and a target term that are not empty")
+            raise OptionError(": every entry needs a source term and a target term that are not empty", "glossary")
         context = [(clean(source), clean(translation)) for source, translation in request.context]
         marked = Request(
             mark(clean(request.source)),
@@ -261,7 +263,9 @@ def _plain_layout(metadata: Mapping[str, str], source: Language, target: Languag
 
     def layout(request: Request) -> str:
         if request.glossary:
-            raise OptionError("glossary: this model does not follow instructions, so leave it out or use another model")
+            raise OptionError(
+                ": this model does not follow instructions, so leave it out or use another model", "glossary"
+            )
         sources = source_separator.join([*(earlier for earlier, _ in request.context), request.source])
         begun = separator.join(translation for _, translation in request.context)
         return pattern.replace("{code}", code).replace("{source}", sources) + begun
@@ -275,7 +279,7 @@ def _supported(wanted: Language, tags: str, field: str) -> Language:
     found = closest(wanted, supported) if supported else wanted
     if found is None:
         allowed = ", ".join(each.tag for each in supported)
-        raise OptionError(f"{field} {wanted.tag!r} is not supported by this model; allowed: {allowed}")
+        raise OptionError(f"{wanted.tag!r} is not supported by this model; allowed: {allowed}", field)
     return found
 
 

@@ -93,7 +93,7 @@ def translategemma(request: Request, source: Language, target: Language) -> str:
     """
     if request.glossary or request.context:
         option = "glossary" if request.glossary else "context"
-        raise OptionError(f"{option}: TranslateGemma does not support it, so leave it out or use another model")
+        raise OptionError(": TranslateGemma does not support it, so leave it out or use another model", option)
     return (
         f"You are a professional {source.name} ({source.code}) to {target.name} ({target.code}) translator. Your goal "
         f"is to accurately convey the meaning and nuances of the original {source.name} text while adhering to "
@@ -122,5 +122,5 @@ def _hunyuan_tag(language: Language, field: str) -> str:
     found = closest(language, [parse_language(tag) for tag in _HUNYUAN])
     if found is None:
         allowed = ", ".join(_HUNYUAN)
-        raise OptionError(f"{field} {language.tag!r} is not supported by this model; allowed: {allowed}")
+        raise OptionError(f"{language.tag!r} is not supported by this model; allowed: {allowed}", field)
     return found.tag

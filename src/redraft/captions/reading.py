@@ -49,7 +49,7 @@ class Reading:
 
     def __init__(self, width: int = 37, patience: float = 1.0, longest: float = 4.0) -> None:
         if not is_number(patience) or patience < 0:
-            raise OptionError(f"line patience must be a number of seconds, 0 or more, not {patience!r}")
+            raise OptionError(f"must be a number of seconds, 0 or more, not {patience!r}", "line patience")
         if not is_number(longest) or longest < patience:
             raise OptionError(f"longest wait of a line must be at least its patience, not {longest!r}")
         self._width = whole("line width", width, NARROWEST, WIDEST)

@@ -141,7 +141,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo(f"redraft: {_sentence(error)}", err=True)
     except OptionError as error:
         command = _command(sys.argv[1:] if arguments is None else arguments)
-        click.echo(f"redraft: {_with_option(str(error), command)}", err=True)
+        click.echo(f"redraft: {error.about(_option(error.field or '', command))}", err=True)
     except RedraftError as error:
         click.echo(f"redraft: {error}", err=True)
     except OSError as error:
@@ -159,7 +159,7 @@ def _drop_output() -> None:
 
 
 #: Parameters that the library names otherwise than the command line.
-_OTHERWISE = {"glossary": "--term"}
+_OTHERWISE = {"glossary": "term", "source_language": "from", "target_language": "to"}
 
 
 def _command(arguments: Sequence[str]) -> click.Command:
@@ -171,17 +171,16 @@ def _command(arguments: Sequence[str]) -> click.Command:
     return command
 
 
-def _with_option(sentence: str, command: click.Command) -> str:
-    """Return the library's message with the option of a command instead of the parameter that it begins with."""
-    names = dict(_OTHERWISE)
+def _option(field: str, command: click.Command) -> str:
+    """Return a command's option for a parameter of the library; the parameter if it has none."""
+    names: dict[str, str] = {}
     for parameter in command.params:
         if isinstance(parameter, click.Option) and parameter.name:
             option = max(parameter.opts, key=len)
             names |= {parameter.name: option, option.removeprefix("--").replace("-", "_"): option}
-    found = re.match(r"([a-z_]+(?: [a-z]+)?)(?= must | is for |:)", sentence)
-    if found is None or (name := found[1].replace(" ", "_")) not in names:
-        return sentence
-    return f"{names[name]}{sentence[found.end() :]}"
+    name = field.replace(" ", "_")
+    name = _OTHERWISE.get(name, name)
+    return names.get(name, field)
 
 
 def _stdout_fails() -> bool:

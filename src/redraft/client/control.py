@@ -127,7 +127,7 @@ def _made(kind: type[M], **fields: Any) -> M:
     try:
         return kind(**fields)
     except ValidationError as error:
-        raise InputError(describe(error, kind)) from None
+        raise InputError(str(describe(error, kind))) from None
 
 
 def _key_of(message: protocol.Hide | protocol.Hidden) -> Key:

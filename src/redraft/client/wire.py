@@ -20,12 +20,14 @@ from redraft.protocol.fields import describe
 class ServerError(RedraftError):
     """The server cannot be reached or refuses.
 
-    ``code`` is one of `redraft.protocol.codes.CODES`, or ``connection``.
+    Attributes:
+        code: one of `redraft.protocol.codes.CODES`, or ``connection``.
+        field: name of the field that the server refuses, if it is one.
     """
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, field: str | None = None) -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.field = code, field
 
 
 def address(server: str) -> str:
@@ -41,7 +43,7 @@ def address(server: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise OptionError(f"server must be an address such as http://127.0.0.1:8765, not {server!r}")
+        raise OptionError(f"must be an address such as http://127.0.0.1:8765, not {server!r}", "server")
     return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") + "/v1/live", "", ""))
 
 
@@ -72,12 +74,12 @@ def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
     """
     for field in ("template", "prompt"):
         if getattr(style, field) is not None:
-            raise OptionError(f"{field} is chosen by the server, so leave it out")
+            raise OptionError("is chosen by the server, so leave it out", field)
     styled = {"source": style.source, "context": style.context, "glossary": style.glossary}
     try:
         return protocol.Start(targets=tuple(to), **styled, **fields)
     except ValidationError as error:
-        raise OptionError(describe(error, protocol.Start)) from None
+        raise describe(error, protocol.Start) from None
 
 
 def parse(text: str | bytes) -> Any:
@@ -102,7 +104,7 @@ def parse_started(text: str | bytes) -> protocol.Started:
     """
     message = parse(text)
     if isinstance(message, protocol.Error):
-        raise ServerError(message.code, message.message)
+        raise ServerError(message.code, message.message, message.field)
     if not isinstance(message, protocol.Started):
         raise ServerError("protocol", f"the server speaks another protocol: it began with {message.type!r}")
     return message
@@ -117,7 +119,7 @@ def message_of(update: Update) -> protocol.UpdateMessage:
     try:
         return protocol.UpdateMessage(**{each.name: getattr(update, each.name) for each in fields(Update)})
     except ValidationError as error:
-        raise InputError(describe(error, protocol.UpdateMessage)) from None
+        raise InputError(str(describe(error, protocol.UpdateMessage))) from None
 
 
 def failure_of(message: protocol.Error) -> Failure:

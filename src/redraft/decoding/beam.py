@@ -39,7 +39,7 @@ def beam_width(final: object, name: str = "final") -> int:
         return int(final == EXACT)
     match = _BEAM.fullmatch(final) if isinstance(final, str) else None
     if match is None or not LEAST <= int(match[1]) <= MOST:
-        raise OptionError(f"{name} must be biased, exact, or beam:N with N from {LEAST} to {MOST}, not {final!r}")
+        raise OptionError(f"must be biased, exact, or beam:N with N from {LEAST} to {MOST}, not {final!r}", name)
     return int(match[1])
 
 

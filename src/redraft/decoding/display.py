@@ -48,9 +48,9 @@ class Display:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low or (high and value > high):
                 bounds = f"from {low} to {high}" if high else f"of {low} or more"
-                raise OptionError(f"{name} must be a whole number {bounds}, not {value!r}")
+                raise OptionError(f"must be a whole number {bounds}, not {value!r}", name)
         if isinstance(self.lead, bool) or not isinstance(self.lead, int | float) or not 0 <= self.lead <= 1:
-            raise OptionError(f"lead must be a number from 0 to 1, not {self.lead!r}")
+            raise OptionError(f"must be a number from 0 to 1, not {self.lead!r}", "lead")
 
     @property
     def label(self) -> str:

@@ -53,7 +53,7 @@ class Option:
             and not (self.whole and value != math.floor(value))
         ):
             return value
-        raise OptionError(f"{self.name} must be {self.allowed}, not {value!r}")
+        raise OptionError(f"must be {self.allowed}, not {value!r}", self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Choice:
             OptionError: the value is not allowed.
         """
         if value not in self.words:
-            raise OptionError(f"{self.name} must be {self.allowed}, not {value!r}")
+            raise OptionError(f"must be {self.allowed}, not {value!r}", self.name)
         return str(value)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
+
+from redraft.errors import OptionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +45,26 @@ CODES = {
 }
 
 
-def error_body(code: str, sentence: str) -> dict[str, dict[str, str]]:
-    """Return the body of an error over HTTP; ``code`` is one of `CODES`."""
-    return {"error": {"code": code, "message": sentence}}
-
-
 class Refused(Exception):
-    """A refused request; ``code`` is one of `CODES`."""
+    """A refused request.
 
-    def __init__(self, code: str, sentence: str) -> None:
+    Args:
+        code: one of `CODES`.
+        sentence: what is wrong and what is allowed.
+        field: name of the field that is wrong, with dots before the names in it; None if it is not a field.
+    """
+
+    def __init__(self, code: str, sentence: str, field: str | None = None) -> None:
         super().__init__(sentence)
-        self.code, self.sentence = code, sentence
+        self.code, self.sentence, self.field = code, sentence, field
+
+    @classmethod
+    def of(cls, code: str, error: OptionError) -> Self:
+        """Return the refusal of an invalid field."""
+        return cls(code, str(error), error.field)
+
+    @property
+    def body(self) -> dict[str, dict[str, str]]:
+        """The body of the response over HTTP."""
+        field = {"field": self.field} if self.field else {}
+        return {"error": {"code": self.code, "message": self.sentence, **field}}

@@ -13,6 +13,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from redraft.errors import OptionError
+
 Schema = Mapping[str, Any]
 #: Maximum length in characters of sentences and of names in them.
 _LONGEST, _LONGEST_NAME = 300, 60
@@ -31,40 +33,50 @@ def tag_of(kind: Any) -> str:
     return str(kind.__pydantic_fields__["type"].default)
 
 
-def describe(error: ValidationError, *kinds: type) -> str:
-    """Describe pydantic's first problem; with several allowed ``kinds`` of messages, their ``type`` decides."""
+def describe(error: ValidationError, *kinds: type) -> OptionError:
+    """Return pydantic's first problem as an error that names the field, with dots before the names in it.
+
+    Args:
+        kinds: the kinds of messages that are allowed; if there are several, their ``type`` decides.
+    """
     first = error.errors(include_url=False, include_input=False)[0]
     path, problem = list(first["loc"]), first["type"]
     if problem == "json_invalid":
         reason = str(first["ctx"]["error"])
         if "surrogate" in reason or "hex escape" in reason:
-            return "the message must be JSON in which no string has one half of a surrogate pair without the other"
+            return OptionError(
+                "the message must be JSON in which no string has one half of a surrogate pair without the other"
+            )
         place = _POSITION.search(reason)
-        return "the message must be valid JSON" + (f"; see line {place[1]}, column {place[2]}" if place else "")
+        return OptionError(
+            "the message must be valid JSON" + (f"; see line {place[1]}, column {place[2]}" if place else "")
+        )
     tagged = {tag_of(kind): kind for kind in kinds} if len(kinds) > 1 else {}
     if problem.startswith("union_tag"):
-        return f"type must be one of {', '.join(tagged)}"
+        return OptionError(f"must be one of {', '.join(tagged)}", "type")
     kind = tagged[path.pop(0)] if tagged and path else kinds[0]
     if not path:
-        return "the message must be a JSON object"
-    return _about(problem, path, TypeAdapter(kind).json_schema())[:_LONGEST]
+        return OptionError("the message must be a JSON object")
+    field, rest = _about(problem, path, TypeAdapter(kind).json_schema())
+    return OptionError(rest[: _LONGEST - len(field)], field)
 
 
-def _about(problem: str, path: Sequence[str | int], whole: Schema) -> str:
+def _about(problem: str, path: Sequence[str | int], whole: Schema) -> tuple[str, str]:
+    """Return the field and what is wrong with it."""
     if problem in ("extra_forbidden", "unexpected_keyword_argument"):
         place, outer = _walked(whole, path[:-1])
         name = ".".join([*place, str(path[-1])[:_LONGEST_NAME]])
-        return f"{name} is not known: the allowed fields are {', '.join(outer.get('properties', {}))}"
+        return name, f"is not known: the allowed fields are {', '.join(outer.get('properties', {}))}"
     if path[-1] == "[key]":
         place, outer = _walked(whole, path[:-2])
-        return f"every name in {'.'.join(place)} must be {allowed({'type': 'string', **outer['propertyNames']})}"
+        return ".".join(place), f": every name must be {allowed({'type': 'string', **outer['propertyNames']})}"
     place, schema = _walked(whole, path)
     name = ".".join(place)
     if problem == "missing":
-        return f"{name} is missing: it must be {allowed(schema)}"
+        return name, f"is missing: it must be {allowed(schema)}"
     if problem == "string_unicode":
-        return f"{name} must be Unicode text, and has one half of a surrogate pair without the other"
-    return f"{name} must be {allowed(schema)}"
+        return name, "must be Unicode text, and has one half of a surrogate pair without the other"
+    return name, f"must be {allowed(schema)}"
 
 
 def _walked(whole: Schema, path: Sequence[str | int]) -> tuple[list[str], Schema]:

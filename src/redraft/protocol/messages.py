@@ -407,6 +407,7 @@ class Error(Message):
     type: Literal["error"] = "error"
     code: Literal[tuple(CODES)]  # type: ignore[valid-type]
     message: str = Field(description="one sentence that says what is wrong and what is allowed")
+    field: str | None = Field(None, description="the field that is wrong, such as `options.beta`, if it is one")
     fatal: bool = False
     request: str | None = Field(None, description="`type` of the message that was refused, if it was one")
     utterance: str | None = None

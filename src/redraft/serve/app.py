@@ -99,8 +99,9 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
     most = MOST_SEQUENCES // (1 + branches)
     if trees and slots > most:
         raise OptionError(
-            f"slots must be at most {most * count} for {reason}, whose draft trees take sequences of the cache "
-            f"too, not {settings.slots}"
+            f"must be at most {most * count} for {reason}, whose draft trees take sequences of the cache "
+            f"too, not {settings.slots}",
+            "slots",
         )
     options = LlamaOptions(
         context_length=settings.context_length,
@@ -124,7 +125,7 @@ def _engines(settings: ServeSettings) -> int:
     if on_transformers(settings.model):
         most, why = 1, "a model of transformers has one"
     if settings.engines > most:
-        raise OptionError(f"engines must be at most {most} here, not {settings.engines}: {why}")
+        raise OptionError(f"must be at most {most} here, not {settings.engines}: {why}", "engines")
     return settings.engines or min(most, default_contexts(settings.model, settings.gpu_layers))
 
 

@@ -169,20 +169,20 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
     try:
         found = FromFile(**given)
     except ValidationError as error:
-        raise OptionError(_refusal(error, given, file)) from None
+        raise _refusal(error, given, file) from None
     except (OSError, ValueError) as error:
         raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
     beam_width(found.final)
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
-        raise OptionError(f"viewers_only {problem}")
+        raise OptionError(problem, "viewers_only")
     if not found.local and found.keys is None and not found.viewers_only:
         raise OptionError(
             f"host {found.host!r} lets other machines connect, which needs API keys: make one with "
             "`redraft serve --keys FILE --new-key NAME`, or listen on 127.0.0.1"
         )
     if found.transcripts is not None and not found.transcripts.is_dir():
-        raise OptionError(f"transcripts must be an existing folder, not {str(found.transcripts)!r}")
+        raise OptionError(f"must be an existing folder, not {str(found.transcripts)!r}", "transcripts")
     if found.transcripts is not None:
         _check_writable(found.transcripts)
     return found
@@ -194,7 +194,7 @@ def _check_writable(folder: Path) -> None:
         with TemporaryFile(dir=folder) as file:
             file.write(b" ")
     except OSError as error:
-        raise OptionError(f"transcripts must be a folder to write to, and {str(folder)!r} is not: {error}") from None
+        raise OptionError(f"must be a folder to write to, and {str(folder)!r} is not: {error}", "transcripts") from None
 
 
 def allowed(name: str) -> str:
@@ -225,15 +225,15 @@ def _nearest(name: str, prefix: str = "") -> str:
     return f"; the nearest is {names[0]}" if nearest else f": there are {', '.join(names)}"
 
 
-def _refusal(error: ValidationError, given: Collection[str], file: Path | None) -> str:
-    """Describe the first error; ``given`` are the names of flags."""
+def _refusal(error: ValidationError, given: Collection[str], file: Path | None) -> OptionError:
+    """Return pydantic's first problem as an error; ``given`` are the names of flags."""
     first = error.errors(include_url=False)[0]
     name, *inside = map(str, first["loc"])
     if name not in ServeSettings.model_fields:
-        return f"{name!r} is not a setting{_nearest(name)}"
+        return OptionError(f"{name!r} is not a setting{_nearest(name)}")
     variable = next((each for each in os.environ if each.upper() == f"{_PREFIX}{name.upper()}"), None)
+    problem = f"must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
     if name in given:
-        where = f"setting {name}"
-    else:
-        where = f"{variable} in the environment" if variable else f"setting {name} in {str(file)!r}"
-    return f"{where} must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
+        return OptionError(problem, name)
+    where = f"{variable} in the environment" if variable else f"setting {name} in {str(file)!r}"
+    return OptionError(f"{where} {problem}")

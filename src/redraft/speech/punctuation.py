@@ -25,7 +25,7 @@ def punctuator(folder: str) -> Callable[[str], str]:
         MissingExtra: the extra ``listen-sherpa`` is not installed.
     """
     if not Path(folder).is_dir():
-        raise OptionError(f"--punctuation must be the folder of a punctuation model, not {folder!r}")
+        raise OptionError(f"must be the folder of a punctuation model, not {folder!r}", "punctuation")
     files = [file for name in ("model.int8.onnx", "model.onnx") if (file := Path(folder) / name).exists()]
     if not files:
         raise ModelError(f"folder {folder!r} is not a punctuation model: model.onnx is missing")

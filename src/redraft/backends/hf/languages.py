@@ -96,7 +96,9 @@ class SourcePrompts:
             named = getattr(self._tokenizer.base, f"{field}_lang", None)
             known = _parsed(named) if named and not self._tags else None
             if known is not None and closest(wanted, [known]) is None:
-                raise OptionError(f"{field} language {wanted.tag!r} is not that of model {self._name!r}: use {named}")
+                raise OptionError(
+                    f"{wanted.tag!r} is not that of model {self._name!r}: use {named}", f"{field} language"
+                )
 
 
 class LanguageCodes:
@@ -135,7 +137,7 @@ class LanguageCodes:
             if found is None:
                 # If the model has the language only in other scripts, suggest those.
                 known = sorted({each.canonical for each in same_language(wanted, languages) or languages})
-                raise OptionError(f"{field} {wanted.tag!r} is not supported by this model; allowed: {', '.join(known)}")
+                raise OptionError(f"{wanted.tag!r} is not supported by this model; allowed: {', '.join(known)}", field)
             self._found[wanted.tag] = next(code for language, code in self._languages if language is found)
         return self._found[wanted.tag]
 

@@ -37,4 +37,4 @@ class HfOptions:
         for name, words in (("dtype", DTYPES), ("device", DEVICES)):
             if getattr(self, name) not in words:
                 allowed = f"{', '.join(words[:-1])} or {words[-1]}"
-                raise OptionError(f"{name} must be {allowed}, not {getattr(self, name)!r}")
+                raise OptionError(f"must be {allowed}, not {getattr(self, name)!r}", name)

@@ -42,7 +42,7 @@ class RemoteOptions:
     def __post_init__(self) -> None:
         check_whole_numbers(self, context_length=(16, 1 << 20), slots=(1, 4096), ahead=(1, 1024))
         if not 0 < self.timeout <= 3600:
-            raise OptionError(f"timeout must be a number of seconds up to 3600, not {self.timeout!r}")
+            raise OptionError(f"must be a number of seconds up to 3600, not {self.timeout!r}", "timeout")
 
 
 @dataclass(frozen=True, slots=True)

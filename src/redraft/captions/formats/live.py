@@ -104,7 +104,7 @@ class LiveWriter:
 
     def __init__(self, columns: Sequence[str], console: Console | None = None) -> None:
         if not columns or len(set(columns)) < len(columns):
-            raise OptionError(f"columns must be one or more different titles, not {list(columns)!r}")
+            raise OptionError(f"must be one or more different titles, not {list(columns)!r}", "columns")
         self._columns = tuple(columns)
         self._console = Console() if console is None else console
         self._blocks: dict[str, _Block] = {}
@@ -126,7 +126,7 @@ class LiveWriter:
         if isinstance(event, Caption):
             column = event.language if column is None else column
             if column not in self._columns:
-                raise OptionError(f"column must be one of {', '.join(self._columns)}, not {column!r}")
+                raise OptionError(f"must be one of {', '.join(self._columns)}, not {column!r}", "column")
         if self._plain:
             self._plain.write(event, column)
             return

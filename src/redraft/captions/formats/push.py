@@ -57,7 +57,7 @@ class CaptionService:
             fits = False
         if name not in ("zoom", "youtube") or not fits:
             raise OptionError(
-                f"push must be zoom:URL or youtube:URL, with the caption URL that the service gives, not {target!r}"
+                f"must be zoom:URL or youtube:URL, with the caption URL that the service gives, not {target!r}", "push"
             )
         #: Zoom's tag of the language; YouTube needs none.
         self._language = zoom_language(language) if name == "zoom" else None

@@ -407,7 +407,7 @@ def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None) ->
         OptionError: ``lag`` or ``rate`` is out of range.
     """
     if rate is not None and (isinstance(rate, bool) or not (math.isfinite(rate) and rate > 0)):
-        raise OptionError(f"rate must be a number of words a second over 0, not {rate!r}")
+        raise OptionError(f"must be a number of words a second over 0, not {rate!r}", "rate")
     return _read_text(source, whole("lag", lag, 1), rate)
 
 

@@ -170,7 +170,7 @@ class SubtitleWriter:
 
     def __init__(self, out: IO[str], errors: IO[str], form: str, languages: Sequence[str]) -> None:
         if form not in SUBTITLES:
-            raise OptionError(f"subtitle format must be one of {', '.join(SUBTITLES)}, not {form!r}")
+            raise OptionError(f"must be one of {', '.join(SUBTITLES)}, not {form!r}", "subtitle format")
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
         self._begun: dict[str, int] = {}
         self._held: dict[str, Caption] = {}

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from redraft.captions.events import Event, Update
-from redraft.errors import RedraftError
+from redraft.errors import OptionError, RedraftError
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.access import Keys
@@ -18,6 +18,8 @@ from redraft.serve.engine.service import Service
 STOPPED = "the server cannot translate any more and must be started again"
 VIEWERS_ONLY = "this server only serves viewers: send what is to be translated to one without viewers_only"
 DRAINING = "the server is being stopped: connect again in a moment"
+#: Fields that the library names otherwise than the protocol.
+_FIELDS = {"source language": "source", "target": "targets", "target language": "targets"}
 #: Timeout of a translation in seconds.
 _SECONDS = 60
 
@@ -49,10 +51,12 @@ class Admission:
         if self.keys is None:
             return ""
         if not key:
-            raise Refused("key", "an API key is needed: send it as `key`, or as a bearer token")
+            raise Refused("key", "an API key is needed: send it as `key`, or as a bearer token", "key")
         owner = self.keys.owner(key)
         if owner is None:
-            raise Refused("key", "the API key is not known to this server: check it, or ask the operator for one")
+            raise Refused(
+                "key", "the API key is not known to this server: check it, or ask the operator for one", "key"
+            )
         return owner
 
     async def lanes(self, wanted: Wanted, answered: Callable[[Answer], object]) -> tuple[Engine, dict[str, Lane]]:
@@ -85,7 +89,8 @@ class Admission:
             except NoCapacity as error:
                 raise Refused("capacity", str(error)) from None
             except RedraftError as error:
-                raise Refused("option", str(error)) from None
+                field = (isinstance(error, OptionError) and error.field) or ""
+                raise Refused("option", str(error), _FIELDS.get(field, field) or None) from None
             return engine, made
 
 

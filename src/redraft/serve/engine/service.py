@@ -85,7 +85,7 @@ class Service:
         languages = [parse_language(tag, "target") for tag in wanted.targets]
         encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
         if len({each.canonical for each in languages}) < len(languages):
-            raise OptionError("targets must be different languages")
+            raise OptionError("must be different languages", "targets")
         method = self.methods[wanted.method or self.settings.methods[0]]
         most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
         options = method.check(wanted.options)
@@ -100,7 +100,7 @@ class Service:
     def _check(self, wanted: Wanted) -> None:
         """Check a request against the operator's limits."""
         if wanted.method is not None and wanted.method not in self.methods:
-            raise OptionError(f"method must be one of {', '.join(self.methods)}, not {wanted.method!r}")
+            raise OptionError(f"must be one of {', '.join(self.methods)}, not {wanted.method!r}", "method")
         asked = (
             ("max_tokens", "be", wanted.max_tokens or 0, ""),
             ("context", "be", wanted.context, ""),
@@ -110,7 +110,7 @@ class Service:
         for name, verb, number, unit in asked:
             most = getattr(self.settings, name)
             if number > most:
-                raise OptionError(f"{name} must {verb} at most {most}{unit}, not {number}")
+                raise OptionError(f"must {verb} at most {most}{unit}, not {number}", name)
 
 
 def _tags(text: str) -> tuple[str, ...]:

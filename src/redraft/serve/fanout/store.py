@@ -173,12 +173,12 @@ class Store:
             version = await self._version()
         except TROUBLE as error:
             why = str(error).strip().rstrip(".").rpartition(". ")[2] or type(error).__name__
-            raise OptionError(f"fanout: Redis at {self.place} cannot be used: {why}") from None
+            raise OptionError(f": Redis at {self.place} cannot be used: {why}", "fanout") from None
         finally:
             await self.close()
         if version and tuple(map(int, version.split(".")[:2])) < _OLDEST:
             oldest = ".".join(map(str, _OLDEST))
-            raise OptionError(f"fanout: Redis at {self.place} must have version {oldest} or later, not {version}")
+            raise OptionError(f": Redis at {self.place} must have version {oldest} or later, not {version}", "fanout")
 
     async def _version(self) -> str:
         """Return the version of Redis; empty if its operator does not tell."""

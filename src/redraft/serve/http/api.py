@@ -35,7 +35,7 @@ _REFUSAL = {
     "properties": {
         "error": {
             "type": "object",
-            "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+            "properties": {"code": {"type": "string"}, "message": {"type": "string"}, "field": {"type": "string"}},
             "required": ["code", "message"],
         }
     },

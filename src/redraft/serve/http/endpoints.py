@@ -22,7 +22,7 @@ from redraft.captions.formats.read import lines_of
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.protocol import Language, Line, Message, Wanted
-from redraft.protocol.codes import CODES, Refused, error_body
+from redraft.protocol.codes import CODES, Refused
 from redraft.protocol.fields import describe
 from redraft.serve.http.qr import MOST_LINK
 from redraft.serve.sessions.hub import Hub
@@ -44,7 +44,7 @@ def refusal(refused: Refused, status: int, headers: Mapping[str, str] | None = N
     """Return the response to a refused request."""
     headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if refused.code == "key" else {})}
     headers |= {"retry-after": "5"} if CODES[refused.code].status in (429, 503) else {}
-    return JSONResponse(error_body(refused.code, refused.sentence), status, headers)
+    return JSONResponse(refused.body, status, headers)
 
 
 def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = refusal) -> Endpoint:
@@ -103,7 +103,7 @@ def language_of(name: str, field: str = "language") -> languages.Language:
     try:
         return languages.parse_language(name, field)
     except OptionError as error:
-        raise Refused("option", str(error)) from None
+        raise Refused.of("option", error) from None
 
 
 def wanted_languages(query: QueryParams) -> frozenset[str]:
@@ -116,7 +116,7 @@ def wanted_languages(query: QueryParams) -> frozenset[str]:
     """
     wanted = query.getlist("language")
     if len(wanted) > MOST_LANGUAGES:
-        raise Refused("option", f"language must be given at most {MOST_LANGUAGES} times, not {len(wanted)}")
+        raise Refused("option", f"language must be given at most {MOST_LANGUAGES} times, not {len(wanted)}", "language")
     return frozenset(language_of(each).canonical for each in wanted)
 
 
@@ -131,7 +131,7 @@ class Lenient(BaseModel):
         try:
             return cls.model_validate(found)
         except ValidationError as error:
-            raise Refused(code, describe(error, cls)) from None
+            raise Refused.of(code, describe(error, cls)) from None
 
 
 class Query(Lenient):
@@ -164,7 +164,7 @@ async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, mo
     try:
         return read(await read_bytes(request, most))
     except ValidationError as error:
-        raise Refused("protocol", describe(error, *kinds)) from None
+        raise Refused.of("protocol", describe(error, *kinds)) from None
 
 
 def answer_of(message: protocol.Message, status: int = 200) -> Response:
@@ -325,7 +325,7 @@ async def transcript(request: Request) -> Response:
     form, original, live = query.format, query.original, query.live
     targets = list(dict.fromkeys(map(found.target, query.language))) or list(found.targets)
     if original and (live or form != "txt"):
-        raise Refused("option", "original needs format=txt without live")
+        raise Refused("option", "original needs format=txt without live", "original")
     kind = f"{FORMS[form]}; charset=utf-8"
     if live and request.method == "GET" and not isinstance(session, Past):
         request.app.state.hub.check_places(session)

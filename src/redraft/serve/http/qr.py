@@ -58,7 +58,7 @@ def _check(link: str) -> None:
     parts = parsed_url(link)
     fits = parts.scheme in ("http", "https") and parts.hostname and _WATCH.search(parts.path)
     if not fits or not link.isascii() or not link.isprintable():
-        raise Refused("option", "link must be a viewer's, such as https://example.org/watch?session=NAME")
+        raise Refused("option", "link must be a viewer's, such as https://example.org/watch?session=NAME", "link")
 
 
 def _made(link: str) -> bytes:

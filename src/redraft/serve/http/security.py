@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from redraft.protocol.codes import Refused, error_body
+from redraft.protocol.codes import Refused
 from redraft.serve.settings import is_loopback
 
 HEADERS = {
@@ -60,7 +60,7 @@ class Guard:
         try:
             self._check(scope)
         except Refused as refused:
-            await JSONResponse(error_body(refused.code, refused.sentence), 403)(scope, receive, with_headers)
+            await JSONResponse(refused.body, 403)(scope, receive, with_headers)
             return
         await self._app(scope, receive, with_headers)
 

@@ -100,7 +100,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     if not isinstance(start, protocol.Start):
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
     if start.protocol != protocol.VERSION:
-        raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}")
+        raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}", "protocol")
     owner = hub.admission.owner(start.key or bearer(websocket))
     return await hub.open(start, owner, address_of(websocket), start.token, last=start.server)
 
@@ -123,12 +123,12 @@ def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
     try:
         return protocol.FROM_CLIENT.validate_json(frame)
     except ValidationError as error:
-        raise Refused("protocol", describe(error, *protocol.CLIENT)) from None
+        raise Refused.of("protocol", describe(error, *protocol.CLIENT)) from None
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
     websocket.app.state.hub.metrics.refused.labels(refusal.code).inc()
-    error = protocol.Error(code=refusal.code, message=refusal.sentence, fatal=True)
+    error = protocol.Error(code=refusal.code, message=refusal.sentence, field=refusal.field, fatal=True)
     with suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(error.wire())
         await websocket.close(CODES[refusal.code].close, close_reason(refusal.sentence))
@@ -198,7 +198,9 @@ def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox)
         about = None if isinstance(message, protocol.Audio) else message
         subject = {name: getattr(about, name, None) for name in ("utterance", "seq", "language")}
         request = None if message is None else message.type
-        return protocol.Error(code=refused.code, message=refused.sentence, request=request, **subject)
+        return protocol.Error(
+            code=refused.code, message=refused.sentence, field=refused.field, request=request, **subject
+        )
     return None
 
 

@@ -131,7 +131,7 @@ class Hub:
         known = self._sessions.get(public_name(token)) if token else None
         if known is not None:
             if known.owner != owner:
-                raise Refused("key", "the session belongs to another API key")
+                raise Refused("key", "the session belongs to another API key", "key")
             await known.opened.wait()
             moved = last not in (None, self.name) or (self.fanout is not None and await self.fanout.moved(known))
             if self._sessions.get(known.name) is not known:  # meanwhile

@@ -237,10 +237,12 @@ class LiveSession:
         utterance, language = message.utterance, message.language
         if language is not None:
             if (found := same_of(language, self.targets)) is None:
-                raise Refused("caption", f"language must be one of {', '.join(self.targets)}")
+                raise Refused("caption", f"language must be one of {', '.join(self.targets)}", "language")
             language = found
         if utterance not in self.order and not any((utterance, each) in self.transcript for each in self.targets):
-            raise Refused("caption", "utterance must be the name of one that the session has had an update of")
+            raise Refused(
+                "caption", "utterance must be the name of one that the session has had an update of", "utterance"
+            )
         if isinstance(message, protocol.Correct):
             self._correct(utterance, language or "", message.text)
         else:

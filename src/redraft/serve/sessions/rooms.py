@@ -44,12 +44,14 @@ def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: Keys | None) -> None
 
 def busy_room(room: str) -> Refused:
     """Return the refusal of a session in a room that another one uses."""
-    return Refused("room", f"room {room!r} is in use: end its session, or begin this one with take_over to end it")
+    return Refused(
+        "room", f"room {room!r} is in use: end its session, or begin this one with take_over to end it", "room"
+    )
 
 
 def foreign_room(room: str) -> Refused:
     """Return the refusal of a session in a room that belongs to another key."""
-    return Refused("room", f"room {room!r} may not be used with this API key")
+    return Refused("room", f"room {room!r} may not be used with this API key", "room")
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +127,7 @@ class Rooms:
         if (keys and owner not in keys) or (not self._assigned and room.owner not in (None, owner)):
             raise foreign_room(name)
         if room.coming:
-            raise Refused("room", f"a session is about to begin in room {name!r}: try again in a moment")
+            raise Refused("room", f"a session is about to begin in room {name!r}: try again in a moment", "room")
         if room.session is not None and room.session.in_use and not take_over:
             raise busy_room(name)
         self._rooms[name], room.coming = room, True
@@ -182,9 +184,9 @@ class Rooms:
     def find(self, name: str) -> Room:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
         if not re.fullmatch(ROOM_NAME, name):
-            raise Refused("room", f"room must be {ROOM_RULE}")
+            raise Refused("room", f"room must be {ROOM_RULE}", "room")
         if self._assigned and name not in self._assigned:
-            raise Refused("room", f"room must be one of {', '.join(self._assigned)}, not {name!r}")
+            raise Refused("room", f"room must be one of {', '.join(self._assigned)}, not {name!r}", "room")
         return self._rooms.get(name) or Room(name)
 
     def _tidy(self, room: Room) -> None:

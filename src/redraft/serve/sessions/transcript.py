@@ -75,7 +75,9 @@ class Transcript:
             Refused: there is none.
         """
         if (found := same_of(language, self.targets)) is None:
-            raise Refused("option", f"language must be one of {', '.join(self.targets)}, not {language[:100]!r}")
+            raise Refused(
+                "option", f"language must be one of {', '.join(self.targets)}, not {language[:100]!r}", "language"
+            )
         return found
 
     def __contains__(self, key: Key) -> bool:

@@ -24,7 +24,7 @@ DIALECTS = {"deepl": deepl, "libretranslate": libretranslate, "openai": openai}
 def check_compat(settings: ServeSettings) -> None:
     """Check the setting ``compat``.  Raises `OptionError` if an API is unknown."""
     if unknown := [name for name in settings.compat if name not in DIALECTS]:
-        raise OptionError(f"compat must be one or more of {', '.join(DIALECTS)}, not {unknown[0]!r}")
+        raise OptionError(f"must be one or more of {', '.join(DIALECTS)}, not {unknown[0]!r}", "compat")
 
 
 def compat_routes(hub: Hub) -> list[BaseRoute]:

@@ -44,7 +44,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         owner = callers.hub.admission.owner(key)
         for name in _UNABLE:
             if found.get(name):
-                raise Refused("option", f"{name} is not supported by this server")
+                raise Refused("option", f"{name} is not supported by this server", name)
         wanted = DeepLRequest.checked(found)
         target = language_of(wanted.target_lang, "target_lang").canonical
         source = language_of(wanted.source_lang, "source_lang").canonical if wanted.source_lang else SOURCE
@@ -65,7 +65,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         found = await fields(request) if request.headers.get("content-type") else request.query_params
         kind = found.get("type", "source")
         if kind not in ("source", "target"):
-            raise Refused("option", "type must be source or target")
+            raise Refused("option", "type must be source or target", "type")
         known = offer.target_languages if kind == "target" else offer.source_languages or (SOURCE,)
         names = [{"language": code.upper(), "name": parse_language(code).name} for code in sorted(known)]
         return JSONResponse([each | {"supports_formality": False} for each in names] if kind == "target" else names)

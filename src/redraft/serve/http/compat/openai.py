@@ -153,7 +153,11 @@ def openai(callers: Callers) -> list[BaseRoute]:
         wanted = ChatRequest.checked(await fields(request))
         asking = [each.text for each in wanted.messages if each.role == "user"]
         if not asking:
-            raise Refused("protocol", "messages must have one of the role user, with the text that is to be translated")
+            raise Refused(
+                "protocol",
+                "messages must have one of the role user, with the text that is to be translated",
+                "messages",
+            )
         system = "\n".join(each.text for each in wanted.messages if each.role in ("system", "developer"))
         marks = (owner, key, address_of(request), request.headers.get("user-agent", ""), system)
         in_model = _target_in(wanted.model)
@@ -205,7 +209,7 @@ def refuse(refused: Refused, status: int) -> Response:
     error = {
         "message": refused.sentence,
         "type": _TYPES.get(refused.code, "invalid_request_error"),
-        "param": None,
+        "param": refused.field,
         "code": _CODES.get(refused.code),
     }
     return JSONResponse({"error": error}, status)

@@ -35,13 +35,13 @@ export function valueOf(control) {
 }
 
 /**
- * Show an error at a field, or at the field named by its first word; false if there is none.
+ * Show an error at its field; false if the form does not have it.
  *
+ * @param {string} [field] name in the protocol, with dots before the names in it, such as `options.beta`
  * @param {boolean} [quiet] leave the focus where it is
  */
-export function complain(form, sentence, name, quiet = false) {
-  const words = name ? [name] : sentence.split(/\W+/).slice(0, 4);
-  const control = words.map((word) => form.elements.namedItem(word)).find((found) => found instanceof Element && wrongOf(found));
+export function complain(form, sentence, field = "", quiet = false) {
+  const control = field.split(".").map((name) => form.elements.namedItem(name)).find((found) => found instanceof Element && wrongOf(found));
   if (!control) return false;
   wrongOf(control).textContent = sentence;
   wrongOf(control).hidden = false;

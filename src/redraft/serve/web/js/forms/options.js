@@ -124,7 +124,7 @@ export class Options {
     const wrong = pairs.findIndex(([term, wanted]) => !term || !wanted);
     if (wrong < 0) return pairs;
     this.reason = `glossary: "${lines[wrong].trim()}" must be a term, "=" and its translation`;
-    complain(this.#form, this.reason, "", quiet);
+    complain(this.#form, this.reason, "glossary", quiet);
     return null;
   }
 

@@ -96,9 +96,8 @@ export class WantedForm {
    *
    * @param {boolean} [quiet] leave the focus where it is
    */
-  complain({ code, message }, quiet = false) {
-    if (code === "key") return complain(this.#form, message, "key", quiet);
-    return ["option", "protocol", "room"].includes(code) && complain(this.#form, message, "", quiet);
+  complain({ message, field }, quiet = false) {
+    return complain(this.#form, message, field, quiet);
   }
 }
 
