@@ -196,9 +196,12 @@ def test_lag(tmp_path: Path) -> None:
         ("final", {"language": "de", "lag_ms": 0, "corrected": True}),
         ("partial", {"language": "de", "lag_ms": 100}),
     ]
-    (shown,) = in_node(tmp_path, "pages/behind", LAGS, [captions])
+    able = [("stats", {"able": "this model can do little"}), *captions]
+    unable = [*able[:1], ("stats", {"able": None}), *captions]
+    shown, told, again = in_node(tmp_path, "pages/behind", LAGS, [captions, able, unable])
     slow = "Captions are 7 s behind the speech: choose fewer languages, a smaller model, or a machine with more cores."
-    assert [*dict.fromkeys(shown)] == [slow, ""]
+    assert [*dict.fromkeys(shown)] == [*dict.fromkeys(again)] == [slow, ""]
+    assert told[0] == "Captions are 7 s behind the speech: this model can do little."
 
 
 @pytest.mark.parametrize("most", [1024, 4096, 65_536])

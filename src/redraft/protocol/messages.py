@@ -369,6 +369,10 @@ class Stats(Message):
     targets: dict[str, TargetStats]
     lag_ms: float = Field(0, description="median lag of the last captions")
     lag_p95_ms: float = 0
+    able: str | None = Field(
+        None,
+        description="what the model can do on this server, if it does not keep up with all languages",
+    )
 
 
 class Paused(Message):

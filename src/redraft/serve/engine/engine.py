@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from redraft.captions.events import Update
-from redraft.errors import RedraftError
+from redraft.errors import OptionError, RedraftError
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.scheduler import NoCapacity, Scheduler
 
@@ -203,8 +203,15 @@ class Engines:
             self._coming[engine] -= wanted
 
     def admit(self, engine: Engine, lanes: Sequence[Lane]) -> None:
-        """Add new lanes.  Runs on the engine's thread.  Raises `NoCapacity` if there is no capacity."""
+        """Add new lanes.  Runs on the engine's thread.
+
+        Raises:
+            NoCapacity: there is no capacity at the moment.
+            OptionError: there are more lanes than the server may ever have.
+        """
         with self._admitting:
+            if len(lanes) > self._most:
+                raise OptionError(f"must have at most {self._most} languages, not {len(lanes)}", "targets")
             if self.lanes + len(lanes) > self._most:
                 raise NoCapacity(
                     f"the server translates into {self.lanes} of at most {self._most} languages at a time, so "

@@ -22,12 +22,13 @@ class Waiting:
     """A queued update, with the time in seconds (engine's clock) from which the lag of its oldest words counts.
 
     An update that replaces an older one inherits that one's time.  With ``rest``, only its words that were held back
-    are translated.
+    are translated; ``late`` says that another update was queued or being translated when it came.
     """
 
     update: Update
     since: float
     rest: bool = False
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,42 +81,42 @@ class Lane:
         self._waiting: list[Waiting] = []
         #: The update being translated.
         self.running: Running | None = None
-        self._gave_up_last = False
 
     @property
     def idle(self) -> bool:
         """Whether no update is queued or being translated."""
         return self.running is None and not self._waiting
 
-    def offer(self, update: Update, now: float, *, rest: bool = False) -> None:
+    def offer(self, update: Update, now: float, *, rest: bool = False, abandon: bool = True) -> None:
         """Queue an update whose lag counts from ``now``; it replaces queued partial updates of the same utterance.
 
-        With ``rest``, queue the words of the newest update that were held back (`Translation.rest`).
+        With ``rest``, queue the words of the newest update that were held back (`Translation.rest`).  With ``abandon``,
+        the update being translated is cancelled if that saves passes.
         """
         if rest:
             self._waiting.append(Waiting(update, now, rest))
             return
-        since = now
+        since, late = now, not self.idle
         for older in [each for each in self._waiting if _superseded(each.update, update)]:
             since = min(since, older.since)
             self._waiting.remove(older)
             self.coalesced += 1
-        if self.running and _superseded(self.running.waiting.update, update) and self._pays():
+        if abandon and self.running and _superseded(self.running.waiting.update, update) and self._pays():
             since = min(since, self.running.waiting.since)
             self._give_up()
-            self._gave_up_last = True
             self.abandoned += 1
-        self._waiting.append(Waiting(update, since))
+        self._waiting.append(Waiting(update, since, late=late))
 
     def _pays(self) -> bool:
         """Whether cancelling the current update in favour of a newer one saves passes.
 
         It saves the passes that are still to come.  It loses the output, which would be the next draft: about as large
-        a share of the average passes as the average share of accepted output.  Two updates in a row are never
-        cancelled, so that captions appear even if updates come faster than they are translated.
+        a share of the average passes as the average share of accepted output.  An update that has waited for another
+        one is never cancelled, so that the lag is at most the time of two updates, even if they come faster than they
+        are translated.
         """
         tally, running = self.translation.tally, self.running
-        if running is None or not tally.updates or self._gave_up_last:
+        if running is None or not tally.updates or running.waiting.late:
             return False
         expected = tally.passes / tally.updates
         return expected - running.passes > tally.output_acceptance * expected
@@ -149,7 +150,6 @@ class Lane:
             self._done(waiting, [failure], now)
 
     def _done(self, waiting: Waiting, events: list[Event], now: float) -> None:
-        self._gave_up_last = False
         language, tally = self.translation.language, replace(self.translation.tally)
         self._answered(Answer(language, waiting.update, events, now - waiting.since, tally, waiting.rest))
 

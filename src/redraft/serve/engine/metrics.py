@@ -166,12 +166,18 @@ class SessionCounts:
         self._sent, self._news = now, False
         return True
 
-    def message(self, lanes: Mapping[str, Lane]) -> protocol.Stats:
-        """Return the statistics so far; ``lanes`` maps languages to lanes and is empty before they are made."""
+    def message(self, lanes: Mapping[str, Lane], able: str = "") -> protocol.Stats:
+        """Return the statistics so far.
+
+        Args:
+            lanes: the lanes by language; empty before they are made.
+            able: what the model can do, if that is not enough.
+        """
         return protocol.Stats(
             targets={target: counts.message(lanes[target]) for target, counts in self._targets.items() if lanes},
             lag_ms=_quantile(self._lags, 0.5),
             lag_p95_ms=_quantile(self._lags, 0.95),
+            able=able or None,
         )
 
 

@@ -21,6 +21,7 @@ from itertools import count
 from operator import attrgetter
 
 from redraft.backends.costs import LearnedCosts
+from redraft.backends.pace import busy_share, pace
 from redraft.captions.events import Update
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
@@ -38,9 +39,6 @@ FIRST_BUDGET, UNLIMITED = 256, 1 << 40
 #: Maximum lanes under way at a time (one per slot), and the default, which keeps passes of a small model on the CPU
 #: cheap.
 MOST_LANES, DEFAULT_LANES = 256, 32
-#: Assumed passes per second of live speech in one language, until there are measurements: 2.5 words per second, an
-#: update every two words, about 16 tokens of plain re-translation each.  Methods that draft need fewer.
-PASSES_A_SECOND = 20.0
 #: Seconds over which the load is measured.
 WINDOW = 10.0
 _BUCKET = 0.5
@@ -142,6 +140,9 @@ class Load:
     def check(self, wanted: int, speaking: int, lane_seconds: float, now: float) -> None:
         """Check that more lanes can be admitted.
 
+        Without others, any number can: updates are passed over, so that the captions of a model that is too slow are
+        fewer and not ever later, and that is logged.
+
         Args:
             speaking: number of lanes that worked in the last `WINDOW` seconds or were just admitted.
             lane_seconds: total time in seconds that the lanes that worked have existed, each counted up to `WINDOW`.
@@ -152,10 +153,13 @@ class Load:
         # Average share of time per lane.  The estimate counts as one lane of a full window, since the first moments of
         # a lane say little.  With batching another lane costs less than the average, never more.
         curve = self._curve()
-        estimate = PASSES_A_SECOND * curve(1) if curve else 0.0
+        estimate = busy_share(curve) if curve else 0.0
         share = (self.busy(now) + estimate) * WINDOW / (lane_seconds + WINDOW)
         expected = max(self.busy(now), share * speaking) + share * wanted
-        if expected > self._most:
+        if not speaking:
+            if curve and busy_share(curve, wanted) > 1:
+                log.warning("captions will not keep up with speech: %s", pace(curve, wanted))
+        elif expected > self._most:
             more = "1 more language" if wanted == 1 else f"{wanted} more languages"
             raise NoCapacity(
                 f"the server is at its capacity: {more} would keep it busy for "
@@ -224,6 +228,15 @@ class Scheduler:
         lane_seconds = sum(min(now - lane.admitted, WINDOW) for lane in working)
         self.load.check(wanted, len(working) + fresh, lane_seconds, now)
 
+    def able(self) -> str:
+        """Return what the model can do here if that is not enough for the languages that are spoken; else nothing.
+
+        Thread-safe.
+        """
+        curve, now = self._costs.curve(), self.clock()
+        speaking = sum(lane.worked is not None and now - lane.worked < WINDOW for lane in list(self._lanes))
+        return pace(curve, speaking) if curve and speaking and busy_share(curve, speaking) > 1 else ""
+
     def add(self, lane: Lane) -> None:
         """Add a lane."""
         self._lanes.add(lane)
@@ -232,8 +245,10 @@ class Scheduler:
     def offer(self, lane: Lane, update: Update, since: float, *, rest: bool = False) -> None:
         """Give a lane an update (`Lane.offer`); if the lane has been removed, drop it."""
         if lane in self._lanes:
-            lane.offer(update, since, rest=rest)
             self._busy.add(lane)
+            # While lanes wait for each other, an update that is abandoned has cost the others their time.
+            crowded = len(self._busy) > min(self._most, self.pool.size)
+            lane.offer(update, since, rest=rest, abandon=not crowded)
 
     def remove(self, lane: Lane) -> None:
         """Remove a lane, drop its work and free its slot."""

@@ -358,7 +358,8 @@ class LiveSession:
             self._publish_stats()
 
     def _publish_stats(self) -> None:
-        self.delivery.send(self._counts.message(self.lanes).wire(), "stats")
+        able = self.engine.scheduler.able() if self.engine else ""
+        self.delivery.send(self._counts.message(self.lanes, able).wire(), "stats")
 
     @property
     def done(self) -> bool:

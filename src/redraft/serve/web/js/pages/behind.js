@@ -14,6 +14,7 @@ export function watchLag(session, notice) {
   let recogniser = 0;
   const captions = new Map();
   let shown = false;
+  let able = "";
   const look = () => {
     const behind = Math.max(recogniser, ...captions.values());
     if (behind <= (shown ? HIDDEN : SHOWN)) {
@@ -22,10 +23,15 @@ export function watchLag(session, notice) {
       return;
     }
     shown = true;
-    const slow = recogniser > behind / 2 ? "The recogniser is" : "Captions are";
-    const remedy = recogniser > behind / 2 ? "choose a smaller model" : "choose fewer languages, a smaller model,";
-    notice(`${slow} ${Math.round(behind / 1000)} s behind the speech: ${remedy} or a machine with more cores.`);
+    const [slow, remedy] =
+      recogniser > behind / 2
+        ? ["The recogniser is", "choose a smaller model or a machine with more cores"]
+        : ["Captions are", able || "choose fewer languages, a smaller model, or a machine with more cores"];
+    notice(`${slow} ${Math.round(behind / 1000)} s behind the speech: ${remedy}.`);
   };
+  session.addEventListener("stats", ({ detail }) => {
+    able = detail.able ?? "";
+  });
   session.addEventListener("listening", ({ detail: { listening, received, recognised } }) => {
     recogniser = listening ? (received - recognised) / RATE : 0;
     look();
