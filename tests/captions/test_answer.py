@@ -18,7 +18,7 @@ from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from tests.fakes import END, RandomModel
 
 PIECES = ["", "?", "Hallo", " Welt", ".", "\n", "\n\n", ".\n\n", "Here is the translation", ":", ":\n", "Note", " "]
-PIECES += ['"', '."']
+PIECES += ['"', '."', ","]
 IDS = {piece: number for number, piece in enumerate(PIECES)}
 DATA = [piece.encode() for piece in PIECES]
 BREAKS = LineBreaks.of(DATA)
@@ -174,3 +174,17 @@ def test_final_that_stops_short_is_decoded_again(
 def test_partial_may_stop_short() -> None:
     first, last = captions(Hesitant("Hallo", " Welt", ".", ""), ["Hello world.", "Hello world."], "ssbd", ".")
     assert (first.text + first.unstable, last.text) == ("Hallo", "Hallo Welt.")
+
+
+class Trailing(Scripted):
+    """Ends after a comma, which is a little better than a full stop."""
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = super().logits(ids)
+        row[IDS["."]] = max(row[IDS["."]], -1.0)
+        row[END] = 1.0 if ids[-1] == IDS["."] else row[END]
+        return row
+
+
+def test_comma_at_end_becomes_full_stop() -> None:
+    assert captions(Trailing("Hallo", ",", ""), ["Hello there."], "ssbd", ".")[-1].text == "Hallo."

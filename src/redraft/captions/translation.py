@@ -45,6 +45,7 @@ _ANNOUNCES = re.compile(
     re.IGNORECASE,
 )
 _COLONS = (":", "：")
+_COMMAS = (",", "，", "、")
 #: Quotation marks, by what may close them.
 _CLOSING = {'"': '"', "„": '“”"', "“": '”"', "”": "”", "«": "»", "»": "«", "「": "」", "『": "』"}
 _QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
@@ -299,10 +300,16 @@ class Translation:
             self.tally.reopened += 1
             yield from self._decode(self._prompt, text, True, barred={0: self._ends})
         elif self._stops_short(text):
-            first, self.tally.reopened = self._last, self.tally.reopened + 1
-            yield from self._decode(self._prompt, text, True, barred={len(first.tokens): self._ends})
-            if not self._last.finished or self._stops_short(text):
-                self._last = first
+            first, place = self._last, len(self._last.tokens)
+            attempts = [{place: self._ends}]
+            if self._text.endswith(_COMMAS):  # a full stop in its place is nearer than what might follow
+                attempts.insert(0, {place - 1: self._ends | {first.tokens[-1]}})
+            for barred in attempts:
+                self.tally.reopened += 1
+                yield from self._decode(self._prompt, text, True, barred=barred)
+                if self._last.finished and not self._stops_short(text):
+                    return
+            self._last = first
 
     def _stops_short(self, text: str) -> bool:
         """Whether the latest output lacks the end of a sentence that the text has.
