@@ -50,7 +50,7 @@ class Result:
     """The results of one table on one data set into one language.
 
     Attributes:
-        bench: name of the table (`redraft_bench.bench.tables`), or ``replay``.
+        bench: name of the table (`redraft_bench.bench.tables`), or of a load test.
         language: BCP 47 tag of the target language.
         curve: T(n), measured in the same run.
         acceptance: title of a row -> for each draft position, the tokens accepted and the tokens proposed there.
@@ -65,11 +65,6 @@ class Result:
     curve: CostCurve | None = None
     acceptance: Mapping[str, Sequence[tuple[int, int]]] | None = None
     trials: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
-
-    @property
-    def replayed(self) -> bool:
-        """Whether the times come from recorded passes replayed on another model."""
-        return any(row.get("replay") for row in self.rows)
 
     @property
     def name(self) -> str:
@@ -87,9 +82,9 @@ class Result:
 
     @property
     def other_model(self) -> str:
-        """File name of the model if it is not a built-in one; for a replay, the name in its signature."""
+        """File name of the model if it is not a built-in one."""
         file = self.facts.get("model", "").partition("@")[0]
-        return "" if self.replayed or file in ("", *SHIPPED.values()) else Path(file).stem
+        return "" if file in ("", *SHIPPED.values()) else Path(file).stem
 
     @property
     def language_name(self) -> str:
@@ -104,7 +99,7 @@ class Result:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Read the results in all ``.rows.jsonl`` files of a folder, in the order of the tables; replays are last.
+    """Read the results in all ``.rows.jsonl`` files of a folder, in the order of the tables.
 
     Raises:
         InputError: a line is not an object, lacks a field or has text instead of a number, or a file has rows of two
@@ -116,7 +111,7 @@ def read_results(folder: Path) -> list[Result]:
     def place(result: Result) -> tuple[object, ...]:
         bench = benches.index(result.bench) if result.bench in benches else len(benches)
         language = LANGUAGES.index(result.language) if result.language in LANGUAGES else len(LANGUAGES)
-        return result.replayed, bench, result.bench, result.data, result.other_model, language, result.language
+        return bench, result.bench, result.data, result.other_model, language, result.language
 
     return sorted(found, key=place)
 

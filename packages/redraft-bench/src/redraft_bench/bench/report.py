@@ -20,7 +20,6 @@ from redraft_bench.eval.columns import COLUMNS, Column, cell, column, filled
 from redraft_bench.viz.page import render
 
 NAME = "report.html"
-REPLAY = "what the same drafts are worth on a model of another size."
 #: Descriptions of the load tests (`redraft_bench.loadtest`).
 LIVE = {
     "capacity": "How many live talks a server carries.",
@@ -51,7 +50,6 @@ class _Section:
 
     anchor: str
     heading: str
-    replayed: bool
     parts: Sequence[_Part]
 
 
@@ -76,7 +74,7 @@ def page(results: Sequence[Result], name: str) -> str:
     """Return the page for some results, in order; results of a benchmark must be adjacent."""
     sections = [
         _section(list(group), number)
-        for number, (_, group) in enumerate(groupby(results, key=lambda each: (each.bench, each.replayed)), 1)
+        for number, (_, group) in enumerate(groupby(results, key=lambda each: each.bench), 1)
     ]
     used = {field for result in results for field in filled(result.rows)}
     return render(
@@ -91,11 +89,7 @@ def page(results: Sequence[Result], name: str) -> str:
 
 def heading(result: Result) -> str:
     """Return the heading of a result's table, with the paper's table it reproduces."""
-    if result.bench in TABLES:
-        about = TABLES[result.bench].summary
-    else:
-        about = REPLAY if result.replayed else LIVE.get(result.bench, result.bench)
-    return f"Replay: {about}" if result.replayed else about
+    return TABLES[result.bench].summary if result.bench in TABLES else LIVE.get(result.bench, result.bench)
 
 
 def _section(results: Sequence[Result], number: int) -> _Section:
@@ -105,7 +99,7 @@ def _section(results: Sequence[Result], number: int) -> _Section:
         _part(result, f"f{number}-{place}", with_cost=models.index(models[place]) == place)
         for place, result in enumerate(results)
     ]
-    return _Section(f"bench-{number}", heading(results[0]), results[0].replayed, parts)
+    return _Section(f"bench-{number}", heading(results[0]), parts)
 
 
 def _part(result: Result, name: str, with_cost: bool) -> _Part:
@@ -113,7 +107,7 @@ def _part(result: Result, name: str, with_cost: bool) -> _Part:
     columns = [column(field, result.rows) for field in fields]
     plots = [plot for plot in plots_of(result) if with_cost or plot.name != "cost"]
     return _Part(
-        f"{result.name} (replay)" if result.replayed else result.name,
+        result.name,
         columns,
         [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows],
         [with_processor(each) for each in result.signatures],

@@ -144,7 +144,7 @@ OUT_OF = {
 }
 #: Fields without a column of their own.
 APART = {
-    *("bench", "data", "signature", "replay", "options", "latency_unit"),
+    *("bench", "data", "signature", "options", "latency_unit"),
     *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
     *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
     *("dal_low", "dal_high", "with_number", "with_name", "with_negation"),
@@ -188,9 +188,8 @@ def _tells(name: str, values: Sequence[object]) -> bool:
 
 
 def title(row: Row) -> str:
-    """Return method and options; marks a replay."""
-    words = f"{row.get('method')} {row.get('options') or ''}".strip()
-    return f"{words} (replay)" if row.get("replay") else words
+    """Return method and options."""
+    return f"{row.get('method')} {row.get('options') or ''}".strip()
 
 
 def named(row: Row) -> str:

@@ -1,6 +1,6 @@
 """Shapes of models for measurements with random weights: the cost of a pass depends on sizes, not on trained weights.
 
-`redraft_bench.models.random_gguf` writes a GGUF of a shape; `redraft_bench.bench.replay_hf` makes a transformers model.
+`redraft_bench.models.random_gguf` writes a GGUF of a shape.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from redraft_bench.bench.read import Result, read_results
 from redraft_bench.eval.figures import Row
 from redraft_bench.pages.checks import card, checks
 from redraft_bench.pages.index import index
-from redraft_bench.pages.page import FRONT, fronts, groups, page, page_name, pictures
+from redraft_bench.pages.page import FRONT, fronts, groups, page, pictures
 from redraft_bench.pages.streams import lines_of
 from redraft_bench.pages.typed_figures import typed
 from tools.build_docs import between
@@ -42,7 +42,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     pages = {}
     if results or found:
         pages[root / PAGES / "README.md"] = index(results, found)
-    for name, bench in groupby(results, key=page_name):
+    for name, bench in groupby(results, key=lambda each: each.bench):
         pages[root / PAGES / f"{name}.md"] = page(list(bench), root / "benchmarks" / "notes")
     pages |= {root / PAGES / f"{each.name}.md": each.page() for each in found}
     shown = [each for each in results if each.bench == "stream"]

@@ -10,7 +10,7 @@ from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import column, named
 from redraft_bench.eval.figures import Row
 from redraft_bench.pages.checks import Check, earlier, span
-from redraft_bench.pages.page import glossary, groups, page_name, title
+from redraft_bench.pages.page import glossary, groups, title
 
 INTRODUCTION = """# Benchmarks
 
@@ -35,7 +35,6 @@ ABOUT = {
     "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
     "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
     "load": "Caption lag above and at half of the capacity, with and without admission control.",
-    "replay": "Recorded passes, replayed on models of realistic size to see what they cost there.",
 }
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
@@ -66,14 +65,13 @@ HEADLINES = {
     "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
     "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
     "load": ("ssbd .*", ("talks", "caption_lag_p95_ms")),
-    "replay": (r"(?:ssbd beta=0.2|redraft-tree beta=0.2 cost=flat) \(replay\)", ("speedup", "pass_speedup")),
 }
 
 
 def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
     """Return the index of result pages and of other measurements, by subject."""
     entries = {}
-    for name, bench in groupby(results, key=page_name):
+    for name, bench in groupby(results, key=lambda each: each.bench):
         found = list(bench)
         headlines = [f"{_data(group[0])}: {words}" for group in groups(found) if (words := _headline(name, group))]
         signatures = [each for result in found for each in result.signatures]

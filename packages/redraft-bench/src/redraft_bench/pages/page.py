@@ -35,7 +35,6 @@ SHOWN = {
     "bild": ("method", "same_as_ar", "chrf", "target_passes", "draft_passes", "pass_speedup", "speedup"),
     "aasd": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
     "quality": ("method", "segments", "bleu", "chrf", *LOSSES),
-    "replay": ("method", "target_passes", "pass_speedup", "speedup"),
     "capacity": (
         *("method", "talks", "caption_lag_p50_ms", "caption_lag_p95_ms", "ne_units", "lanes_a_pass"),
         *("server_cpu", "server_mb"),
@@ -49,7 +48,6 @@ SHOWN = {
 LEFT_OUT = {
     "ssbd": r"pld|gs-jacobi.*|bild.*|.*shows mask 3.*",
     "redraft": r".*beta=0( .*)?|redraft .*=off.*|.*recycle=off lookup=off.*",
-    "replay": r".*shows .*",
 }
 #: Benchmark -> the plots to show.
 PICTURES = {
@@ -61,7 +59,6 @@ PICTURES = {
     "bild": ("tradeoff", "tradeoff-passes"),
     "aasd": ("limit",),
     "peers": ("speedups",),
-    "replay": ("speedups", "limit", "cost"),
     "capacity": ("talks",),
 }
 #: Benchmark -> the data set of its pictures, if others have none.
@@ -72,13 +69,6 @@ FRONT = "stream-front.svg"
 FOLDED = 20
 
 
-def page_name(result: Result) -> str:
-    """Return the name of the page for a result: the benchmark's name; replays have their own page."""
-    if not result.replayed or result.bench == "replay":
-        return result.bench
-    return f"replay-{result.bench}"
-
-
 def title(result: Result) -> str:
     """Return the heading of the page for a result."""
     return heading(result).rstrip(".")
@@ -86,7 +76,7 @@ def title(result: Result) -> str:
 
 def groups(results: Sequence[Result]) -> Iterator[list[Result]]:
     """Yield the results of one benchmark on one data set with one model, in all languages."""
-    for _, group in groupby(results, key=lambda each: (each.replayed, each.bench, each.data, each.other_model)):
+    for _, group in groupby(results, key=lambda each: (each.bench, each.data, each.other_model)):
         yield list(group)
 
 
@@ -105,7 +95,7 @@ def page(results: Sequence[Result], notes: Path) -> str:
     for group in groups(results):
         parts += [f"## {stream_title(group[0])}\n", _folded(group)] if recognised else _section(group)
     note = notes / f"{results[0].bench}.md"
-    if note.exists() and not results[0].replayed:
+    if note.exists():
         parts += ["## Notes\n", note.read_text(encoding="utf-8")]
     return "\n".join(parts)
 
@@ -117,15 +107,10 @@ def _where(group: Sequence[Result]) -> str:
     return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
 
 
-def _bench_of(result: Result) -> str:
-    """Return the benchmark whose columns a result has."""
-    return "replay" if result.replayed else result.bench
-
-
 def _together(group: Sequence[Result], level: int) -> Iterator[str]:
     """Yield heading, table and signatures of a group; a cell has the figures of all languages."""
-    yield f"{'#' * level} {_where(group)}{' (replay)' if group[0].replayed else ''}\n"
-    left_out = re.compile(LEFT_OUT.get(_bench_of(group[0]), ""))
+    yield f"{'#' * level} {_where(group)}\n"
+    left_out = re.compile(LEFT_OUT.get(group[0].bench, ""))
     lines: dict[str, list[Row]] = {}
     for place, result in enumerate(group):
         for number, row in enumerate(result.rows):
@@ -133,7 +118,7 @@ def _together(group: Sequence[Result], level: int) -> Iterator[str]:
                 line = lines.setdefault(str(number) if result.bench == "load" else named(row), [{}] * len(group))
                 line[place] = row
     every = [row for line in lines.values() for row in line if row]
-    fields = filled(every, SHOWN[_bench_of(group[0])])
+    fields = filled(every, SHOWN[group[0].bench])
     columns = [column(field, every) for field in fields]
     cells = [
         [_cells(line, field, each.form) for field, each in zip(fields, columns, strict=True)] for line in lines.values()
@@ -178,9 +163,8 @@ def glossary(results: Sequence[Result]) -> str:
 def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
     command = reproduce(group)
     if command:
-        # Blocks marked ``sh`` are run by the tests, and the recording of a replay is not checked in.
-        yield f"```{'text' if group[0].replayed else 'sh'}\n{command}\n```\n"
-    if _bench_of(group[0]) in SHOWN:
+        yield f"```sh\n{command}\n```\n"
+    if group[0].bench in SHOWN:
         yield from _together(group, level)
     else:
         for result in group:
@@ -212,8 +196,8 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _columns(result: Result) -> list[str]:
-    if _bench_of(result) in SHOWN:
-        return filled(result.rows, SHOWN[_bench_of(result)])
+    if result.bench in SHOWN:
+        return filled(result.rows, SHOWN[result.bench])
     columns = TABLES[result.bench].columns if result.bench in TABLES else STREAMED
     wanted = {*columns, *MORE.get(result.bench, ())}
     return filled(result.rows, [name for name in COLUMNS if name in wanted])
@@ -222,7 +206,7 @@ def _columns(result: Result) -> list[str]:
 def fronts(results: Sequence[Result]) -> tuple[Plot, list[Result]] | None:
     """Return the plot of all streams and what it draws; None without streams."""
     plot = next(plot for plot in PLOTS if plot.name == "front")
-    streams = [each for each in results if each.bench == "stream" and not each.replayed]
+    streams = [each for each in results if each.bench == "stream"]
     return (plot, [typical(streams)]) if streams else None
 
 
@@ -235,7 +219,7 @@ def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:
             drawn = drawn[:1]
         drawn = [each for each in drawn if each.data == PICTURED.get(each.bench, each.data)]
         if drawn and plot.name in PICTURES.get(drawn[0].bench, ()):
-            parts = page_name(drawn[0]), drawn[0].data, drawn[0].other_model, plot.name
+            parts = drawn[0].bench, drawn[0].data, drawn[0].other_model, plot.name
             stem = "-".join(filter(None, parts))
             found.append((f"{re.sub(r'[^0-9A-Za-z.-]+', '-', stem)}.svg", plot, drawn))
     return found

@@ -15,8 +15,6 @@ from redraft_bench.eval.revise import REVISED, SENTENCES
 def reproduce(group: Sequence[Result]) -> str:
     """Return the command that measures results of one benchmark and data set; empty if there is none."""
     result, facts = group[0], group[0].facts
-    if result.replayed:
-        return shlex.join(_replay(facts)) if "replay" in facts else ""
     if result.bench not in TABLES:
         return ""
     data, _, revisions = result.data.removesuffix(PERTURBED).partition(REVISED)
@@ -33,14 +31,6 @@ def reproduce(group: Sequence[Result]) -> str:
     if revisions and "segments" in facts:
         size[1] = str(SENTENCES * int(size[1]))
     return shlex.join([*words, *size, *(["--exact"] if facts.get("exact") == "True" else [])])
-
-
-def _replay(facts: Mapping[str, str]) -> list[str]:
-    words = ["redraft", "bench", "replay", "--records", _file(facts["replay"])]
-    if facts.get("engine") != "transformers":
-        return [*words, "--model", _file(facts["model"]), *_size(facts)]
-    shape, dtype, device = facts["model"].rsplit("-", 2)
-    return [*words, "--shape", shape, "--dtype", dtype, "--device", device, *_size(facts)]
 
 
 def _size(facts: Mapping[str, str]) -> list[str]:

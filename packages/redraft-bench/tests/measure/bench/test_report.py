@@ -50,8 +50,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         found = rows(bench)
         save(folder, bench, found, curve=CURVE, acceptance_by_position=acceptance(found))
     save(folder, "ssbd-ja", rows("ssbd", "ja"))
-    replayed = [{**row, "ne_output": None, "ne_display": None, "chrf": None} for row in rows("ssbd", replay=True)[:3]]
-    save(folder, "replay", replayed, curve=CURVE)
     path = report.write(folder)
     assert path == folder / "report.html"
     return path.read_text(encoding="utf-8")
@@ -125,7 +123,7 @@ def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
         tmp_path, "x", table, curve=CURVE, acceptance_by_position={"cd": [[3, 4]]}, signature="redraft:0|bench:ssbd"
     )
     result = read_result(path)
-    assert (result.bench, result.data, result.language, result.replayed) == ("ssbd", "flores200.devtest", "de", False)
+    assert (result.bench, result.data, result.language) == ("ssbd", "flores200.devtest", "de")
     assert list(result.rows) == table
     assert result.signatures == ("redraft:0|bench:ssbd",)
     assert result.facts == {"redraft": "0", "bench": "ssbd"}

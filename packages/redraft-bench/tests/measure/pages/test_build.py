@@ -27,7 +27,7 @@ FACTS = "redraft:0|model:redraft-demo-q8_0.gguf@1|data:flores200.devtest@2|segme
 def save(root: Path, bench: str, language: str, signature: str = FACTS, **more: Any) -> None:
     rows = [{**row, "signature": signature, **more} for row in ROWS if row["bench"] == bench]
     text = "".join(json.dumps({**row, "target_language": language}) + "\n" for row in rows[:9])
-    name = f"{bench}-{language}{'-replay' * ('replay' in more)}.rows.jsonl"
+    name = f"{bench}-{language}.rows.jsonl"
     (root / "benchmarks" / "results" / name).write_text(text, encoding="utf-8")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +10,6 @@ import pytest
 
 from redraft.cli.main import cli
 from redraft_bench.bench.read import Result
-from redraft_bench.cli.bench.replay import replay
 from redraft_bench.pages.reproduce import reproduce
 
 
@@ -53,25 +51,5 @@ def program() -> click.Context:
     return click.Context(cli, **cli.context_settings)
 
 
-@pytest.mark.parametrize(
-    ("signature", "expected"),
-    [
-        ("model:a.gguf@1|engine:llama.cpp|segments:20|threads:2", "--model a.gguf --limit 20 --threads 2"),
-        (
-            "model:qwen3-0.6b-bfloat16-cuda|engine:transformers|segments:9",
-            "--shape qwen3-0.6b --dtype bfloat16 --device cuda --limit 9",
-        ),
-    ],
-)
-def test_replay_names_its_recording(tmp_path: Path, signature: str, expected: str) -> None:
-    replayed = result(f"replay:x.records.jsonl@1|{signature}", "replay", replay=True)
-    command = reproduce([replayed])
-    assert command == f"redraft bench replay --records x.records.jsonl {expected}"
-    (tmp_path / "x.records.jsonl").touch()
-    words = [str(tmp_path / word) if word.endswith(".jsonl") else word for word in shlex.split(command)[3:]]
-    replay.make_context("replay", words, program()).close()
-
-
 def test_what_no_command_measures_has_none() -> None:
     assert reproduce([result("", "a bench of one's own")]) == ""
-    assert reproduce([result("", replay=True)]) == ""

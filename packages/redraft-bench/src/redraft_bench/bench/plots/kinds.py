@@ -46,8 +46,8 @@ class Plot:
 
 
 _STREAMS = ("ssbd", "peers")
-_ALL = ("ssbd", "cold", "jacobi", "aasd", "peers", "replay")
-_BARS = ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers", "replay")
+_ALL = ("ssbd", "cold", "jacobi", "aasd", "peers")
+_BARS = ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers")
 
 PLOTS = (
     Plot(
@@ -157,6 +157,7 @@ def draw(plot: Plot, results: Sequence[Result], name: str) -> str:
 
 
 def _panel(plot: Plot, draw: Callable[[Axes, Result], None], result: Result, several: bool) -> Panel:
-    words = [result.language_name] * several + ["replay"] * result.replayed
     inches = plot.band * bands.LINE * len(plot.items(result)) if plot.band else plot.inches
-    return Panel(lambda axes: draw(axes, result), ", ".join(words), inches + BOTTOM, plot.left, plot.right)
+    return Panel(
+        lambda axes: draw(axes, result), result.language_name if several else "", inches + BOTTOM, plot.left, plot.right
+    )

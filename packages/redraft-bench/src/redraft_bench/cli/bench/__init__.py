@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from redraft_bench.cli.bench.load import capacity, load
-from redraft_bench.cli.bench.replay import replay
 from redraft_bench.cli.bench.report import report
 from redraft_bench.cli.bench.run import run, stream
 from redraft_bench.cli.bench.shape import shape
@@ -28,5 +27,5 @@ def bench() -> None:
     """
 
 
-for _command in (run, report, stream, replay, load, capacity, viewers, shape):
+for _command in (run, report, stream, load, capacity, viewers, shape):
     bench.add_command(_command)

@@ -21,8 +21,7 @@ from redraft_bench.models.shape import FORMATS, SHAPES
 def shape(like: str, quant: str, out: Path, seed: int) -> None:
     """Write a GGUF with the dimensions of a model and random weights.
 
-    Its output is meaningless, but a pass costs as much as with the real model: measure it with `redraft doctor` and
-    `redraft bench replay`.
+    Its output is meaningless, but a pass costs as much as with the real model: measure it with `redraft doctor`.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
