@@ -1,7 +1,6 @@
-"""The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, AMX, final captions, ...
+"""The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, final captions, ...
 
-``exact.jsonl``, ``amx.jsonl``, ``threads.jsonl``, ``vllm_plugin.jsonl``, ``listening.jsonl``,
-``kernels.jsonl``, ``finals.jsonl``, ... in ``benchmarks/results`` hold what the modules of these names in
+``exact.jsonl``, ``listening.jsonl``, ``finals.jsonl``, ... in ``benchmarks/results`` hold what the modules of these names in
 `redraft_bench.scripts` have printed.
 """
 
@@ -64,24 +63,6 @@ SENTENCES: Columns = {
     "chrF": lambda row: with_interval(row, "chrf", ".1f"),
     "DAL (s)": lambda row: with_interval(row, "dal", ".2f"),
     "NE shown": lambda row: with_interval(row, "ne_shown", ".2f"),
-}
-AMX: Columns = {
-    "model": lambda row: row["model"] if row["model"] == "demo" else f"{row['model']} shape",
-    "weights": lambda row: str(row["weights"]),
-    "kernels": lambda row: str(row["kernels"]),
-    **{
-        f"T({size}) ms": lambda row, size=size: f"{row[f't{size}_ms']:.3g}"  # type: ignore[misc]
-        for size in (1, 4, 16, 64)
-    },
-    "ar s": lambda row: f"{row['ar_seconds']:.3g}",
-    **{
-        heading: lambda row, method=method: f"{row[f'{method}_over_ar']:.2f}"  # type: ignore[misc]
-        for method, heading in (
-            ("ssbd", "ssbd over ar"),
-            ("redraft", "redraft"),
-            ("tree_flat", "redraft-tree, flat"),
-        )
-    },
 }
 THREADS: Columns = {
     "model": lambda row: str(row["model"]),
@@ -291,15 +272,6 @@ CHECKS = (
         "held back and a margin of 0. Brackets are 95% intervals: without sentences of the value, with them of the "
         "difference.",
         shown=lambda row: row["data"] in ("acl6060.talks", "two_cities"),
-    ),
-    Check(
-        "amx",
-        "Effect of AMX",
-        "The cost of passes and the speed-ups with and without AMX kernels.",
-        AMX,
-        ("ssbd over ar", "redraft-tree, flat"),
-        "CPU time of one thread, both kinds of kernels in one run, beside other processes. For a shape (random "
-        "weights), the passes of the demo model's output are priced by the shape's T(n).",
     ),
     Check(
         "threads",
