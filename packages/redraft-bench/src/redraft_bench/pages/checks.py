@@ -64,13 +64,6 @@ SENTENCES: Columns = {
     "DAL (s)": lambda row: with_interval(row, "dal", ".2f"),
     "NE shown": lambda row: with_interval(row, "ne_shown", ".2f"),
 }
-THREADS: Columns = {
-    "model": lambda row: str(row["model"]),
-    "other busy processes": lambda row: str(row["busy"]),
-    "threads": lambda row: str(row["setting"]),
-    "updates a second": lambda row: f"{row['updates_per_second']:.3g}",
-    "of the best": lambda row: f"{row['of_best']:.0%}",
-}
 VLLM: Columns = {
     "model": lambda row: "Gemma 3 270M" if "gemma" in row["signature"] else "demo",
     "decoding": lambda row: str(row["way"]),
@@ -272,15 +265,6 @@ CHECKS = (
         "held back and a margin of 0. Brackets are 95% intervals: without sentences of the value, with them of the "
         "difference.",
         shown=lambda row: row["data"] in ("acl6060.talks", "two_cities"),
-    ),
-    Check(
-        "threads",
-        "Threads, alone and beside busy processes",
-        "How thread settings compare on an idle and on a busy machine.",
-        THREADS,
-        ("of the best",),
-        "An update is a pass over 20 new tokens and seven passes over one. The default loses little on an idle "
-        "machine. All cores are fastest there, but next to one busy process they are far slower than one thread.",
     ),
     Check(
         "vllm_plugin",
