@@ -55,15 +55,6 @@ LANGUAGE_MODEL: Columns = {
     "NE shown": lambda row: f"{row['ne_display']:.2f}",
     "chrF": lambda row: f"{row['chrf']:.1f} ({row['chrf_low']:.1f}–{row['chrf_high']:.1f})",
 }
-SENTENCES: Columns = {
-    "data": lambda row: str(row["data"]),
-    "to": lambda row: row["target_language"],
-    "sentences": lambda row: "yes" if row["sentences"] else "no",
-    "final captions": lambda row: str(row["captions"]),
-    "chrF": lambda row: with_interval(row, "chrf", ".1f"),
-    "DAL (s)": lambda row: with_interval(row, "dal", ".2f"),
-    "NE shown": lambda row: with_interval(row, "ne_shown", ".2f"),
-}
 VLLM: Columns = {
     "model": lambda row: "Gemma 3 270M" if "gemma" in row["signature"] else "demo",
     "decoding": lambda row: str(row["way"]),
@@ -255,18 +246,6 @@ CHECKS = (
         "prefix alone, whatever else is in the pass (on processors with AVX2 and without AMX).",
     ),
     Check(
-        "sentences",
-        "Sentences instead of a recogniser's utterances",
-        "What cutting a recogniser's text into sentences changes.",
-        SENTENCES,
-        (),
-        "The talks of ACL 60/60 dev are cut as a recogniser cuts them, at pauses. *two_cities* is a recording in the "
-        "package moonshine-voice, recognised by Moonshine tiny, without references. Decoding is `ssbd` with words "
-        "held back and a margin of 0. Brackets are 95% intervals: without sentences of the value, with them of the "
-        "difference.",
-        shown=lambda row: row["data"] in ("acl6060.talks", "two_cities"),
-    ),
-    Check(
         "vllm_plugin",
         "On a vLLM server: over HTTP and by the plug-in",
         "What the plug-in for vLLM saves with 1, 8 and 32 sessions at once.",
@@ -331,14 +310,6 @@ CHECKS = (
         findings=finals,
     ),
 )
-
-
-def with_interval(row: Row, figure: str, form: str) -> str:
-    """Return a figure and its interval: with sentences, that of the difference; empty if there is none."""
-    if figure not in row:
-        return ""
-    low, high = (format(bound, f"+{form}" if row["sentences"] else form) for bound in row[f"{figure}_interval"])
-    return f"{row[figure]:{form}} [{low}, {high}]"
 
 
 def checks(results: Path) -> list[Check]:
