@@ -100,15 +100,6 @@ KERNELS: Columns = {
         for size in (1, 2, 4, 8, 16, 32)
     },
 }
-UPDATES: Columns = {
-    "processor": measured_on,
-    "languages or sessions": lambda row: str(row["load"]),
-    "method": lambda row: str(row["method"]),
-    "captions": lambda row: str(row["captions"]),
-    "as it comes (ms)": lambda row: f"{row['as it comes ms']:.0f}",
-    "ours (ms)": lambda row: f"{row['ours ms']:.0f}",
-    "of the time": lambda row: f"{row['ours ms'] / row['as it comes ms']:.2f}",
-}
 FINALS: Columns = {
     "data": lambda row: str(row["data"]),
     "to": lambda row: row["target_language"],
@@ -284,18 +275,6 @@ CHECKS = (
         "cache to 32-bit floats (`attention_rows.h`). Matrices in Q4_0 do not change. In Q4_K_M, matrices whose "
         "width is no multiple of 256 are stored in Q5_0 and Q8_0. Rows of Zen 3 were measured without the kernels for "
         "attention, Q4_K and Q6_K, those of Zen 4 with eight tokens in registers of AVX2 instead of sixteen.",
-    ),
-    Check(
-        "updates",
-        "The time of an update, by build of llama.cpp",
-        "What our kernels save in translation, for one session and for many.",
-        UPDATES,
-        ("of the time",),
-        "Processor time of a caption, on one thread and, for each processor, in one run in which the builds take "
-        "turns: the first four sentences of Flores-200 devtest, three words at a time; the first 8 or 32 for "
-        "sessions, whose updates come at the same time and share passes. `ssbd` and `redraft` have `beta=0.2`. "
-        "A single token costs less too, so `ssbd` gains about as much over `ar` as without these kernels. Four "
-        "sentences are few: the table `ssbd` has forty.",
     ),
     Check(
         "finals",
