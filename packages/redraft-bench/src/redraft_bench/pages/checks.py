@@ -66,17 +66,6 @@ VLLM: Columns = {
     "tokens a second": lambda row: f"{row['tokens_per_second']:.0f}",
     "lag p95 ms": lambda row: f"{row['lag_p95_ms']:.0f}",
 }
-FINETUNE: Columns = {
-    "to": lambda row: row["target_language"],
-    "sentences": lambda row: str(row["sources"]),
-    "held out": lambda row: str(row["held_out"]),
-    "NE before": _optional("ne_before", ".2f"),
-    "NE after": _optional("ne_after", ".2f"),
-    "chrF before": _optional("chrf_before", ".1f"),
-    "chrF after": _optional("chrf_after", ".1f"),
-    "length before": _optional("length_before", ".2f"),
-    "length after": _optional("length_after", ".2f"),
-}
 #: Processors of kernels and updates.
 PROCESSORS = {
     "AMD EPYC (25-1)": "Zen 3, AVX2",
@@ -142,7 +131,6 @@ class Check:
         remark: what readers need to know about the table, without figures.
         findings: sentences with figures of the rows.
         shown: whether the page shows a row.
-        command: what has printed the rows; empty for the module in `benchmarks`.
     """
 
     name: str
@@ -153,12 +141,11 @@ class Check:
     remark: str = ""
     findings: Callable[[Sequence[Row]], str] = lambda rows: ""
     shown: Callable[[Row], bool] = lambda row: True
-    command: str = ""
     rows: Sequence[Row] = ()
 
     def page(self) -> str:
         """Return the page, with the table and the signatures of its rows."""
-        command = self.command or f"python -m redraft_bench.scripts.{self.name}"
+        command = f"python -m redraft_bench.scripts.{self.name}"
         about = " ".join(filter(None, (f"Measured by `{command}`.", self.remark, self.findings(self._shown()))))
         return "\n".join([f"# {self.title}\n", BACK, f"{about}\n", signed(self._shown(), self.columns), *self._texts()])
 
@@ -212,19 +199,6 @@ CHECKS = (
         "cannot correct itself, which costs quality; the other intervals overlap. `pld` gives the ids "
         "of `ar` except for rounding, which is coarse in Q4_K_M; in 32-bit floats, `ssbd` and `redraft` with beta 0, "
         "`pld` and `jacobi` gave the same ids in all of 33 updates each.",
-    ),
-    Check(
-        "finetune",
-        "A real model, fine-tuned",
-        "How `redraft finetune` changes the flicker and quality of Gemma 3 270M.",
-        FINETUNE,
-        ("NE after", "chrF after"),
-        "Gemma 3 270M, with three examples in its prompt, learns the translations of sentences of 4 to 16 words and of "
-        "two beginnings of each, once, with LoRA in bfloat16. They are everyday text, talks, prose and help of the "
-        "recipe's corpus. Held-out sentences grow by three words and are translated from scratch. A length below 1 "
-        "means that partial translations hold back. It took 82 minutes on two cores that also did other work. The "
-        "weights do not ship, because Gemma's terms apply to them.",
-        command="redraft finetune --learn translations --epochs 1 --dtype bfloat16",
     ),
     Check(
         "exact",
