@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from redraft.decoding.backend import Backend
 
-#: As `redraft_bench.scripts.vllm_server.PYTHON_VARIABLE`, which cannot be imported without the extra ``remote``.
+#: As `tests.backends.remote.vllm_server.PYTHON_VARIABLE`, which cannot be imported without the extra ``remote``.
 _VARIABLE = "REDRAFT_VLLM_PYTHON"
 NEEDS_VLLM = [
     pytest.mark.scale,

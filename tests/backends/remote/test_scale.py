@@ -27,10 +27,10 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
-from redraft_bench.scripts.vllm_server import VllmServer
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.outputs import plain_methods
+from tests.backends.remote.vllm_server import VllmServer
 
 KEY, NAME = "secret", "tiny"
 WORDS = "the cats of our house have eaten all of the fish that was left for them".split()

@@ -25,10 +25,10 @@ from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.open import open_remote
 from redraft.decoding.backend import Backend
 from redraft.decoding.display import Display
-from redraft_bench.scripts.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.outputs import stream
+from tests.backends.remote.vllm_server import PYTHON_VARIABLE, VllmServer, with_drafts
 
 NAME, PER_STEP = "tiny", 16
 STREAMS, AT_ONCE = 50, 8

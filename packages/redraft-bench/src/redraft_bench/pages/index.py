@@ -39,7 +39,7 @@ ABOUT = {
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
     "Live captions": (*("trade", "stream", "language_model", "ssbd", "redraft", "finals", "listening", "quality"),),
-    "Servers": ("capacity", "load", "vllm_plugin"),
+    "Servers": ("capacity", "load"),
     "Methods of the other papers": ("cold", "jacobi", "bild", "aasd"),
     "Speed and exactness": (),
 }
