@@ -1,7 +1,7 @@
 """The measurements in docs/benchmarks and the model card besides benchmark tables: exactness, final captions, ...
 
-``exact.jsonl``, ``listening.jsonl``, ``finals.jsonl``, ... in ``benchmarks/results`` hold what the modules of these names
-in `redraft_bench.scripts` have printed.
+``exact.jsonl``, ``finals.jsonl``, ... in ``benchmarks/results`` hold what the modules of these names in
+`redraft_bench.scripts` have printed.
 """
 
 from __future__ import annotations

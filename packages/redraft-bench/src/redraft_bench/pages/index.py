@@ -34,12 +34,11 @@ ABOUT = {
     "quality": "Translation quality of the demo models on whole sentences.",
     "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
     "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
-    "load": "Caption lag above and at half of the capacity, with and without admission control.",
 }
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
     "Live captions": (*("trade", "stream", "language_model", "ssbd", "redraft", "finals", "listening", "quality"),),
-    "Servers": ("capacity", "load"),
+    "Servers": ("capacity"),
     "Methods of the other papers": ("cold", "jacobi", "bild", "aasd"),
     "Speed and exactness": (),
 }
@@ -62,7 +61,6 @@ HEADLINES = {
     "quality": ("ar.*", ("bleu", "chrf")),
     "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
     "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
-    "load": ("ssbd .*", ("talks", "caption_lag_p95_ms")),
 }
 
 

@@ -39,10 +39,6 @@ SHOWN = {
         *("method", "talks", "caption_lag_p50_ms", "caption_lag_p95_ms", "ne_units", "lanes_a_pass"),
         *("server_cpu", "server_mb"),
     ),
-    "load": (
-        *("admission", "talks", "seconds", "refused", "broken", "passed_over", "caption_lag_p50_ms"),
-        *("caption_lag_p95_ms", "caption_lag_slope", "server_mb", "server_mb_slope", "left_over"),
-    ),
 }
 #: Benchmark -> lines that its page leaves out (named as by `redraft_bench.eval.columns.named`).
 LEFT_OUT = {
@@ -113,9 +109,9 @@ def _together(group: Sequence[Result], level: int) -> Iterator[str]:
     left_out = re.compile(LEFT_OUT.get(group[0].bench, ""))
     lines: dict[str, list[Row]] = {}
     for place, result in enumerate(group):
-        for number, row in enumerate(result.rows):
+        for row in result.rows:
             if not left_out.fullmatch(named(row)):
-                line = lines.setdefault(str(number) if result.bench == "load" else named(row), [{}] * len(group))
+                line = lines.setdefault(named(row), [{}] * len(group))
                 line[place] = row
     every = [row for line in lines.values() for row in line if row]
     fields = filled(every, SHOWN[group[0].bench])
