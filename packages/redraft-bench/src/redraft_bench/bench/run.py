@@ -21,15 +21,13 @@ from pathlib import Path
 
 from redraft.backends import costs
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, open_model, resolve
-from redraft.captions.events import Caption, Update
+from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import get_method
 from redraft.errors import InputError
 from redraft.signature import model_label, signature
-from redraft.translator import Translator
 from redraft_bench.bench.peers import PEERS, Models, open_peer, version
 from redraft_bench.bench.peers.retranslate import Task
 from redraft_bench.bench.tables import Table
@@ -67,7 +65,6 @@ class Bench:
     """One table on one stream into one language.
 
     Attributes:
-        drafts: for post-editing, another model's translation of each segment.
         extra: additional facts for the signature.
     """
 
@@ -76,7 +73,6 @@ class Bench:
     language: str
     engine: BenchModels
     folder: Path
-    drafts: Sequence[str] = ()
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -190,10 +186,6 @@ class Bench:
         """Run one segment with every contender."""
         runs = [Run(contender, system) for contender, system in systems]
         segment = self.stream.segments[number]
-        if self.drafts:
-            for _contender, system in systems:
-                if isinstance(system, MethodSystem):
-                    system.remember(segment.source, self.drafts[number])
         compare(runs, segment.updates, segment=number)
         return [run.records[0] for run in runs]
 
@@ -218,7 +210,7 @@ class Bench:
                 )
                 for name in self._smalls()
             }
-            style = Style(context=1 if self.table.postedit else 0)
+            style = Style(context=0)
             systems: list[tuple[Contender, System]] = []
             for each in self.contenders:
                 if each.method in PEERS:
@@ -240,13 +232,3 @@ class Bench:
 def _path(name: str) -> Path:
     """Return the path of a model's file or folder, or the name of a model on the hub."""
     return Path(name.removeprefix(HF_PREFIX)) if on_transformers(name) else resolve(name)
-
-
-def translations(model: str, stream: Stream, to: str, options: LlamaOptions) -> list[str]:
-    """Translate each segment of a stream as a whole, greedily: the drafts for the post-editing table."""
-    with closing(open_model(model, options)) as backend, Translator(backend, [to], method="ar") as translator:
-        found = []
-        for segment in stream.segments:
-            events = translator.translate(Update(segment.utterance, 0, segment.source, final=True))
-            found.append(next((event.text for event in events if isinstance(event, Caption)), ""))
-    return found

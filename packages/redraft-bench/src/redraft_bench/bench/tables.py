@@ -19,9 +19,6 @@ WHOLE = Display()
 LEAD = get_method("redraft").display.lead
 #: The setting of `redraft` that never retracts a word: LocalAgreement's output, with the rest of it as a draft.
 CALM: dict[str, Any] = {"beta": 0.5, "hidden_beta": 0.0}
-#: BiLD paper, section 7.1.2: fallback thresholds from 0.5 to 0.9, rollback thresholds from 1 to 10.
-FALLBACKS = (0.5, 0.6, 0.7, 0.8, 0.9)
-ROLLBACKS = (1.0, 2.0, 5.0, 10.0)
 
 #: Columns of the table in the terminal, for streams and for whole sentences.
 STREAMED = (
@@ -78,7 +75,6 @@ class Table:
         lag: words added by each update; 0 gives whole sentences.
         columns: columns of the table in the terminal.
         recognised: whether it is for the text of recognisers, which is scored as whole recordings.
-        postedit: whether the prompt includes another model's translation of the sentence.
     """
 
     name: str
@@ -86,7 +82,6 @@ class Table:
     contenders: Callable[[str, Sequence[str]], list[Contender]]
     lag: int = 3
     columns: tuple[str, ...] = STREAMED
-    postedit: bool = False
     recognised: bool = False
 
 
@@ -184,37 +179,6 @@ def _cold(language: str, smalls: Sequence[str]) -> list[Contender]:
     ]
 
 
-def _jacobi(language: str, _smalls: Sequence[str]) -> list[Contender]:
-    return [
-        _line("ar", language),
-        _line("jacobi", language, stopping="paper"),
-        _line("jacobi", language),
-        *(_line("gs-jacobi", language, block=block, stopping="paper") for block in (3, 5)),
-        *(_line("gs-jacobi", language, block=block) for block in (3, 5)),
-        _line("gs-jacobi", language, block=3, start="source"),
-        _line("hybrid-jacobi", language, block=3, stopping="paper"),
-    ]
-
-
-def _bild(language: str, smalls: Sequence[str]) -> list[Contender]:
-    grid = [(small, fallback, rollback) for small in smalls for fallback in FALLBACKS for rollback in ROLLBACKS]
-    return [
-        _line("ar", language),
-        *(_line("bild", language, small=small, fallback=f, rollback=r) for small, f, r in grid),
-    ]
-
-
-def _aasd(language: str, _smalls: Sequence[str]) -> list[Contender]:
-    return [
-        _line("ar", language),
-        _line("pld", language),
-        _line("aasd", language),
-        _line("aasd", language, width=0),
-        *(_line("aasd", language, verification=how) for how in ("exact", "threshold", "top-k")),
-        _line("aasd", language, end_guard="on"),
-    ]
-
-
 def _quality(language: str, _smalls: Sequence[str]) -> list[Contender]:
     return [_line("ar", language)]
 
@@ -256,22 +220,6 @@ TABLES = {
             columns=TRADE,
         ),
         Table("cold", "All decoders on whole sentences, each from scratch.", _cold, 0, COLD),
-        Table("jacobi", "Jacobi decoding on whole sentences (Parallel decoding, Table 1).", _jacobi, 0, COLD),
-        Table(
-            "bild",
-            "BiLD over its two thresholds, on whole sentences (BiLD, Figure 4).",
-            _bild,
-            0,
-            ("small_model", *COLD),
-        ),
-        Table(
-            "aasd",
-            "AASD with a draft translation in the prompt (AASD, Tables 2, 4 and 5).",
-            _aasd,
-            0,
-            COLD,
-            postedit=True,
-        ),
         Table("quality", "BLEU and chrF of greedy decoding on whole sentences.", _quality, 0, QUALITY),
         Table("peers", "Redraft and other libraries on the same model and text.", _peers),
     )

@@ -96,10 +96,6 @@ class MethodSystem:
         )
         return step, [event for event in events if isinstance(event, Failure)]
 
-    def remember(self, source: str, translation: str) -> None:
-        """Set the sentence and translation that the next prompts include as context."""
-        self.translator.translation(self._language).remember(source, translation)
-
     def tokenize(self, text: str) -> list[int]:
         """Tokenize with the model's tokenizer."""
         return self.translator.backend.tokenize(text)

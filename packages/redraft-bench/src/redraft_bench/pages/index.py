@@ -28,9 +28,6 @@ ABOUT = {
     "redraft": "Which kinds of guesses save passes, and whether that saves time.",
     "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
     "cold": "What the decoders of the other papers save without a previous output to draft from.",
-    "jacobi": "What blocks, starts and stopping conditions of Jacobi decoding save.",
-    "bild": "Speed and quality for BiLD's fallback and rollback thresholds.",
-    "aasd": "Whether n-grams of the prompt pay if the prompt contains a draft of the translation.",
     "quality": "Translation quality of the demo models on whole sentences.",
     "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
     "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
@@ -39,7 +36,7 @@ ABOUT = {
 SUBJECTS: dict[str, Sequence[str]] = {
     "Live captions": (*("trade", "stream", "language_model", "ssbd", "redraft", "finals", "listening", "quality"),),
     "Servers": ("capacity"),
-    "Methods of the other papers": ("cold", "jacobi", "bild", "aasd"),
+    "Methods of the other papers": ("cold"),
     "Speed and exactness": (),
 }
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
@@ -55,9 +52,6 @@ HEADLINES = {
         ("chrf", "lag_good", "retracted", "cpu_ms"),
     ),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
-    "jacobi": ("jacobi|gs-jacobi block=3( start=source)?", ("pass_speedup", "speedup")),
-    "bild": ("bild .*", ("pass_speedup", "speedup", "chrf")),
-    "aasd": ("pld|aasd", ("pass_speedup", "speedup")),
     "quality": ("ar.*", ("bleu", "chrf")),
     "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
     "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),

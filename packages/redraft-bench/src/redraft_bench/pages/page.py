@@ -31,9 +31,6 @@ SHOWN = {
     ),
     "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),
     "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
-    "jacobi": ("method", "pass_speedup", "speedup"),
-    "bild": ("method", "same_as_ar", "chrf", "target_passes", "draft_passes", "pass_speedup", "speedup"),
-    "aasd": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
     "quality": ("method", "segments", "bleu", "chrf", *LOSSES),
     "capacity": (
         *("method", "talks", "caption_lag_p50_ms", "caption_lag_p95_ms", "ne_units", "lanes_a_pass"),
@@ -51,9 +48,6 @@ PICTURES = {
     "redraft": ("speedups",),
     "trade": ("trade",),
     "cold": ("limit",),
-    "jacobi": ("limit",),
-    "bild": ("tradeoff", "tradeoff-passes"),
-    "aasd": ("limit",),
     "peers": ("speedups",),
     "capacity": ("talks",),
 }

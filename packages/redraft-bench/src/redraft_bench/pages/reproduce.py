@@ -25,7 +25,7 @@ def reproduce(group: Sequence[Result]) -> str:
         names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]
         if names and names != [SHIPPED[shipped]]:
             words += [word for name in names for word in (option, name)]
-    for option, default in (("lag", str(TABLES[result.bench].lag)), ("drafts", ""), ("seed", "0"), ("dtype", "")):
+    for option, default in (("lag", str(TABLES[result.bench].lag)), ("seed", "0"), ("dtype", "")):
         words += [f"--{option}", facts[option]] if facts.get(option, default) not in (default, "none") else []
     size = _size(facts)
     if revisions and "segments" in facts:

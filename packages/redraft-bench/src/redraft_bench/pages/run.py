@@ -25,8 +25,8 @@ from redraft_bench.eval.revise import REVISED
 
 ROOT = Path(__file__).resolve().parents[5]
 RESULTS = ROOT / "benchmarks" / "results"
-#: Further options of a table.  With exact kernels, tables on whole sentences can hold exact methods to the ids of `ar`.
-OPTIONS = {"aasd": ("--drafts", "demo-tiny", "--exact"), "cold": ("--exact",), "jacobi": ("--exact",)}
+#: Further options of a table.  With exact kernels, the table can hold exact methods to the ids of `ar`.
+OPTIONS = {"cold": ("--exact",)}
 #: Data of the table ``stream`` -> number of utterances.
 STREAMS = {"talk": 24, **{name: 0 for name in RECOGNISED if name != TUNED}, "recogniser": 8}
 
@@ -76,9 +76,6 @@ def runs() -> Iterator[Run]:
     for language in LANGUAGES:
         yield Run("redraft", "flores200.devtest", language, 30)
         yield Run("cold", "flores200.devtest", language, 20)
-    yield Run("bild", "tatoeba2021", "de", 40)
-    yield Run("aasd", "tatoeba2021", "de", 60)
-    yield Run("jacobi", "tatoeba2021", "de", 60)
     yield Run("peers", "flores200.devtest", "de", 10)
     for data in ("flores200.devtest", "acl6060.dev", "tatoeba2021", "mexpresso"):
         for language in LANGUAGES if data != "mexpresso" else ("de", "zh"):

@@ -190,7 +190,7 @@ def test_labels_at_ends_of_lines_are_spread(heights: list[float], gap: float) ->
         assert placed == pytest.approx(sorted(heights))
 
 
-@pytest.mark.parametrize("bench", ["ssbd", "trade", "peers", "bild"])
+@pytest.mark.parametrize("bench", ["ssbd", "trade", "peers"])
 def test_no_two_labels_overlap(bench: str) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg

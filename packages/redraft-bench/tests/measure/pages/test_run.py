@@ -15,7 +15,7 @@ def test_runs_have_their_options() -> None:
     assert {run.table for run in runs()} == set(TABLES)
     for run in runs():
         command = run.command(Path("out"))
-        assert ("--drafts" in command) == TABLES[run.table].postedit
+        assert ("--exact" in command) == (run.table == "cold")
         assert command[command.index("--to") + 1] == run.language
 
 
@@ -30,6 +30,7 @@ def test_list_names_what_is_missing_and_runs_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr("redraft_bench.pages.run.RESULTS", tmp_path)
-    (tmp_path / f"aasd-tatoeba2021-de{ENDING}").write_text('{"signature": "model:redraft-demo-q8_0.gguf@old"}')
-    assert main(["--list", "--only", "aasd", "--only", "bild"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["1 of 2: bild-tatoeba2021-de", "2 of 2: aasd-tatoeba2021-de"]
+    (tmp_path / f"cold-flores200.devtest-de{ENDING}").write_text('{"signature": "model:redraft-demo-q8_0.gguf@old"}')
+    assert main(["--list", "--only", "cold", "--only", "peers"]) == 0
+    runs_ = [f"cold-flores200.devtest-{language}" for language in ("de", "zh", "ja")] + ["peers-flores200.devtest-de"]
+    assert capsys.readouterr().out.splitlines() == [f"{number} of 4: {run}" for number, run in enumerate(runs_, 1)]

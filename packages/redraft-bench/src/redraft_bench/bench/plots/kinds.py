@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from redraft_bench.bench.plots import bands, front, live, scatter, trade
@@ -46,8 +45,8 @@ class Plot:
 
 
 _STREAMS = ("ssbd", "peers")
-_ALL = ("ssbd", "cold", "jacobi", "aasd", "peers")
-_BARS = ("ssbd", "redraft", "cold", "jacobi", "aasd", "peers")
+_ALL = ("ssbd", "cold", "peers")
+_BARS = ("ssbd", "redraft", "cold", "peers")
 
 PLOTS = (
     Plot(
@@ -77,23 +76,6 @@ PLOTS = (
         ("trade",),
         least=2,
         inches=3.6,
-    ),
-    Plot(
-        "tradeoff",
-        "Quality against speed: up and to the right is better. Each line is a rollback threshold, each point on it a "
-        "fallback threshold; the lowest is labelled with the rollback threshold.",
-        scatter.drafted,
-        scatter.tradeoff,
-        ("bild",),
-        least=2,
-    ),
-    Plot(
-        "tradeoff-passes",
-        "The same, counted in passes of the large model.",
-        scatter.drafted,
-        partial(scatter.tradeoff, field="pass_speedup"),
-        ("bild",),
-        least=2,
     ),
     Plot(
         "speedups",
@@ -130,7 +112,7 @@ PLOTS = (
         "Cost of a pass over n new tokens, T(n), compared with n passes over one token each.",
         lambda result: result.curve.sizes if result.curve else (),
         scatter.curve,
-        (*_ALL, "bild", "quality"),
+        (*_ALL, "quality"),
         right=0.75,
     ),
     Plot(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
-from redraft_bench.bench.plots.chart import BLUE, COLOURS, GREEN, INK, ORANGE, PURPLE
+from redraft_bench.bench.plots.chart import BLUE, GREEN, INK, ORANGE, PURPLE
 from redraft_bench.bench.plots.labels import Label, at_ends, beside
 from redraft_bench.bench.read import Result, number, options, pick
 from redraft_bench.eval.figures import Row
@@ -84,48 +83,6 @@ def _by_beta(rows: Iterable[Row]) -> list[Row]:
 
 
 SPEEDS = {"speedup": ("in time", BLUE), "pass_speedup": ("in passes", ORANGE)}
-
-
-# BiLD's trade-off
-
-
-def drafted(result: Result) -> list[Row]:
-    """Return the rows of BiLD with both thresholds, in their order."""
-    found = measured(pick(result.rows, "bild"), "chrf", *SPEEDS)
-    found = [row for row in found if {"fallback", "rollback"} <= options(row).keys()]
-    return sorted(found, key=lambda row: (_small(row), number(row, "rollback"), number(row, "fallback")))
-
-
-def _small(row: Row) -> str:
-    return str(row.get("small_model") or "")
-
-
-def tradeoff(axes: Axes, result: Result, field: str = "speedup") -> None:
-    """Draw chrF over speed-up: a colour per rollback threshold, a line style per draft model."""
-    rows = drafted(result)
-    smalls, rollbacks = list(dict.fromkeys(map(_small, rows))), list(dict.fromkeys(map(_rollback, rows)))
-    colours = dict(zip(rollbacks, COLOURS * len(rollbacks), strict=False))
-    styles = dict(zip(smalls, ("-", "--", ":", "-.") * len(smalls), strict=False))
-    labels, lines = [], []
-    for (small, rollback), group in groupby(rows, key=lambda row: (_small(row), _rollback(row))):
-        lines.append(points_of(group, field, "chrf"))
-        draw_line(axes, lines[-1], colours[rollback], styles[small])
-        labels.append(Label(*lines[-1][0], f"{rollback:g}", colours[rollback]))
-    for row in measured(pick(result.rows, "ar"), "chrf", field):
-        axes.plot(value(row, field), value(row, "chrf"), "o", color=INK)
-        labels.append(Label(value(row, field), value(row, "chrf"), "ar", INK))
-    if len(smalls) > 1:
-        for small in smalls:
-            axes.plot([], [], styles[small], color=INK, label=small)
-        axes.legend(frameon=False, fontsize="small", loc="best")
-    axes.set_xlabel(f"speed-up over ar, {SPEEDS[field][0]} (×)")
-    axes.set_ylabel("chrF")
-    leave_room(axes)
-    beside(axes, labels, lines)
-
-
-def _rollback(row: Row) -> float:
-    return number(row, "rollback")
 
 
 # The cost of a pass

@@ -73,9 +73,8 @@ run_options = (
     click.option(
         "--draft-model",
         "small",
-        multiple=True,
         metavar="MODEL",
-        help="Small model; repeatable for the table bild.  [default: demo-tiny for demo]",
+        help="Small model that drafts.  [default: demo-tiny for demo]",
     ),
     click.option("--method", "methods", multiple=True, metavar="NAME", help="Run only ar and this method; repeatable."),
     folder("Folder for records, rows and the page."),
@@ -92,7 +91,7 @@ run_options = (
     cls=common.Grouped,
     groups={
         "Data": ("data", "form", "limit", "least_words", "noise", "revisions", "seed", "lag", "to"),
-        "Methods and models": ("methods", "model", "small", "drafts"),
+        "Methods and models": ("methods", "model", "small"),
         "Engine": ("threads", "gpu_layers", "exact", "dtype"),
     },
     epilog=EXAMPLES,
@@ -100,14 +99,12 @@ run_options = (
 )
 @click.argument("name", metavar="TABLE", type=click.Choice(list(TABLES)))
 @common.all_of([data, *data_options, lag, *run_options])
-@click.option("--drafts", metavar="MODEL", help="Model that writes the draft translations, for the table aasd.")
 def run(
     name: str,
     as_json: bool,
     to: tuple[str, ...],
     out: Path,
     methods: tuple[str, ...],
-    drafts: str | None,
     **given: Any,
 ) -> None:
     """Run TABLE and print its figures; a report with plots goes to --out.
@@ -125,10 +122,6 @@ def run(
     from redraft_bench.eval.table import print_table
 
     table = TABLES[name]
-    if table.postedit != (drafts is not None):
-        raise OptionError(
-            f"the table {name} needs --drafts" if table.postedit else "--drafts is only for the table aasd"
-        )
     if not common.is_given("lag"):
         given["lag"] = table.lag
     if name == "quality" and not common.is_given("data"):
@@ -137,7 +130,7 @@ def run(
         given["least_words"] = TURN + 1
     quality([""], [""], "en")  # fails before the run if a dependency is missing
     # Check languages, data and models before anything runs.
-    jobs = [_bench(table, language, out, given=dict(given), methods=methods, drafts=drafts) for language in to]
+    jobs = [_bench(table, language, out, given=dict(given), methods=methods) for language in to]
     for job in jobs:
         show = partial(_progress, f"{name} {job.stream.name} {job.language}")
         rows, line = finish(job, job.run(show), given["seed"])
@@ -149,13 +142,11 @@ def run(
         click.echo(f"report: {write(out)}")
 
 
-def _bench(
-    table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str], drafts: str | None
-) -> Bench:
+def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str]) -> Bench:
     """Make a run from a command's options; removes the stream's options from ``given`` and leaves the engine's."""
     from redraft.captions.languages import parse_language
     from redraft_bench.bench.data import open_stream, reveals
-    from redraft_bench.bench.run import Bench, translations
+    from redraft_bench.bench.run import Bench
 
     tag = parse_language(language).tag
     hold_back = given.pop("hold_back")
@@ -178,11 +169,7 @@ def _bench(
     chosen = _only(table, methods, tag, engine.smalls)
     if hold_back:
         chosen = _holding_back(chosen)
-    job = Bench(chosen, stream, tag, engine, out, (), facts)
-    if drafts is None:
-        return job
-    made = translations(drafts, stream, tag, job.engine.options)
-    return replace(job, drafts=made, extra={**facts, "drafts": drafts})
+    return Bench(chosen, stream, tag, engine, out, facts)
 
 
 def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[str]) -> Table:
@@ -214,7 +201,7 @@ def _holding_back(table: Table) -> Table:
 
 
 def _engine(
-    *, model: str, small: tuple[str, ...], threads: int, gpu_layers: int, exact: bool, dtype: str | None
+    *, model: str, small: str | None, threads: int, gpu_layers: int, exact: bool, dtype: str | None
 ) -> BenchModels:
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.models import SMALL_OF
@@ -222,7 +209,7 @@ def _engine(
 
     known = (SMALL_OF[model],) if model in SMALL_OF else ()
     options = LlamaOptions(context_length=1024, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    return BenchModels(model, small or known, options, dtype)
+    return BenchModels(model, (small,) if small else known, options, dtype)
 
 
 def _progress(title: str, segments: Sequence[int]) -> Iterable[int]:
