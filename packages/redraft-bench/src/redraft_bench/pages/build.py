@@ -16,23 +16,22 @@ import sys
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from statistics import median
 from textwrap import wrap
 
 from redraft_bench.bench.plots.kinds import Plot, draw
-from redraft_bench.bench.plots.scatter import value
 from redraft_bench.bench.read import Result, read_results
-from redraft_bench.eval.figures import Row
 from redraft_bench.pages.checks import card, checks
 from redraft_bench.pages.index import index
 from redraft_bench.pages.page import FRONT, fronts, groups, page, pictures
-from redraft_bench.pages.streams import lines_of
+from redraft_bench.pages.streams import summary
 from redraft_bench.pages.typed_figures import typed
 from tools.build_docs import between
 
 ROOT = Path(__file__).resolve().parents[5]
 PAGES = Path("docs") / "benchmarks"
 CARD = Path("src") / "redraft" / "models" / "README.md"
+#: The benchmark whose table is in the model card, and has no page.
+QUALITY = "quality"
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
@@ -41,41 +40,23 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     found = checks(root / "benchmarks" / "results")
     pages = {}
     if results or found:
-        pages[root / PAGES / "README.md"] = index(results, found)
-    for name, bench in groupby(results, key=lambda each: each.bench):
+        pages[root / PAGES / "README.md"] = index([each for each in results if each.bench != QUALITY], found)
+    for name, bench in groupby((each for each in results if each.bench != QUALITY), key=lambda each: each.bench):
         pages[root / PAGES / f"{name}.md"] = page(list(bench), root / "benchmarks" / "notes")
     pages |= {root / PAGES / f"{each.name}.md": each.page() for each in found}
     shown = [each for each in results if each.bench == "stream"]
     if shown:
-        readme = (root / "README.md").read_text(encoding="utf-8")
-        pages[root / "README.md"] = between(readme, "results", summary(shown))
-    if any(result.bench == "quality" for result in results):
+        text = (root / "README.md").read_text(encoding="utf-8")
+        pages[root / "README.md"] = between(text, "results", readme(shown))
+    if any(result.bench == QUALITY for result in results):
         text = (root / CARD).read_text(encoding="utf-8")
         pages[root / CARD] = between(text, "quality", card(results))
     return pages
 
 
-def summary(results: Sequence[Result]) -> str:
-    """Return a sentence for the README on the results of the table ``stream``: medians over streams and languages."""
-    ar, _, peer, ours = (list(lines) for lines in zip(*(lines_of(each).values() for each in results), strict=True))
-
-    def typical(lines: Sequence[Row], name: str) -> float:
-        return median(value(line, name) for line in lines)
-
-    def share(lines: Sequence[Row]) -> float:
-        pairs = zip(ours, lines, strict=True)
-        return median(value(mine, "cpu_seconds") / value(line, "cpu_seconds") for mine, line in pairs)
-
-    good = [f"{typical(lines, 'lag_good'):.1f}\N{NO-BREAK SPACE}s" for lines in (ours, ar, peer)]
-    streams = len({each.data for each in results})
-    sentence = (
-        f"On the text of real recognisers, captions retract {typical(ours, 'retracted'):.0f} words a minute, and "
-        f"re-translation from scratch {typical(ar, 'retracted'):.0f}. {typical(ours, 'stood'):.0%} of the words never "
-        f"change once they are shown. A word is final {good[0]} after it was spoken ({good[1]} from scratch; {good[2]} "
-        f"with LocalAgreement, which never retracts a word). That takes {share(ar):.0%} of the processor time of "
-        f"re-translation, and {share(peer):.0%} of LocalAgreement's. These are medians over {streams} streams and "
-        f"three languages ([benchmark]({PAGES.as_posix()}/stream.md))."
-    )
+def readme(results: Sequence[Result]) -> str:
+    """Return the part of the README on the results of the table ``stream``."""
+    sentence = f"{summary(results).removesuffix('.')} ([benchmark]({PAGES.as_posix()}/stream.md))."
     picture = f"![Retracted words over the lag, for four methods]({PAGES.as_posix()}/{FRONT})"
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + f"\n\n{picture}\n"
 

@@ -11,6 +11,7 @@ from redraft_bench.eval.columns import column, named
 from redraft_bench.eval.figures import Row
 from redraft_bench.pages.checks import Check, earlier, span
 from redraft_bench.pages.page import glossary, groups, title
+from redraft_bench.pages.streams import summary
 
 INTRODUCTION = """# Benchmarks
 
@@ -19,40 +20,35 @@ settings and machine. The lines of a table take turns, update by update, so spee
 such as 1.2–1.5 covers all languages. *Measured on earlier weights* marks tables of demo models that have been trained
 further since.
 
-These pages are generated from `benchmarks/results` by `python -m redraft_bench.pages.build`; do not edit them.
+[Metrics](../metrics.md) defines the figures, and the model card has the translation quality of the demo models. These
+pages are generated from `benchmarks/results` by `python -m redraft_bench.pages.build`; do not edit them.
 """
 #: Page -> the question that it answers.
 ABOUT = {
-    "stream": "On the text that recognisers send: flicker, lag and time, with and without `--hold-back`.",
+    "stream": "Redraft, re-translation, SSBD and LocalAgreement on the text that recognisers send, with its revisions.",
     "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
     "redraft": "Which kinds of guesses save passes, and whether that saves time.",
     "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
     "cold": "What the decoders of the other papers save without a previous output to draft from.",
-    "quality": "Translation quality of the demo models on whole sentences.",
     "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
     "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
 }
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
-    "Live captions": (*("trade", "stream", "language_model", "ssbd", "redraft", "finals", "listening", "quality"),),
-    "Servers": ("capacity"),
-    "Methods of the other papers": ("cold"),
+    "Is it better than what I use?": ("stream", "peers", "language_model"),
+    "Methods": ("trade", "ssbd", "redraft", "cold", "finals"),
+    "Speech and servers": ("listening", "capacity"),
     "Speed and exactness": (),
 }
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
-    "stream": (
-        "redraft, shows 2 agree, lead 0.7, holds back|local-agreement n=2",
-        ("ne_display", "retracted", "lag_first", "lag_good"),
-    ),
     "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, lead 0.7", ("speedup", "pass_speedup", "ne_display")),
-    "redraft": ("redraft-tree beta=0.2 cost=flat", ("pass_speedup", "speedup")),
+    "redraft": ("(?:redraft|redraft-tree) beta=0.2 hidden_beta=0.2 cost=flat", ("pass_speedup", "speedup")),
     "trade": (
         "ar|ssbd beta=0.2|redraft, shows 2 agree, lead 0.7|local-agreement n=2",
         ("chrf", "lag_good", "retracted", "cpu_ms"),
     ),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
-    "quality": ("ar.*", ("bleu", "chrf")),
     "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
     "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
 }
@@ -64,6 +60,8 @@ def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
     for name, bench in groupby(results, key=lambda each: each.bench):
         found = list(bench)
         headlines = [f"{_data(group[0])}: {words}" for group in groups(found) if (words := _headline(name, group))]
+        if name == "stream":
+            headlines = [summary(found)]
         signatures = [each for result in found for each in result.signatures]
         entries[name] = _entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures)
     for check in checks:

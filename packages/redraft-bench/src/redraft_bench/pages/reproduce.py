@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from redraft.models import SHIPPED
-from redraft_bench.bench.read import PERTURBED, Result
+from redraft_bench.bench.read import PERTURBED, Result, options
 from redraft_bench.bench.tables import TABLES
 from redraft_bench.eval.revise import REVISED, SENTENCES
 
@@ -15,6 +15,8 @@ from redraft_bench.eval.revise import REVISED, SENTENCES
 def reproduce(group: Sequence[Result]) -> str:
     """Return the command that measures results of one benchmark and data set; empty if there is none."""
     result, facts = group[0], group[0].facts
+    if result.bench == "capacity":
+        return shlex.join(_capacity(group))
     if result.bench not in TABLES:
         return ""
     data, _, revisions = result.data.removesuffix(PERTURBED).partition(REVISED)
@@ -31,6 +33,15 @@ def reproduce(group: Sequence[Result]) -> str:
     if revisions and "segments" in facts:
         size[1] = str(SENTENCES * int(size[1]))
     return shlex.join([*words, *size, *(["--exact"] if facts.get("exact") == "True" else [])])
+
+
+def _capacity(group: Sequence[Result]) -> list[str]:
+    words = ["redraft", "bench", "capacity", "--data", group[0].data]
+    words += [word for each in group for word in ("--to", each.language)]
+    methods = dict.fromkeys(str(row["method"]) for row in group[0].rows)
+    words += [word for method in methods for word in ("--method", method)]
+    words += [word for name, value in options(group[0].rows[0]).items() for word in ("--set", f"{name}={value}")]
+    return [*words, *_size(group[0].facts)]
 
 
 def _size(facts: Mapping[str, str]) -> list[str]:

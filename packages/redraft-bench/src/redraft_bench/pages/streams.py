@@ -64,11 +64,35 @@ def typical(results: Sequence[Result]) -> Result:
     return replace(results[0], rows=tuple(rows))
 
 
+def summary(results: Sequence[Result]) -> str:
+    """Return sentences that compare the lines of `COMPARED`: medians over streams and languages."""
+    ar, _, peer, ours = (list(lines) for lines in zip(*(lines_of(each).values() for each in results), strict=True))
+
+    def middle(lines: Sequence[Line], name: str) -> float:
+        return median(float(line[name]) for line in lines)
+
+    def share(lines: Sequence[Line]) -> float:
+        pairs = zip(ours, lines, strict=True)
+        return median(float(mine["cpu_seconds"]) / float(line["cpu_seconds"]) for mine, line in pairs)
+
+    good = [f"{middle(lines, 'lag_good'):.1f}\N{NO-BREAK SPACE}s" for lines in (ours, ar, peer)]
+    streams = len({each.data for each in results})
+    return (
+        f"On the text of real recognisers, captions retract {middle(ours, 'retracted'):.0f} words a minute, and "
+        f"re-translation from scratch {middle(ar, 'retracted'):.0f}. {middle(ours, 'stood'):.0%} of the words never "
+        f"change once they are shown. A word is final {good[0]} after it was spoken ({good[1]} from scratch; {good[2]} "
+        f"with LocalAgreement, which never retracts a word). That takes {share(ar):.0%} of the processor time of "
+        f"re-translation, and {share(peer):.0%} of LocalAgreement's. These are medians over {streams} streams and "
+        "three languages."
+    )
+
+
 def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
     """Yield the first part of the page: a line for each stream and language, and how many reach the aims."""
     cells = [[stream_title(each), each.language_name, *_cells(each)] for each in results]
     for line, before in zip(reversed(cells), [*reversed(cells[:-1]), [""]], strict=True):
         line[0] *= line[0] != before[0]
+    yield f"{summary(results)}\n"
     yield (
         f"{' · '.join(COMPARED)}: `ar` translates every update from scratch and shows everything; `ssbd` is the "
         f"paper's method, which shows everything too, and `redraft` the default, both with `--hold-back`. Lags "

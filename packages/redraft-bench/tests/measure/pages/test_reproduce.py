@@ -10,6 +10,8 @@ import pytest
 
 from redraft.cli.main import cli
 from redraft_bench.bench.read import Result
+from redraft_bench.cli.bench.load import capacity
+from redraft_bench.eval.figures import Row
 from redraft_bench.pages.reproduce import reproduce
 
 
@@ -51,3 +53,12 @@ def program() -> click.Context:
 
 def test_what_no_command_measures_has_none() -> None:
     assert reproduce([result("", "a bench of one's own")]) == ""
+
+
+def test_capacity() -> None:
+    rows: list[Row] = [{"method": method, "options": "slots=255"} for method in ("ssbd", "ar")]
+    command = reproduce([Result("capacity", "talk", "de", tuple(rows), ("model:redraft-demo-q8_0.gguf@1|threads:1",))])
+    assert command == (
+        "redraft bench capacity --data talk --to de --method ssbd --method ar --set slots=255 --threads 1"
+    )
+    capacity.make_context("capacity", shlex.split(command)[3:], program()).close()
