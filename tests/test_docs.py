@@ -252,14 +252,16 @@ def test_cue_shown_is_what_is_written() -> None:
 def test_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "serving.md").write_text("<!-- settings -->\n<!-- /settings -->\n", encoding="utf-8")
-    (tmp_path / "docs" / "protocol.md").write_text("a\n<!-- codes -->\nold\n<!-- /codes -->\nz\n", encoding="utf-8")
+    marked = "a\n<!-- codes -->\nold\n<!-- /codes -->\nb\n<!-- messages -->\n<!-- /messages -->\nz\n"
+    (tmp_path / "docs" / "protocol.md").write_text(marked, encoding="utf-8")
     pages = ("cli", "methods", "serving", "protocol")
     assert stale(tmp_path) == [f"docs/{name}.md" for name in pages]
     write(tmp_path)
     assert stale(tmp_path) == []
     page = (tmp_path / "docs" / "protocol.md").read_text(encoding="utf-8")
     assert page.startswith("a\n<!-- codes -->\n| code |")
-    assert page.endswith("|\n<!-- /codes -->\nz\n")
+    assert "|\n<!-- /codes -->\nb\n<!-- messages -->\n" in page
+    assert page.endswith("|\n<!-- /messages -->\nz\n")
     assert "old\n" not in page
     monkeypatch.setattr(build_docs, "stale", lambda: ["docs/cli.md"])
     assert build_docs.main(["--check"]) == "docs: out of date, run `make docs`: docs/cli.md"

@@ -15,10 +15,13 @@ from pathlib import Path
 from textwrap import wrap
 
 import click
+from pydantic import TypeAdapter
 
+from redraft import protocol
 from redraft.cli.main import cli
 from redraft.decoding.methods import Choice, Method, Option, all_methods
 from redraft.protocol.codes import CODES
+from redraft.protocol.fields import tag_of
 from redraft.serve.settings import ServeSettings, allowed
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,7 +62,9 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         root / "docs" / "cli.md": cli_page(),
         root / "docs" / "methods.md": methods_page(),
         root / "docs" / "serving.md": between(serving, "settings", settings_table()),
-        root / "docs" / "protocol.md": between(protocol, "codes", codes_table()),
+        root / "docs" / "protocol.md": between(
+            between(protocol, "codes", codes_table()), "messages", messages_tables()
+        ),
     }
 
 
@@ -74,6 +79,21 @@ def between(page: str, name: str, text: str) -> str:
         raise ValueError(f"the page must hold {begin} and, after it, {end}, each once")
     head, rest = page.split(begin)
     return f"{head}{begin}\n{text}{end}{rest.split(end)[1]}"
+
+
+def messages_tables() -> str:
+    """Return a table of all messages for each direction; optional fields have a question mark."""
+    parts = []
+    for title, kinds in (("From the client", protocol.CLIENT), ("From the server", protocol.SERVER)):
+        rows = []
+        for kind in kinds:
+            schema = TypeAdapter(kind).json_schema()
+            needed = schema.get("required", ())
+            names = (f"`{name}{'' if name in needed else '?'}`" for name in schema["properties"] if name != "type")
+            summary = (kind.__doc__ or "").partition("\n")[0].removesuffix(".").replace("``", "`").replace("  ", " ")
+            rows.append((f"`{tag_of(kind)}`", ", ".join(names), summary))
+        parts.append(f"**{title}:**\n\n{table(('message', 'fields', 'what it is'), rows)}")
+    return "\n".join(parts)
 
 
 def settings_table() -> str:

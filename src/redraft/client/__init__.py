@@ -19,6 +19,6 @@ try:
     from redraft.client.session import Client
     from redraft.client.wire import ServerError
 except ModuleNotFoundError as error:
-    raise MissingExtra(f"the client needs {error.name}, which is not installed: {install('serve')}") from error
+    raise MissingExtra(f"the client needs {error.name}, which is not installed: {install('client')}") from error
 
 __all__ = ["Backoff", "Client", "ServerError"]

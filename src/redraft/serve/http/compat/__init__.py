@@ -1,15 +1,22 @@
-"""Imitate the HTTP APIs of DeepL, LibreTranslate and OpenAI.
+"""Imitate the HTTP APIs of DeepL, LibreTranslate, OpenAI and, by plug-ins, other services.
 
 Captioning tools send such a service a growing sentence again and again.  `callers` finds out which requests belong to
 the same sentence, and translates them as one utterance; `dialect` removes what a tool adds around the text, and
 `openai` finds the languages in prompts.  Each API has a module.
+
+An entry point in the group ``redraft.dialects`` names a function like those in `BUILT_IN`, and is imported if the
+setting ``compat`` names it; docs/compat.md has an example.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeAlias
+
 from starlette.routing import BaseRoute
 
-from redraft.errors import OptionError
+from redraft.errors import OptionError, first_sentence
 from redraft.serve.http.compat.callers import Callers
 from redraft.serve.http.compat.deepl import deepl
 from redraft.serve.http.compat.libretranslate import libretranslate
@@ -17,14 +24,17 @@ from redraft.serve.http.compat.openai import openai
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
 
-#: Name in the setting ``compat`` -> its routes.
-DIALECTS = {"deepl": deepl, "libretranslate": libretranslate, "openai": openai}
+ENTRY_POINT_GROUP = "redraft.dialects"
+#: Makes the routes of an API.
+Dialect: TypeAlias = Callable[[Callers], list[BaseRoute]]
+#: Name in the setting ``compat`` -> its dialect.
+BUILT_IN: dict[str, Dialect] = {"deepl": deepl, "libretranslate": libretranslate, "openai": openai}
 
 
 def check_compat(settings: ServeSettings) -> None:
-    """Check the setting ``compat``.  Raises `OptionError` if an API is unknown."""
-    if unknown := [name for name in settings.compat if name not in DIALECTS]:
-        raise OptionError(f"must be one or more of {', '.join(DIALECTS)}, not {unknown[0]!r}", "compat")
+    """Check the setting ``compat``.  Raises `OptionError` if an API is unknown, or a plug-in cannot be imported."""
+    for name in settings.compat:
+        _dialect(name)
 
 
 def compat_routes(hub: Hub) -> list[BaseRoute]:
@@ -32,4 +42,18 @@ def compat_routes(hub: Hub) -> list[BaseRoute]:
     if not hub.settings.compat:
         return []
     callers = Callers(hub)
-    return [route for name in dict.fromkeys(hub.settings.compat) for route in DIALECTS[name](callers)]
+    return [route for name in dict.fromkeys(hub.settings.compat) for route in _dialect(name)(callers)]
+
+
+def _dialect(name: str) -> Dialect:
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    added: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if name not in added:
+        raise OptionError(f"must be one or more of {', '.join([*BUILT_IN, *added])}, not {name!r}", "compat")
+    try:
+        found: Dialect = added[name].load()
+    except Exception as error:  # its code may raise anything
+        problem = f": {name!r} ({added[name].value}) could not be loaded: {first_sentence(error)}"
+        raise OptionError(problem, "compat") from error
+    return found
