@@ -17,7 +17,7 @@ REFUSED = [
     ("beta", "3", "beta must be a number from 0 to 1, not 3.0"),
     ("mask_k", "101", "mask_k must be a whole number from 0 to 100"),
     ("context", "5", "context must be at most 4, not 5"),
-    ("glossary", "duck", 'glossary: "duck" must be a term, "=" and its translation'),
+    ("glossary", "duck", 'glossary: "duck", for Chinese, must be a term, "=" and its translation'),
     ("glossary", " duck=Ente\n\n a = b = c \n", "glossary: this model does not follow instructions"),
 ]
 
@@ -45,7 +45,7 @@ def test_options(visit: Callable[..., Any]) -> None:
     wait_for_finals(page)
     wanted = {"method": "ssbd", "options": {"beta": 0}, "agree": 3, "lead": 0.5, "context": 2, "hold_back": False}
     assert {name: sent[0].get(name) for name in wanted} == wanted
-    assert sent[0]["glossary"] == [] and "mask_k" not in sent[0]
+    assert sent[0]["glossary"] == {} and "mask_k" not in sent[0]
     page.reload()
     assert page.input_value("[name=beta]") == "0" and page.input_value("[name=agree]") == "3"
     assert page.input_value("[name=floor]") == ""
@@ -81,9 +81,38 @@ def test_refused_options(visit: Callable[..., Any]) -> None:
         expect(page.locator("#state")).to_have_text("Not connected")
         page.fill(f"[name={name}]", "")
         expect(wrong).not_to_be_visible()
-    assert sent[-1]["glossary"] == [["duck", "Ente"], ["a", "b = c"]]
+    assert sent[-1]["glossary"] == {"zh": [["duck", "Ente"], ["a", "b = c"]]}
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
+
+
+def test_glossary_of_each_language(visit: Callable[..., Any]) -> None:
+    page = visit()
+    sent = watch_sent(page)
+    open_options(page)
+    language, terms = page.locator("[name=glossary_language]"), page.locator("[name=glossary]")
+    assert language.locator("option").all_inner_texts() == ["Chinese", "German", "Japanese"]
+    language.select_option("de")
+    terms.fill("hull = Rumpf")
+    language.select_option("ja")
+    expect(terms).to_have_value("")
+    terms.fill("hull")
+    page.uncheck("[name=target][value=zh]")
+    assert language.locator("option").all_inner_texts() == ["German", "Japanese"]
+    language.select_option("de")
+    play(page)
+    expect(page.locator("#glossary-wrong")).to_contain_text('"hull", for Japanese, must be')
+    assert language.input_value() == "ja"
+    terms.fill("hull = 船体")
+    page.reload()
+    open_options(page)
+    language.select_option("de")
+    expect(terms).to_have_value("hull = Rumpf")
+    language.select_option("ja")
+    expect(terms).to_have_value("hull = 船体")
+    play(page)
+    expect(page.locator("#glossary-wrong")).to_be_visible()  # the model follows no instructions
+    assert sent[-1]["glossary"] == {"de": [["hull", "Rumpf"]], "ja": [["hull", "船体"]]}
 
 
 def test_refused_while_loading(visit: Callable[..., Any]) -> None:

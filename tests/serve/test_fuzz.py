@@ -134,7 +134,7 @@ beginnings = st.fixed_dictionaries(
         "lead": st.floats(),
         "max_tokens": st.integers(),
         "context": st.integers(-1, 9),
-        "glossary": st.lists(st.tuples(texts, texts), max_size=2),
+        "glossary": st.dictionaries(texts, st.lists(st.tuples(texts, texts), max_size=2), max_size=2),
         "key": texts,
         "token": texts | st.text("abc", min_size=22, max_size=22),
         "protocol": st.integers(0, 2),

@@ -59,7 +59,8 @@ def complaint(text: str) -> str:
         ({**START, "lead": 2}, "lead must be a number from 0 to 1"),
         ({**START, "mask_k": -1}, "mask_k must be a whole number from 0 to 100"),
         ({**START, "max_tokens": 0}, "max_tokens must be a whole number of 1 or more"),
-        ({**START, "glossary": [["hull"]]}, f"glossary.0.1 is missing: it must be {NAME}"),
+        ({**START, "glossary": {"de": [["hull"]]}}, f"glossary.de.0.1 is missing: it must be {NAME}"),
+        ({**START, "glossary": []}, "glossary must be an object of at most 64 entries"),
         (
             {**START, "template": "x"},
             "template is not known: the allowed fields are targets, source, method, options, ",

@@ -75,7 +75,8 @@ def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
     for field in ("template", "prompt"):
         if getattr(style, field) is not None:
             raise OptionError("is chosen by the server, so leave it out", field)
-    styled = {"source": style.source, "context": style.context, "glossary": style.glossary}
+    glossary = dict.fromkeys(to, style.glossary) if style.glossary else {}
+    styled = {"source": style.source, "context": style.context, "glossary": glossary}
     try:
         return protocol.Start(targets=tuple(to), **styled, **fields)
     except ValidationError as error:

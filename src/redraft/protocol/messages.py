@@ -171,7 +171,9 @@ class Wanted(Message):
     )
     max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
     context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
-    glossary: tuple[tuple[ShortText, ShortText], ...] = Field((), max_length=1000)
+    glossary: dict[Language, Annotated[tuple[tuple[ShortText, ShortText], ...], Field(max_length=1000)]] = Field(
+        default_factory=dict, max_length=64, description="target language -> source terms and their translations"
+    )
 
     def display(self, standard: Display) -> Display:
         """Return what is shown of partial captions, given the method's own display."""

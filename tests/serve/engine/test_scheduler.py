@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.pace import busy_share
 from redraft.captions.events import Failure, Update
+from redraft.captions.languages import Language
+from redraft.captions.style import Style
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET
@@ -20,6 +22,7 @@ from redraft.errors import CapabilityError, OptionError
 from redraft.protocol import Wanted
 from redraft.serve.engine.lanes import Lane, SlotPool
 from redraft.serve.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, NoCapacity, Scheduler, budget
+from redraft.translator import prompt_encoder
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
 
 #: One language keeps up with speech.
@@ -477,9 +480,33 @@ def test_too_few_slots() -> None:
         (Wanted(targets=("de",), options={"beta": 2}), "beta must be a number from 0 to 1"),
         (Wanted(targets=("de",), max_tokens=257), "max_tokens must be at most 256, not 257"),
         (Wanted(targets=("de",), context=5), "context must be at most 4, not 5"),
-        (Wanted(targets=("de",), glossary=(("a", "b"),) * 65), "glossary must have at most 64 entries, not 65"),
+        (
+            Wanted(targets=("de",), glossary={"de": (("a", "b"),) * 65}),
+            "glossary must have at most 64 entries for a language, not 65",
+        ),
+        (Wanted(targets=("de", "ja"), glossary={"fr": ()}), "glossary must be for one of de, ja, not 'fr'"),
     ],
 )
 def test_operator_limits(wanted: Wanted, complaint: str) -> None:
     with pytest.raises(OptionError, match=complaint.replace("?", r"\?")):
         Rig(CachedModel()).service.lanes(wanted, lambda *_: None)
+
+
+def test_glossary_of_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    styles = dict[str, Style]()
+    service = Rig(CachedModel()).service
+    encoder = prompt_encoder
+    plain = Style()
+
+    def keep(backend: Any, style: Style, target: Language) -> Any:
+        styles[target.tag] = style
+        return encoder(backend, plain, target)
+
+    monkeypatch.setattr("redraft.serve.engine.service.prompt_encoder", keep)
+    wanted = Wanted(targets=("de", "Japanese", "zh-Hans"), glossary={"de": (("a", "b"),), "zh": (("a", "c"),)})
+    service.lanes(wanted, lambda *_: None)
+    assert {tag: style.glossary for tag, style in styles.items()} == {
+        "de": (("a", "b"),),
+        "ja": (),
+        "zh-Hans": (("a", "c"),),
+    }

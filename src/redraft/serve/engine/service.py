@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pydantic import Field
 
 from redraft.backends.load import check_same_vocabulary
 from redraft.captions.chinese import writing_of
-from redraft.captions.languages import parse_language
+from redraft.captions.languages import parse_language, same_of
 from redraft.captions.own_prompt import prompt_file
 from redraft.captions.prompt import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.settings import Settings
@@ -81,9 +82,11 @@ class Service:
             ModelError: the model's prompt format does not support the request.
         """
         self._check(wanted)
-        style = Style(wanted.source, self.settings.template, self._prompt, wanted.glossary, wanted.context)
+        style = Style(wanted.source, self.settings.template, self._prompt, context=wanted.context)
         languages = [parse_language(tag, "target") for tag in wanted.targets]
-        encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
+        terms = {same_of(language, wanted.targets): pairs for language, pairs in wanted.glossary.items()}
+        styles = {each.tag: replace(style, glossary=terms.get(each.tag, ())) for each in languages}
+        encoders = {each.tag: prompt_encoder(self.backends[TARGET], styles[each.tag], each) for each in languages}
         if len({each.canonical for each in languages}) < len(languages):
             raise OptionError("must be different languages", "targets")
         method = self.methods[wanted.method or self.settings.methods[0]]
@@ -105,12 +108,15 @@ class Service:
             ("max_tokens", "be", wanted.max_tokens or 0, ""),
             ("context", "be", wanted.context, ""),
             ("targets", "have", len(wanted.targets), " languages"),
-            ("glossary", "have", len(wanted.glossary), " entries"),
+            *(("glossary", "have", len(terms), " entries for a language") for terms in wanted.glossary.values()),
         )
         for name, verb, number, unit in asked:
             most = getattr(self.settings, name)
             if number > most:
                 raise OptionError(f"must {verb} at most {most}{unit}, not {number}", name)
+        for language in wanted.glossary:
+            if same_of(language, wanted.targets) is None:
+                raise OptionError(f"must be for one of {', '.join(wanted.targets)}, not {language!r}", "glossary")
 
 
 def _tags(text: str) -> tuple[str, ...]:
@@ -144,7 +150,7 @@ class Offer(Message):
     target_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
     most_targets: int = Field(description="maximum target languages per session")
     most_context: int = Field(description="maximum earlier sentences in a prompt")
-    most_glossary: int = Field(description="maximum entries of a glossary")
+    most_glossary: int = Field(description="maximum entries of a glossary for one language")
     key: bool = Field(description="whether an API key is needed")
     model: str = Field(description="name of the model that translates")
     recogniser: str | None = Field(None, description="what recognises audio that is sent; null if audio is refused")

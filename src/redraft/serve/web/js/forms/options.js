@@ -1,6 +1,7 @@
 // The options of a session besides its languages.  The server checks their ranges; its error is shown at the field.
 
 import { complain, makeField, valueOf } from "./fields.js";
+import { Glossary } from "./glossary.js";
 
 const NUMBER = { inputMode: "decimal", maxLength: 20, spellcheck: false };
 
@@ -54,17 +55,12 @@ const context = (most) => ({
   initial: 0,
   attributes: NUMBER,
 });
-const glossary = (most) => ({
-  name: "glossary",
-  label: "Glossary",
-  help: `One entry per line, at most ${most}, the same for all languages. Not every model supports glossaries.`,
-  attributes: { rows: 3, maxLength: 50_000, placeholder: "term = translation", dir: "auto", spellcheck: false },
-});
 
 export class Options {
   #form;
   #offer;
   #method;
+  #glossary = null;
   /** Why `read` returned null. */
   reason = "";
 
@@ -79,7 +75,7 @@ export class Options {
     this.#method = Object.assign(document.createElement("div"), { className: "method" });
     const fields = [TAKE_OVER, ...DISPLAY, holdBack(offer.hold_back), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
     if (offer.most_context) fields.unshift(context(offer.most_context));
-    if (offer.most_glossary) fields.unshift(glossary(offer.most_glossary));
+    if (offer.most_glossary) this.#glossary = new Glossary(place, offer.most_glossary);
     place.append(...fields.map(makeField), this.#method);
     form.elements.method.addEventListener("change", () => this.#showMethod());
     this.#showMethod();
@@ -91,8 +87,8 @@ export class Options {
    * @param {boolean} quiet leave the focus where it is
    */
   read(quiet) {
-    const glossary = this.#glossary(quiet);
-    if (!glossary) return null;
+    const glossary = this.#terms(quiet);
+    if (glossary === null) return null;
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
     const common = ["method", ...DISPLAY.map(({ name: field }) => field), "context"].map((name) => [name, value(name)]);
@@ -103,11 +99,11 @@ export class Options {
   }
 
   /** Show the options of a session. */
-  show({ method, options = {}, glossary = [], ...rest }) {
+  show({ method, options = {}, ...rest }) {
     this.#form.elements.method.value = method;
     this.#showMethod();
-    const known = { ...rest, take_over: rest.take_over ? "yes" : "no", hold_back: SWITCH[rest.hold_back], sentences: SWITCH[rest.sentences], ...options, glossary: glossary.map((entry) => entry.join(" = ")).join("\n") };
-    for (const control of this.#form.querySelectorAll("#options [name]")) {
+    const known = { ...rest, take_over: rest.take_over ? "yes" : "no", hold_back: SWITCH[rest.hold_back], sentences: SWITCH[rest.sentences], ...options };
+    for (const control of this.#form.querySelectorAll("#options [name]:not([name^=glossary])")) {
       if (control.name !== "method" && control.tagName !== "SELECT") control.value = known[control.name] ?? "";
       else if (known[control.name] !== undefined) control.value = known[control.name];
     }
@@ -117,15 +113,21 @@ export class Options {
     return this.#offer.about[this.#form.elements.method.value].options;
   }
 
-  /** The pairs of terms; null if a line is invalid. */
-  #glossary(quiet) {
-    const lines = (this.#form.elements.glossary?.value ?? "").split("\n").filter((line) => line.trim());
-    const pairs = lines.map((line) => line.split(/=(.*)/s, 2).map((part) => part.trim()));
-    const wrong = pairs.findIndex(([term, wanted]) => !term || !wanted);
-    if (wrong < 0) return pairs;
-    this.reason = `glossary: "${lines[wrong].trim()}" must be a term, "=" and its translation`;
-    complain(this.#form, this.reason, "glossary", quiet);
-    return null;
+  /** Offer a glossary for these languages. */
+  offer(source, targets) {
+    this.#glossary?.offer(source, targets);
+  }
+
+  /** The terms of each language; null if they are invalid. */
+  #terms(quiet) {
+    try {
+      return this.#glossary?.read();
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      this.reason = error.message;
+      complain(this.#form, this.reason, "glossary", quiet);
+      return null;
+    }
   }
 
   #showMethod() {

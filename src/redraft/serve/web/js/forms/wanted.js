@@ -42,15 +42,17 @@ export class WantedForm {
     form.source.value = sources.includes("en") ? "en" : sources[0];
     const chosen = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);
     this.#targets = new Targets(form.querySelector(".targets"), form.querySelector("#find"), targets, chosen);
-    const exclude = () => this.#targets.exclude(form.source.value);
-    form.source.addEventListener("change", exclude);
-    exclude();
+    form.source.addEventListener("change", () => this.#targets.exclude(form.source.value));
+    this.#targets.exclude(form.source.value);
     const place = form.querySelector(".key");
     place.hidden = !offer.key;
     if (offer.key) place.append(makeField(KEY));
     form.querySelector(".room").append(makeField(ROOM));
     form.elements.room.addEventListener("change", () => (form.elements.room.value = roomOf(form.elements.room.value)));
     this.#options = new Options(form, form.querySelector("#options"), offer);
+    const offerGlossary = () => this.#options.offer(form.source.value, this.#targets.chosen);
+    for (const part of [form.source, form.querySelector(".targets")]) part.addEventListener("change", offerGlossary);
+    offerGlossary();
   }
 
   /**
@@ -81,6 +83,7 @@ export class WantedForm {
     this.#form.elements.room.value = room ?? "";
     this.#options.show(options);
     this.#targets.show(targets);
+    this.#options.offer(source, targets);
     this.#form.querySelector("#chosen").textContent = `${nameOf(source)} to ${targets.map(nameOf).join(", ")}`;
   }
 
