@@ -193,6 +193,7 @@ def test_typed_text_of_lost_session_stays(visit: Callable[..., Any]) -> None:
         socket.until("done")
         page.locator("#typed").press_sequentially("her duck\n")
         expect(page.locator(".cell.source.final")).to_have_text(["we saw", "her duck"])
+        page.close()  # it would try to reconnect
 
 
 def test_room_by_its_title(visit: Callable[..., Any]) -> None:
