@@ -181,8 +181,8 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def methods_table() -> str:
     """Return a table of all methods, with links to their options."""
-    rows = [(_linked(each), each.drafter, each.rule, each.source) for each in our_methods()]
-    return table(("method", "drafter", "acceptance rule", "source"), rows)
+    rows = [(_linked(each), each.drafter, each.rule, each.paper) for each in our_methods()]
+    return table(("method", "drafter", "acceptance rule", "paper"), rows)
 
 
 def _linked(method: Method) -> str:

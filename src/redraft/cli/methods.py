@@ -23,7 +23,7 @@ Examples:
 @click.argument("name", required=False, metavar="[METHOD]")
 @as_json
 def methods(name: str | None, as_json: bool) -> None:
-    """List the decoding methods with their parts and sources, or the options of one METHOD."""
+    """List the decoding methods with their parts and papers, or the options of one METHOD."""
     from redraft.decoding.methods import all_methods, broken_plug_ins, get_method
 
     chosen = [get_method(name)] if name else list(all_methods().values())
@@ -33,7 +33,7 @@ def methods(name: str | None, as_json: bool) -> None:
         for method in chosen:
             options = {each.name: _limits(each) for each in method.options}
             row = {"method": method.name, "drafter": method.drafter, "rule": method.rule, "options": options}
-            click.echo(json.dumps({**row, "summary": method.summary, "source": method.source}))
+            click.echo(json.dumps({**row, "summary": method.summary, "paper": method.paper}))
         return
     from rich.console import Console
     from rich.table import Table
@@ -42,7 +42,7 @@ def methods(name: str | None, as_json: bool) -> None:
     console, overview = Console(), Table("method", "what it does", **layout)
     for method in chosen:
         parts = f"draft: {method.drafter}; rule: {method.rule}"
-        overview.add_row(f"[bold]{method.name}[/bold]", f"{method.summary}\n[dim]{parts}\n{method.source}[/dim]")
+        overview.add_row(f"[bold]{method.name}[/bold]", f"{method.summary}\n[dim]{parts}\n{method.paper}[/dim]")
     console.print(overview)
     if not name:
         console.print("List a method's options: [bold]redraft methods NAME[/bold]. Set them: --option NAME=VALUE.")

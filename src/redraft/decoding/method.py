@@ -136,7 +136,7 @@ class Method:
     Attributes:
         name: what users type.
         summary: one-line description.
-        source: the paper, with its section or algorithm.
+        paper: the paper, with its section or algorithm.
         drafter: name of its drafter, for the table of methods.
         rule: name of its acceptance rule.
         build: creates drafter and rule for one decoding.
@@ -157,7 +157,7 @@ class Method:
 
     name: str
     summary: str
-    source: str
+    paper: str
     drafter: str
     rule: str
     build: Callable[[Setup], tuple[Drafter, Rule]]
