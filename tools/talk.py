@@ -27,7 +27,7 @@ from redraft.captions.talk import RECORDING, SCRIPT, TRANSCRIPT
 from redraft.speech.audio import RATE, Samples, file_blocks, library
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser
-from redraft.speech.sentences import Sentences
+from redraft.speech.sentences import SentenceCutter
 from redraft_bench.eval.stream import row_of
 
 #: Sample rate of the voices in Hz.
@@ -133,7 +133,7 @@ def hear(recogniser: str = RECOGNISER, path: Path = RECORDING) -> Iterator[Updat
 
     opened: Any = open_recogniser(recogniser)
     opened._clock = lambda: 0.0  # a pass every half second of audio, however busy this machine is
-    for item in transcribe(counted(), opened, Sentences()):
+    for item in transcribe(counted(), opened, SentenceCutter()):
         if not isinstance(item, Update):
             raise SystemExit(item.message)
         yield replace(item, time=round(samples / RATE, 2))

@@ -15,7 +15,7 @@ from redraft.captions.talk import RECORDING, SCRIPT, TRANSCRIPT, load_talk
 from redraft.speech.audio import BLOCK_SECONDS, file_blocks
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser
-from redraft.speech.sentences import Sentences
+from redraft.speech.sentences import SentenceCutter
 from tools.talk import VOICES, phonemes, sentences
 
 #: Maximum size of what the talk adds to the wheel.
@@ -80,7 +80,7 @@ def test_transcript_has_words_of_script() -> None:
 def test_recording_recognised_again() -> None:
     pytest.importorskip("moonshine_voice", reason="moonshine-voice is not installed (extra `listen`)")
     blocks = islice(file_blocks(str(RECORDING)), round(EXCERPT / BLOCK_SECONDS))
-    found = transcribe(blocks, open_recogniser("moonshine"), Sentences())
+    found = transcribe(blocks, open_recogniser("moonshine"), SentenceCutter())
     again = finals(update for update in found if isinstance(update, Update))
     kept = finals(update for update in load_talk() if (update.time or 0.0) < EXCERPT - 1)
     assert words_right(kept, again) >= 0.9

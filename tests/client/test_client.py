@@ -144,7 +144,7 @@ def test_refused_start(server: Running) -> None:
 
 
 def test_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.client.session._START_SECONDS", 0.1)
+    monkeypatch.setattr("redraft.client.client._START_SECONDS", 0.1)
 
     async def silent(socket: ServerConnection) -> None:
         await socket.wait_closed()
@@ -226,7 +226,7 @@ def test_iteration_ends(server: Running) -> None:
 
 
 def test_lost_with_unread_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.client.session._MOST_EVENTS", 1)
+    monkeypatch.setattr("redraft.client.client._MOST_EVENTS", 1)
 
     async def work() -> None:
         with running() as other:

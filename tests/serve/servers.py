@@ -31,7 +31,7 @@ FUZZED: Counter[str] = Counter()
 
 
 @dataclass
-class Answer:
+class Response:
     """What came back over HTTP."""
 
     status: int
@@ -112,16 +112,16 @@ class Running:
 
     def ask(
         self, path: str, body: Any = None, method: str | None = None, headers: dict[str, str] | None = None
-    ) -> Answer:
+    ) -> Response:
         kind = {"content-type": "application/json"}
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, kind | (headers or {}), method=method)
         try:
             with urllib.request.urlopen(request, timeout=SECONDS) as found:
-                return Answer(found.status, dict(found.headers), found.read().decode())
+                return Response(found.status, dict(found.headers), found.read().decode())
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, dict(error.headers), error.read().decode())
+                return Response(error.code, dict(error.headers), error.read().decode())
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from redraft.speech import servers
 from redraft.speech.audio import RATE
 from redraft.speech.dialects import sherpa, vosk, whisperlivekit
 from redraft.speech.recogniser import transcribe
-from redraft.speech.sentences import Sentences, in_sentences
+from redraft.speech.sentences import SentenceCutter, in_sentences
 from redraft.speech.servers import ServerRecogniser, overhear
 
 #: Random streams of each kind; more for a long search: WORD_STREAMS=10000.
@@ -221,7 +221,7 @@ def test_servers(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
             made = cut(overhear("test"), whole)
         else:
             blocks = (np.zeros(RATE // 10, np.float32) for _ in range(len(server.waiting) // 2 + 1))
-            made = transcribe(blocks, ServerRecogniser("test"), None if whole is None else Sentences(whole=whole))
+            made = transcribe(blocks, ServerRecogniser("test"), None if whole is None else SentenceCutter(whole=whole))
         check(made, talk, seed)
 
 

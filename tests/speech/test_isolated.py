@@ -20,7 +20,7 @@ from redraft.errors import InputError, ModelError, OptionError
 from redraft.speech.audio import Samples
 from redraft.speech.isolated import IsolatedRecogniser, isolated
 from redraft.speech.recogniser import transcribe
-from redraft.speech.sentences import Sentences
+from redraft.speech.sentences import SentenceCutter
 from redraft.speech.worker import arguments
 from tests.serve.hearing import SENTENCE, command
 from tests.speech.recognisers import Scripted, silence
@@ -44,8 +44,8 @@ def test_same_as_in_this_process() -> None:
 
 def test_sentences() -> None:
     options = "--sentence", "light, and it was"
-    isolated = transcribe(silence(15), opened(*options), Sentences())  # reads seconds ahead of the process
-    here = transcribe(silence(15), Scripted(4, sentence=options[1]), Sentences())
+    isolated = transcribe(silence(15), opened(*options), SentenceCutter())  # reads seconds ahead of the process
+    here = transcribe(silence(15), Scripted(4, sentence=options[1]), SentenceCutter())
     assert finals(list(isolated)) == finals(list(here))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Order, Update
 from redraft.speech.clauses import SHORTEST
-from redraft.speech.sentences import PAUSE, SETTLED, SETTLED_UPDATES, WORDS, Sentences, in_sentences
+from redraft.speech.sentences import PAUSE, SETTLED, SETTLED_UPDATES, WORDS, SentenceCutter, in_sentences
 from tests.speech.recognised import recognised, transcript, utterances
 from tests.speech.recognisers import errors
 
@@ -39,7 +39,7 @@ def test_long_pause_ends_sentence() -> None:
 
 
 def test_silence_ends_sentence() -> None:
-    sentences = Sentences()
+    sentences = SentenceCutter()
     made = [each for update in utterances("It was the season of light,") for each in sentences.update(update)]
     assert not finals(made)
     assert not list(sentences.passed(1 + PAUSE))
@@ -199,7 +199,7 @@ def test_failures_pass() -> None:
 
 
 def test_open_sentence_is_known() -> None:
-    sentences = Sentences()
+    sentences = SentenceCutter()
     assert sentences.since is None
     for update in utterances("Yes. I know,"):
         list(sentences.update(update))
@@ -249,7 +249,7 @@ def test_no_word_is_lost(updates: list[Update]) -> None:
 @settings(max_examples=STREAMS)
 @given(recognised(1, steady=False))
 def test_revised_anywhere(updates: list[Update]) -> None:
-    sentences = Sentences()
+    sentences = SentenceCutter()
     early = [item for update in updates[:-1] for item in sentences.update(update)]
     late = [*sentences.update(updates[-1]), *sentences.finish()]
     check_order([*early, *late])
@@ -264,7 +264,7 @@ def test_revised_anywhere(updates: list[Update]) -> None:
 @settings(max_examples=STREAMS)
 @given(st.integers(1, 4).flatmap(lambda number: recognised(number, steady=False)))
 def test_any_stream(updates: list[Update]) -> None:
-    sentences = Sentences()
+    sentences = SentenceCutter()
     whole = spoken(finals(updates))
     made: list[object] = []
     revised = False

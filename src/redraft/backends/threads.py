@@ -186,15 +186,15 @@ class AdaptiveThreads:
 
     def took(self, new: int, seconds: float) -> None:
         """Learn from the wall time of the pass chosen last."""
-        length, price = self._length(new), seconds / (new + OVERHEAD)
+        length, cost = self._length(new), seconds / (new + OVERHEAD)
         times = length.times.setdefault(self._taken, deque(maxlen=9))
         if self._taken == length.tried:
-            times.append(price)
+            times.append(cost)
             self._judge(length, times)
         elif self._taken == length.home:
-            self._settle(length, times, price)
+            self._settle(length, times, cost)
         else:
-            times.append(price)
+            times.append(cost)
 
     def _highest(self, cores: int) -> int:
         """Return the index of the highest choice on a number of cores."""
@@ -228,15 +228,15 @@ class AdaptiveThreads:
             return
         length.tried, length.passes = None, 0
 
-    def _settle(self, length: _Length, times: deque[float], price: float) -> None:
+    def _settle(self, length: _Length, times: deque[float], cost: float) -> None:
         """Record a pass on the current best number."""
-        late = bool(times) and price > STALL * median(times)
+        late = bool(times) and cost > STALL * median(times)
         length.stalls = length.stalls + 1 if late else 0
         length.passes += 1
         if length.stalls < 2:
             if not late:
-                times.append(price)
+                times.append(cost)
             return
         times.clear()
-        times.append(price)
+        times.append(cost)
         length.stalls, length.upwards, length.wait, length.passes = 0, False, SOON, SOON

@@ -157,12 +157,12 @@ def listen(
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
         from redraft.speech import isolated
         from redraft.speech.recogniser import transcribe
-        from redraft.speech.sentences import Sentences
+        from redraft.speech.sentences import SentenceCutter
 
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
         opened = isolated.isolated(recogniser, source, pause, punctuation)
-        items = transcribe(announced, opened, Sentences(whole=not sentences))
+        items = transcribe(announced, opened, SentenceCutter(whole=not sentences))
         yield delay.recognised(words.recognised(items))
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.

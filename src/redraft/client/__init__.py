@@ -16,7 +16,7 @@ from redraft.backoff import Backoff
 from redraft.errors import MissingExtra, install
 
 try:
-    from redraft.client.session import Client
+    from redraft.client.client import Client
     from redraft.client.wire import ServerError
 except ModuleNotFoundError as error:
     raise MissingExtra(f"the client needs {error.name}, which is not installed: {install('client')}") from error

@@ -12,7 +12,7 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item, finished, received
 from redraft.errors import RedraftError, first_sentence
 from redraft.speech.audio import RATE, Samples
-from redraft.speech.sentences import Sentences
+from redraft.speech.sentences import SentenceCutter
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Names:
 
 
 def transcribe(
-    blocks: Iterable[Samples | Failure], recogniser: Recogniser, sentences: Sentences | None = None
+    blocks: Iterable[Samples | Failure], recogniser: Recogniser, sentences: SentenceCutter | None = None
 ) -> Iterator[Item]:
     """Yield the growing transcript of audio; the recogniser is always closed at the end.
 
@@ -178,11 +178,11 @@ def transcribe(
         recogniser.close()
 
 
-def _cut(items: Iterable[Item], sentences: Sentences | None) -> Iterable[Item]:
+def _cut(items: Iterable[Item], sentences: SentenceCutter | None) -> Iterable[Item]:
     return items if sentences is None else sentences.items(items)
 
 
-def _ended(names: Names, sentences: Sentences | None) -> Iterator[Item]:
+def _ended(names: Names, sentences: SentenceCutter | None) -> Iterator[Item]:
     yield from _cut(names.finish(), sentences)
     if sentences is not None:
         yield from sentences.finish()

@@ -43,18 +43,18 @@ class RecogniserOptions:
     language: str = "en"
     pause: float = PAUSE
 
-    def check_language(self, owner: str, allowed: Sequence[str]) -> None:
+    def check_language(self, name: str, allowed: Sequence[str]) -> None:
         """Check that a recogniser supports the language.
 
         Args:
-            owner: name of the recogniser or model, for the message.
+            name: name of the recogniser or model, for the message.
             allowed: codes of the languages that it supports.
 
         Raises:
             OptionError: the language is not one of ``allowed``.
         """
         if self.language not in allowed:
-            raise OptionError(f"{owner} recognises {', '.join(allowed)}, not {self.language!r}")
+            raise OptionError(f"{name} recognises {', '.join(allowed)}, not {self.language!r}")
 
 
 def all_recognisers(group: str = ENTRY_POINT_GROUP) -> dict[str, ModuleType]:

@@ -138,7 +138,7 @@ class _Utterance:
         self.words, self.seen = self.words[words:], self.seen[words:]
 
 
-class Sentences:
+class SentenceCutter:
     """Turns the updates of one recogniser into updates of sentences.
 
     Args:
@@ -335,8 +335,8 @@ class Sentences:
 
 
 def in_sentences(items: Iterable[Item], *, whole: bool = False) -> Iterator[Item]:
-    """Yield the sentences of a whole transcript (`Sentences`)."""
-    sentences = Sentences(whole=whole)
+    """Yield the sentences of a whole transcript (`SentenceCutter`)."""
+    sentences = SentenceCutter(whole=whole)
     yield from sentences.items(items)
     yield from sentences.finish()
 

@@ -152,21 +152,21 @@ def refuse_unknown(found: Mapping[str, Any], known: Collection[str]) -> None:
             raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(known)}")
 
 
-def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: Sequence[str], owner: str) -> None:
+def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: Sequence[str], reader: str) -> None:
     """Check the values of known fields, and that no required field is missing.
 
     Args:
         found: the fields; unknown ones are ignored.
         known: the checks by field.
         needed: names of the required fields.
-        owner: what requires them, in words.
+        reader: what requires them, in words.
 
     Raises:
         InputError: a field is missing or has an invalid value.
     """
     missing = [name for name in needed if name not in found]
     if missing:
-        raise InputError(f"{', '.join(missing)} must be given: {owner} needs {', '.join(needed)}")
+        raise InputError(f"{', '.join(missing)} must be given: {reader} needs {', '.join(needed)}")
     for name, (allowed, words) in known.items():
         if name in found and not allowed(found[name]):
             raise InputError(f"{name} must be {words}, not {shown(found[name])}")

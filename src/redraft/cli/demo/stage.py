@@ -27,7 +27,7 @@ from redraft.speech.audio import at_speed, file_blocks
 from redraft.speech.backlog import Backlog
 from redraft.speech.microphone import playing
 from redraft.speech.recogniser import Recogniser, transcribe
-from redraft.speech.sentences import Sentences
+from redraft.speech.sentences import SentenceCutter
 
 NO_SOUND = " · no sound device"
 #: Maximum number of earlier sentences above a caption.
@@ -82,7 +82,7 @@ def recognised(recogniser: Recogniser, found: list[Update], silent: Callable[[],
             silent()
         blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
         problem = ""
-        with closing(Backlog(transcribe(blocks, recogniser, Sentences()), live=True)) as items:
+        with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), live=True)) as items:
             for item in items:
                 if isinstance(item, Update):
                     found.append(item)

@@ -197,7 +197,7 @@ class SlotPool:
     def __init__(self, backends: Mapping[str, Backend], opened: Sequence[dict[str, int]]) -> None:
         self._backends, self.size = backends, len(opened)
         self._free: list[Slot] = []
-        #: By owner, the least recently used slot first.
+        #: By lane, the least recently used slot first.
         self._owned: OrderedDict[Lane, Slot] = OrderedDict()
         for numbers in opened:
             self._add_free(Slot(numbers))
@@ -211,19 +211,19 @@ class SlotPool:
         """Number of slots in use."""
         return len(self._owned)
 
-    def take(self, owner: Lane) -> Slot | None:
+    def take(self, lane: Lane) -> Slot | None:
         """Return the lane's slot, a free one, or that of another lane that is not running; None if there is none."""
-        if owner not in self._owned:
+        if lane not in self._owned:
             former = None if self._free else next((each for each in self._owned if not each.running), None)
             if not self._free and former is None:
                 return None
-            self._owned[owner] = self._owned.pop(former) if former is not None else self._free.pop()
-        self._owned.move_to_end(owner)
-        return self._owned[owner]
+            self._owned[lane] = self._owned.pop(former) if former is not None else self._free.pop()
+        self._owned.move_to_end(lane)
+        return self._owned[lane]
 
-    def give_back(self, owner: Lane) -> None:
+    def give_back(self, lane: Lane) -> None:
         """Free the slot of a lane that has ended, and clear its cache, so that no text stays behind."""
-        slot = self._owned.pop(owner, None)
+        slot = self._owned.pop(lane, None)
         if slot is not None:
             self.renew(slot)
             self._add_free(slot)

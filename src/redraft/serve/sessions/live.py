@@ -24,7 +24,7 @@ from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.metrics import Metrics, SessionCounts
 from redraft.serve.engine.pending import Pending, Silence
 from redraft.serve.sessions.audio.recognisers import Recognisers
-from redraft.serve.sessions.audio.session import SessionAudio
+from redraft.serve.sessions.audio.session_audio import SessionAudio
 from redraft.serve.sessions.delivery import Delivery, Outbox
 from redraft.serve.sessions.posts import Posts
 from redraft.serve.sessions.transcript import Key, SessionFile, Transcript, key_of

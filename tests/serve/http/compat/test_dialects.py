@@ -19,7 +19,7 @@ from redraft.serve.access import new_key
 from redraft.serve.http.compat import check_compat
 from redraft.serve.settings import ServeSettings
 from tests.serve.http.compat.conftest import COMPAT
-from tests.serve.servers import Answer, Running, running
+from tests.serve.servers import Response, Running, running
 from tests.serve.talking import expected
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
@@ -27,7 +27,7 @@ FORM_OF_ERROR = {"/v2/translate": "message", "/translate": "error", "/v1/chat/co
 PROMPT = {"role": "system", "content": "Translate the sentence in 🔤 into German, or all that the user says."}
 
 
-def chat(server: Running, text: str, **fields: Any) -> Answer:
+def chat(server: Running, text: str, **fields: Any) -> Response:
     messages = [PROMPT, {"role": "user", "content": text}]
     return server.ask("/v1/chat/completions", {"model": "m", "user": text, "messages": messages, **fields})
 
@@ -189,7 +189,7 @@ def test_openai_target_is_not_in_the_text(imitating: Running) -> None:
 def test_openai_target(imitating: Running) -> None:
     name = imitating.hub.offer().model
 
-    def ask(model: str, *said: str) -> Answer:
+    def ask(model: str, *said: str) -> Response:
         messages = [{"role": "user", "content": text} for text in said]
         return imitating.ask("/v1/chat/completions", {"model": model, "user": str(said), "messages": messages})
 

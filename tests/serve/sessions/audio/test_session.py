@@ -17,7 +17,7 @@ from redraft import protocol
 from redraft.captions.events import Update
 from redraft.serve.sessions import live
 from redraft.serve.sessions.audio import session as module
-from redraft.serve.sessions.audio.session import AudioStream
+from redraft.serve.sessions.audio.session_audio import AudioStream
 from redraft.serve.sessions.live import FULL
 from redraft.speech.audio import RATE
 from tests.serve.hearing import SENTENCE, pcm

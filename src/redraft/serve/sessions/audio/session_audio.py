@@ -22,7 +22,7 @@ from redraft.protocol import BACKLOG_SECONDS
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.audio.recognisers import Progress, RecogniserProcess, Recognisers
 from redraft.speech.audio import RATE, container
-from redraft.speech.sentences import Sentences
+from redraft.speech.sentences import SentenceCutter
 
 log = logging.getLogger(__name__)
 
@@ -277,7 +277,7 @@ class SessionAudio:
         self._stream: AudioStream | None = None
         self._process: RecogniserProcess | None = None
         #: Cuts the recogniser's text.
-        self._sentences = Sentences()
+        self._sentences = SentenceCutter()
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         #: The recogniser's last progress, and the position last sent to the client.
@@ -439,7 +439,7 @@ class SessionAudio:
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
         self._stream, self._process = stream, process
         cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
-        self._sentences = Sentences(whole=not cut)
+        self._sentences = SentenceCutter(whole=not cut)
         self._last, self._sent_position = Progress(None, 0, 0.0), stream.received
         self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
         log.info("listening", extra={"session": self._name})
