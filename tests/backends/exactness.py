@@ -44,7 +44,7 @@ def draft_of(choose: random.Random, trees: bool) -> Draft:
     tree: Tree[Provenance] = Tree(BRANCHES + 1, 24)
     parents = [ROOT]
     for _ in range(BRANCHES + 1):
-        parents += tree.hang(choose.choice(parents), [(token, Provenance.MODEL) for token in some(choose, 6)])
+        parents += tree.add_path(choose.choice(parents), [(token, Provenance.MODEL) for token in some(choose, 6)])
     return tree.draft(tree.marks)
 
 

@@ -31,7 +31,7 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 def tree_of(paths: Sequence[Ids]) -> Draft:
     tree: Tree[Provenance] = Tree(99, 999)
     for path in paths:
-        tree.hang(-1, ((token, Provenance.MODEL) for token in path))
+        tree.add_path(-1, ((token, Provenance.MODEL) for token in path))
     return tree.draft(tree.marks, leaves_only=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from redraft.captions.events import Caption, Update
 from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.translation import Answer, Translation
+from redraft.captions.translation import OutputReader, Translation
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.methods import all_methods, get_method
@@ -106,14 +106,14 @@ def test_announcement_by_text_in_prompt() -> None:
 
 @pytest.mark.parametrize("source", ["Read this:", "The translation is wrong", "Die Übersetzung:"])
 def test_announcement_in_source(source: str) -> None:
-    answer = Answer(source, BREAKS, DATA.__getitem__)
+    answer = OutputReader(source, BREAKS, DATA.__getitem__)
     output = [IDS[piece] for piece in ("Here is the translation", ":\n", "Hallo", "\n")]
     assert answer.end(output) == 2
     assert b"".join(answer.pieces(output[:2])) == b"Here is the translation:"
 
 
 def test_quotes_of_source() -> None:
-    answer = Answer('He said "hello".', BREAKS, DATA.__getitem__)
+    answer = OutputReader('He said "hello".', BREAKS, DATA.__getitem__)
     assert b"".join(answer.pieces([IDS[piece] for piece in ('"', "Hallo", '."')])) == b'"Hallo."'
 
 
@@ -124,7 +124,7 @@ def of_bytes(text: str, source: str = "Hello.", size: int = 1) -> str:
     """What is left of an output whose tokens have ``size`` bytes each."""
     data = text.encode()
     tokens = [data[start : start + size] for start in range(0, len(data), size)]
-    answer = Answer(source, BREAKS, tokens.__getitem__)
+    answer = OutputReader(source, BREAKS, tokens.__getitem__)
     return b"".join(answer.pieces(range(len(tokens)))).decode(errors="ignore")
 
 

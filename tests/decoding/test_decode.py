@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.previous import Nothing, PreviousOutput
+from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.rules.biased import Biased
 from redraft.decoding.rules.exact import Everything, Exact
-from redraft.decoding.rules.small_model import Rollback
+from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Asking, Context, Draft, Output, Provenance, Rule, Verdict
 from tests.fakes import END, RandomModel, greedy

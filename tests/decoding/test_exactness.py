@@ -69,7 +69,7 @@ def decoded(
         drafter,
         rule,
         previous=previous,
-        source=prompt,
+        source_ids=prompt,
         selection=selection,
         end_tokens=model.end_tokens,
         line_end=breaks.end,

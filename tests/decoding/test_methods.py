@@ -10,7 +10,8 @@ import pytest
 
 from redraft.decoding.backend import Capabilities, Capability
 from redraft.decoding.display import Display
-from redraft.decoding.drafters.previous import Nothing, PreviousOutput
+from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.methods import (
     BETA,
     DraftModel,
@@ -209,7 +210,7 @@ def test_built_in_methods(name: str) -> None:
     (drafter, rule), (another, _) = found.build(setup), found.build(setup)
     assert isinstance(drafter, Drafter) and isinstance(rule, Rule)
     assert drafter is not another, "a drafter keeps state, so every decoding needs its own"
-    assert found.summary and found.source and found.drafter and found.rule
+    assert found.summary and found.paper and found.drafter and found.rule
 
 
 @pytest.mark.parametrize("name", list(all_methods()))

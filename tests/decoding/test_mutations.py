@@ -21,7 +21,7 @@ from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.decode import _until_end, decode
 from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.rules.exact import Choice, Exact, walk
+from redraft.decoding.rules.exact import ChooseChild, Exact, walk
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Output, Provenance, Rows, Score, Verdict, common_prefix
 from redraft.errors import RedraftError
 from tests.fakes import RandomModel, greedy
@@ -149,7 +149,7 @@ def test_mistakes_in_loop(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> 
     assert noticed(check_chains) or noticed(check_trees)
 
 
-def swapped(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
+def swapped(draft: Draft, rows: Rows, choose: ChooseChild) -> Verdict:
     """The last accepted node's youngest sibling in its place."""
     right = walk(draft, rows, choose)
     if not right.accepted:
@@ -159,16 +159,16 @@ def swapped(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
     return replace(right, accepted=(*path, siblings[-1]))
 
 
-def astray(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
+def astray(draft: Draft, rows: Rows, choose: ChooseChild) -> Verdict:
     return walk(draft, rows, lambda node, children: None if choose(node, children) is None else children[0])
 
 
-def wrong_row(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
+def wrong_row(draft: Draft, rows: Rows, choose: ChooseChild) -> Verdict:
     right = walk(draft, rows, choose)
     return replace(right, token=rows.argmax(right.accepted[-1] - 1)) if right.accepted else right
 
 
-def too_short(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
+def too_short(draft: Draft, rows: Rows, choose: ChooseChild) -> Verdict:
     return cut_short(walk(draft, rows, choose))
 
 

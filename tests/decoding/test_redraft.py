@@ -55,7 +55,7 @@ def stream(
             rule,
             previous=previous,
             shown=len(previous) // 2,
-            source=source,
+            source_ids=source,
             end_tokens=model.end_tokens,
             limit=limit,
         )
@@ -130,7 +130,7 @@ def test_guesses_change_nothing_with_two_biases(
                     rule,
                     previous=previous,
                     shown=min(shown, len(previous)),
-                    source=source,
+                    source_ids=source,
                     end_tokens=model.end_tokens,
                     limit=20,
                 ),

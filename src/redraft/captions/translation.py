@@ -52,7 +52,7 @@ _QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OutputReader:
     """The outputs of a model for one source: which part is the translation.
 
     A chat model that was not made for translation may write "Here is the translation:" on a line of its own before it,
@@ -155,7 +155,7 @@ class Translation:
 
     def _forget(self) -> None:
         self._prompt = Prompt()
-        self._answer = Answer("", self._vocabulary.breaks, self._vocabulary.token_bytes)
+        self._reader = OutputReader("", self._vocabulary.breaks, self._vocabulary.token_bytes)
         self._last = Output((), True)
         self._limit = 0
         self._draft: tuple[int, ...] = ()
@@ -322,7 +322,7 @@ class Translation:
     @property
     def _text(self) -> str:
         """The text of the latest output, without space around it."""
-        return b"".join(self._answer.pieces(self._last.tokens)).decode(errors="ignore").strip()
+        return b"".join(self._reader.pieces(self._last.tokens)).decode(errors="ignore").strip()
 
     @property
     def _ends(self) -> frozenset[int]:
@@ -331,13 +331,13 @@ class Translation:
 
     def _decode(self, prompt: Prompt, text: str, final: bool, barred: Barred = NOTHING_BARRED) -> Asking[None]:
         vocabulary, settings = self._vocabulary, self._settings
-        answer = Answer(text, vocabulary.breaks, vocabulary.token_bytes)
+        reader = OutputReader(text, vocabulary.breaks, vocabulary.token_bytes)
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
         watches = settings.display.agree > 1 and not final
 
         def attempt(draft: tuple[int, ...], barred: Barred) -> Asking[tuple[Output, Confirmed | None]]:
             shown = common_prefix(self._shown, draft)
-            drafter, rule = self._parts_of_final(answer, draft, shown) if final else self._built()
+            drafter, rule = self._parts_of_final(reader, draft, shown) if final else self._built()
             watched = Confirmed(rule, self._agreed, settings.display.lead) if watches else None
             output = yield from decode(
                 prompt.ids,
@@ -345,12 +345,12 @@ class Translation:
                 watched or rule,
                 previous=draft,
                 shown=shown,
-                source=prompt.source,
+                source_ids=prompt.source_ids,
                 encoder=prompt.encoder,
                 selection=prompt.selection,
                 barred=barred,
                 end_tokens=vocabulary.end_tokens,
-                line_end=answer.end,
+                line_end=reader.end,
                 limit=limit,
                 stop_loops=True,
             )
@@ -360,7 +360,7 @@ class Translation:
         draft = () if final and not self._last.finished else self._draft
         output, watched = yield from out_of_loops(attempt, draft, barred)
         self.tally.add(output)
-        self._prompt, self._answer, self._last, self._limit = prompt, answer, output, limit
+        self._prompt, self._reader, self._last, self._limit = prompt, reader, output, limit
         self._confirmed = None if watched is None else watched.count
         if watches:
             self._outputs = (*self._outputs, output.tokens)[1 - settings.display.agree :]
@@ -377,20 +377,20 @@ class Translation:
         pad, trees = vocabulary.pad_token, vocabulary.trees
         return settings.method.build(Setup(settings.options, self._ends, pad, self._memory, settings.curve(), trees))
 
-    def _parts_of_final(self, answer: Answer, draft: tuple[int, ...], shown: int) -> tuple[Drafter, Rule]:
+    def _parts_of_final(self, reader: OutputReader, draft: tuple[int, ...], shown: int) -> tuple[Drafter, Rule]:
         """Return drafter and rule for a final text."""
         drafter, rule = self._built()
         width = beam_width(self._settings.final)
         if width > 1:
             towards = biases_of(rule, Draft.previous(draft, shown)) or ()
-            beam = Beam(width, self._vocabulary.end_tokens, self._vocabulary.breaks.ends, answer.end, towards)
+            beam = Beam(width, self._vocabulary.end_tokens, self._vocabulary.breaks.ends, reader.end, towards)
             return beam, beam
         return drafter, Exact() if width else rule
 
     def _caption(self, update: Update, *, remember: bool, waited: bool = False) -> Caption:
         if waited:
             self._confirmed = None
-        pieces = self._answer.pieces(self._last.tokens)
+        pieces = self._reader.pieces(self._last.tokens)
         standing = common_prefix(self._shown, self._last.tokens)
         if standing < len(self._shown):  # no part of a word that has changed
             standing = whole_words(pieces, standing)

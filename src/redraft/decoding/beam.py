@@ -19,7 +19,7 @@ from typing import NamedTuple
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.lines import NO_BREAKS, LineEnd
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
+from redraft.decoding.types import ROOT, Asking, Context, Draft, Drafter, Provenance, Rows, Verdict, common_prefix
 from redraft.errors import CapabilityError, OptionError
 
 BIASED, EXACT = "biased", "exact"
@@ -61,7 +61,7 @@ class _Hypothesis(NamedTuple):
     logprob: float
 
 
-class Beam:
+class Beam(Drafter):
     """Drafter and rule of one decoding.  The backend needs trees with ``width`` further branches.
 
     Args:
@@ -102,7 +102,7 @@ class Beam:
         tree: Tree[Provenance] = Tree(self._width + 1, _MOST_NODES)
         hypotheses = [*self._live, *([self._done[0]] if self._done else [])]
         self._paths = {
-            tokens: tree.hang(ROOT, ((token, Provenance.MODEL) for token in tokens)) for tokens, _ in hypotheses
+            tokens: tree.add_path(ROOT, ((token, Provenance.MODEL) for token in tokens)) for tokens, _ in hypotheses
         }
         return tree.draft(tree.marks, leaves_only=True)
 

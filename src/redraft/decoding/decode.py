@@ -33,7 +33,7 @@ def decode(
     *,
     previous: tuple[int, ...] = (),
     shown: int = 0,
-    source: tuple[int, ...] = (),
+    source_ids: tuple[int, ...] = (),
     encoder: tuple[int, ...] = (),
     selection: Selection = EVERYTHING,
     barred: Barred = NOTHING_BARRED,
@@ -50,7 +50,7 @@ def decode(
         rule: the acceptance rule.
         previous: output ids of the previous update, for drafters that reuse them.
         shown: how many of these, from the first on, the reader sees.
-        source: ids of the source text alone, for drafters that copy from it.
+        source_ids: ids of the source text alone, for drafters that copy from it.
         encoder: encoder input of an encoder-decoder model.
         selection: which tokens the output may contain.
         barred: which ids must not stand at some positions in the output.
@@ -68,7 +68,7 @@ def decode(
     while not finished and len(output) < limit:
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
-        context = Context(prompt, output, previous, limit - len(output) - 1, source, encoder, shown)
+        context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown)
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
         biases = biases_of(rule, draft)

@@ -145,7 +145,7 @@ class PromptTokenizer:
     def _joined(self, parts: Sequence[str], start: bool) -> list[int]:
         ids = list(self._first(parts[0], start))
         for part in parts[1:]:
-            ids += self._going_on(part)
+            ids += self._continuation(part)
         return ids
 
     def _first(self, text: str, start: bool) -> Sequence[int]:
@@ -155,7 +155,7 @@ class PromptTokenizer:
         ids = self._tokenize(self._before + text, True)
         return ids[1:] if ids[0] == self._functional[self._before].token else self._tokenize(text, False)
 
-    def _going_on(self, text: str) -> Sequence[int]:
+    def _continuation(self, text: str) -> Sequence[int]:
         """Return the ids of a text that continues another, where no tokenizer adds a space before it."""
         line = self._tokenize("\n", False)
         ids = self._tokenize("\n" + text, False)

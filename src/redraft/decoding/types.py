@@ -222,7 +222,7 @@ class Context:
 
     Attributes:
         prompt: ids of the prompt.
-        source: ids of the source text alone, if known, for drafters that copy from it.
+        source_ids: ids of the source text alone, if known, for drafters that copy from it.
         output: ids decoded so far.
         previous: ids of the output for the previous update of the same utterance, without the end token.
         shown: how many of these, from the first on, the reader sees.
@@ -234,7 +234,7 @@ class Context:
     output: tuple[int, ...]
     previous: tuple[int, ...]
     room: int
-    source: tuple[int, ...] = ()
+    source_ids: tuple[int, ...] = ()
     encoder: tuple[int, ...] = ()
     shown: int = 0
 
@@ -305,13 +305,13 @@ class Prompt:
 
     Attributes:
         ids: input of the (decoder of the) model, at least one id unless the source is empty.
-        source: ids of the source text alone, without a template.
+        source_ids: ids of the source text alone, without a template.
         encoder: input of the encoder; empty for decoder-only models.
         selection: which tokens the output may contain, which follows from the source (`redraft.captions.script`).
     """
 
     ids: tuple[int, ...] = ()
-    source: tuple[int, ...] = ()
+    source_ids: tuple[int, ...] = ()
     encoder: tuple[int, ...] = ()
     selection: Selection = field(default=EVERYTHING, repr=False, compare=False)
 

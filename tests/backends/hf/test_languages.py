@@ -30,7 +30,7 @@ def texts(tokenizer: Any, ids: tuple[int, ...]) -> str:
 def test_bilingual_marian_reads_text_and_its_end() -> None:
     found = prompt(tiny.marian(), tiny.tokenizer(), "en", "de")
     assert texts(tiny.tokenizer(), found.encoder) == "▁ a ▁ b </s>"
-    assert (found.ids, found.source) == ((PAD,), found.encoder[:-1])
+    assert (found.ids, found.source_ids) == ((PAD,), found.encoder[:-1])
 
 
 def test_bilingual_marian() -> None:
@@ -48,7 +48,7 @@ def test_marian_with_several_targets_reads_tag(target: str, tag: str) -> None:
     tokenizer = tiny.tokenizer(plain=[">>deu<<", ">>cmn_Hans<<", ">>cmn_Hant<<", ">>zzz<<"])
     found = prompt(tiny.marian(), tokenizer, "en", target)
     assert texts(tokenizer, found.encoder) == f"{tag} ▁ a ▁ b </s>"
-    assert texts(tokenizer, found.source) == "▁ a ▁ b"
+    assert texts(tokenizer, found.source_ids) == "▁ a ▁ b"
     with pytest.raises(OptionError, match="target language 'ja' is not supported by this model; allowed: de, zh"):
         prompt(tiny.marian(), tokenizer, "en", "ja")
 
@@ -66,7 +66,7 @@ def test_t5_reads_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model.config, "task_specific_params", tasks, raising=False)
     found = prompt(model, tokenizer, "en", "de-AT")
     assert texts(tokenizer, found.encoder) == "▁ a h a ▁ a ▁ b </s>"
-    assert (found.ids, texts(tokenizer, found.source)) == ((PAD,), "▁ a ▁ b")
+    assert (found.ids, texts(tokenizer, found.source_ids)) == ((PAD,), "▁ a ▁ b")
     with pytest.raises(OptionError, match="model 'tiny' does not translate en_to_ja; it knows en_to_de"):
         prompt(model, tokenizer, "en", "ja")
     monkeypatch.setattr(model.config, "task_specific_params", {"translation_en_to_zh": {"prefix": "aha "}})
@@ -95,7 +95,7 @@ def test_mbart_50_is_told_both_languages() -> None:
         first, second = expected.split()
         assert texts(tokenizer, found.encoder) == f"{first} ▁ a ▁ b </s>"
         assert (found.ids[0], texts(tokenizer, found.ids[1:])) == (END, second)
-        assert texts(tokenizer, found.source) == "▁ a ▁ b"
+        assert texts(tokenizer, found.source_ids) == "▁ a ▁ b"
     with pytest.raises(OptionError, match="source language 'cy' is not supported by this model"):
         prompt(tiny.mbart(), tokenizer, "cy", "de")
 

@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch", reason="the hf extra is not installed")
 transformers = pytest.importorskip("transformers", reason="the hf extra is not installed")
 
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.drafters.previous import Nothing, PreviousOutput  # noqa: E402
+from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
+from redraft.decoding.drafters.previous import PreviousOutput  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.decoding.types import ROOT, Score  # noqa: E402

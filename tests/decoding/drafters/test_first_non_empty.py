@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.aligned import Aligned
+from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
 from redraft.decoding.drafters.lookup import Lookup
-from redraft.decoding.drafters.previous import Nothing, PreviousOutput, Then
+from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
@@ -39,7 +41,7 @@ class Every:
 
 def drafted(first: Every, second: Every, passes: int) -> tuple[list[Draft], int]:
     model = RandomModel(4, end_bias=-100)
-    asking = decode((1, 2), Then(first, second), Exact(), end_tokens=model.end_tokens, limit=99)
+    asking = decode((1, 2), FirstNonEmpty(first, second), Exact(), end_tokens=model.end_tokens, limit=99)
     drafts: list[Draft] = []
     asked = 0
     request = next(asking)
@@ -75,7 +77,7 @@ def test_prompt_rows_are_those_of_whoever_wants_most() -> None:
 
 def test_nothing_then_nothing_is_autoregression() -> None:
     model = RandomModel(2, end_bias=-100)
-    asking = decode((1, 2), Then(Nothing(), Nothing()), Exact(), end_tokens=model.end_tokens, limit=5)
+    asking = decode((1, 2), FirstNonEmpty(Nothing(), Nothing()), Exact(), end_tokens=model.end_tokens, limit=5)
     assert run(asking, model, 0).passes == 5
     assert all(request.draft == EMPTY_DRAFT for request in model.requests)
 
@@ -86,7 +88,7 @@ def test_previous_output_first(
 ) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)
     second = Aligned(end_tokens=model.end_tokens) if tree else Lookup(end_tokens=model.end_tokens)
-    drafter = Then(PreviousOutput(), second)
+    drafter = FirstNonEmpty(PreviousOutput(), second)
     output = run(
         decode(prompt, drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=limit), model, 0
     )

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
+from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
 from redraft.decoding.drafters.jacobi import STARTS, Jacobi, estimated_length
 from redraft.decoding.drafters.lookup import Lookup
-from redraft.decoding.drafters.previous import PreviousOutput, Then
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.rules.agreement import Agreement
 from redraft.decoding.rules.exact import Exact
@@ -34,10 +35,12 @@ def decoded(
     paper: bool,
     limit: int,
     previous: tuple[int, ...] = (),
-    source: tuple[int, ...] = (),
+    source_ids: tuple[int, ...] = (),
 ) -> Output:
     rule = Agreement(model.end_tokens) if paper else Exact()
-    asking = decode(prompt, drafter, rule, previous=previous, source=source, end_tokens=model.end_tokens, limit=limit)
+    asking = decode(
+        prompt, drafter, rule, previous=previous, source_ids=source_ids, end_tokens=model.end_tokens, limit=limit
+    )
     return run(asking, model, 0)
 
 
@@ -48,7 +51,7 @@ def test_proposition_1(
     model = RandomModel(seed)
     expected = greedy(model, prompt, limit)
     output = decoded(
-        model, prompt, Jacobi(1, block, start=start), paper=paper, limit=limit, previous=copied, source=copied
+        model, prompt, Jacobi(1, block, start=start), paper=paper, limit=limit, previous=copied, source_ids=copied
     )
     assert list(output.tokens) == expected
     assert output.finished == (len(expected) < limit)
@@ -64,7 +67,7 @@ def test_papers_mode_gives_greedy_ids_whoever_drafts(
     second = Jacobi(1, block) if jacobi else Lookup(end_tokens=model.end_tokens)
     asking = decode(
         prompt,
-        Then(PreviousOutput(), second),
+        FirstNonEmpty(PreviousOutput(), second),
         Agreement(model.end_tokens),
         previous=previous,
         end_tokens=model.end_tokens,
@@ -127,7 +130,7 @@ def test_positions_after_end_token_need_not_agree() -> None:
 
 def test_estimated_length() -> None:
     assert estimated_length(Context((1,), (), (5,) * 6, 50)) == 14
-    assert estimated_length(Context((1,) * 9, (), (), 50, source=(1,) * 4)) == 10
+    assert estimated_length(Context((1,) * 9, (), (), 50, source_ids=(1,) * 4)) == 10
     assert estimated_length(Context((1,), (), (), 50, encoder=(1,) * 2)) == 7
     assert estimated_length(Context((1,) * 2, (), (), 50)) == 7
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.previous import Nothing
+from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.small_model import SmallModel
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.rules.exact import Everything, Exact
-from redraft.decoding.rules.small_model import Rollback
+from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, TARGET, Drafter, Output, Provenance, Rule, Score
 from tests.fakes import END, RandomModel, greedy

@@ -21,29 +21,29 @@ def leaves(draft: Draft) -> int:
 
 def test_equal_beginnings_are_merged() -> None:
     tree: Tree[Provenance] = Tree(9, 99)
-    assert tree.hang(ROOT, steps(1, 2, 3)) == [0, 1, 2]
-    assert tree.hang(ROOT, steps(1, 2, 4)) == [0, 1, 3]
-    assert tree.hang(0, steps(2, 3, 5)) == [1, 2, 4]
+    assert tree.add_path(ROOT, steps(1, 2, 3)) == [0, 1, 2]
+    assert tree.add_path(ROOT, steps(1, 2, 4)) == [0, 1, 3]
+    assert tree.add_path(0, steps(2, 3, 5)) == [1, 2, 4]
     assert tree.draft(tree.marks, 7) == Draft((1, 2, 3, 4, 5), (-1, 0, 1, 1, 2), (PROMPT,) * 5, prompt_rows=7)
 
 
 def test_mark_of_merged_token() -> None:
     for first, second in ((PROMPT, GENERATED), (GENERATED, PROMPT)):
         tree = Tree(9, 99, PROMPT)
-        tree.hang(ROOT, steps(1, provenance=first))
-        tree.hang(ROOT, [*steps(1, provenance=second), *steps(2, provenance=GENERATED)])
+        tree.add_path(ROOT, steps(1, provenance=first))
+        tree.add_path(ROOT, [*steps(1, provenance=second), *steps(2, provenance=GENERATED)])
         assert tree.draft(tree.marks).provenance == (PROMPT, GENERATED)
 
 
 def test_caps_cut_path_where_it_branches_off() -> None:
     tree: Tree[Provenance] = Tree(2, 99)
-    tree.hang(ROOT, steps(1, 2))
-    tree.hang(ROOT, steps(1, 3))
-    assert tree.hang(ROOT, steps(1, 4, 5)) == [0], "a third leaf is one too many"
-    assert tree.hang(ROOT, steps(1, 3, 6)) == [0, 2, 3], "but a leaf can be continued"
+    tree.add_path(ROOT, steps(1, 2))
+    tree.add_path(ROOT, steps(1, 3))
+    assert tree.add_path(ROOT, steps(1, 4, 5)) == [0], "a third leaf is one too many"
+    assert tree.add_path(ROOT, steps(1, 3, 6)) == [0, 2, 3], "but a leaf can be continued"
     tree = Tree(9, 3)
-    assert tree.hang(ROOT, steps(1, 2, 3, 4)) == [0, 1, 2]
-    assert tree.hang(ROOT, steps(5)) == []
+    assert tree.add_path(ROOT, steps(1, 2, 3, 4)) == [0, 1, 2]
+    assert tree.add_path(ROOT, steps(5)) == []
 
 
 @given(
@@ -55,7 +55,7 @@ def test_caps_hold_and_siblings_differ(most_leaves: int, most_nodes: int, paths:
     tree: Tree[Provenance] = Tree(most_leaves, most_nodes)
     for parent, tokens in paths:
         if parent < len(tree.draft(tree.marks)):
-            tree.hang(parent, steps(*tokens))
+            tree.add_path(parent, steps(*tokens))
     draft = tree.draft(tree.marks)
     assert leaves(draft) <= most_leaves
     assert len(draft) <= most_nodes

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.drafters.worth import Acceptance, Kind, Pace, worth_verifying
+from redraft.decoding.drafters.worth import Acceptance, Kind, Throughput, worth_verifying
 from redraft.decoding.types import ROOT, Draft, Provenance, Verdict
 
 FLAT = CostCurve((1, 2), (1.0, 1.0))
@@ -24,24 +24,24 @@ def test_nothing_where_token_costs_as_much_as_pass() -> None:
     assert worth_verifying([0.9, 0.8, 0.99], 1, LINE, 1.0) == []
 
 
-def test_slow_pace_makes_drafts_cheap() -> None:
+def test_low_throughput_makes_drafts_cheap() -> None:
     assert worth_verifying([0.5, 0.05], 10, LINE, 0.2) == [0]
 
 
-def test_pace_is_that_of_passes_so_far() -> None:
-    pace = Pace()
-    assert pace.rate(LINE) == 1.0
-    pace.learn(12, 3, LINE)
-    assert pace.rate(LINE) == 4.0
+def test_throughput_of_passes_so_far() -> None:
+    throughput = Throughput()
+    assert throughput.per_second(LINE) == 1.0
+    throughput.learn(12, 3, LINE)
+    assert throughput.per_second(LINE) == 4.0
     for _ in range(5000):
-        pace.learn(1, 1, LINE)
-    assert 1.0 < pace.rate(LINE) < 1.1
+        throughput.learn(1, 1, LINE)
+    assert 1.0 < throughput.per_second(LINE) < 1.1
 
 
 def test_pace_is_that_of_machine_today() -> None:
-    pace, slower = Pace(), CostCurve((1, 2), (3.0, 6.0))
-    pace.learn(12, 3, LINE)
-    assert pace.rate(slower) == pytest.approx(pace.rate(LINE) / 3)
+    throughput, slower = Throughput(), CostCurve((1, 2), (3.0, 6.0))
+    throughput.learn(12, 3, LINE)
+    assert throughput.per_second(slower) == pytest.approx(throughput.per_second(LINE) / 3)
 
 
 @given(
@@ -50,15 +50,15 @@ def test_pace_is_that_of_machine_today() -> None:
     st.lists(st.floats(0.1, 3), min_size=12, max_size=12),
     st.floats(0.01, 3),
 )
-def test_no_other_nodes_give_more(reached: list[float], tail: int, steps: list[float], pace: float) -> None:
+def test_no_other_nodes_give_more(reached: list[float], tail: int, steps: list[float], throughput: float) -> None:
     seconds = [sum(steps[: n + 1]) for n in range(12)]
     curve = CostCurve(tuple(range(1, 13)), tuple(seconds))
 
     def profit(nodes: tuple[int, ...]) -> float:
-        return sum(reached[node] for node in nodes) - pace * (curve(tail + len(nodes)) - curve(tail))
+        return sum(reached[node] for node in nodes) - throughput * (curve(tail + len(nodes)) - curve(tail))
 
     every = (nodes for size in range(len(reached) + 1) for nodes in combinations(range(len(reached)), size))
-    assert profit(tuple(worth_verifying(reached, tail, curve, pace))) >= max(map(profit, every)) - 1e-9
+    assert profit(tuple(worth_verifying(reached, tail, curve, throughput))) >= max(map(profit, every)) - 1e-9
 
 
 def test_acceptance_is_learnt() -> None:

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
+from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
 from redraft.decoding.drafters.lookup import Lookup
-from redraft.decoding.drafters.previous import PreviousOutput, Then
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.rules.biased import Biased, ByProvenance
 from redraft.decoding.rules.exact import Everything, Exact
-from redraft.decoding.rules.small_model import Rollback
+from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rule, Score
 from tests.fakes import END, RandomModel
@@ -43,14 +44,14 @@ def test_lookup_after_ssbd(
     model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)
     biased = Biased(beta, 0.0, model.end_tokens)
 
-    def passes_and_ids(drafter: PreviousOutput | Then, rule: Rule) -> tuple[int, tuple[int, ...], bool]:
+    def passes_and_ids(drafter: PreviousOutput | FirstNonEmpty, rule: Rule) -> tuple[int, tuple[int, ...], bool]:
         asking = decode(prompt, drafter, rule, previous=previous, shown=shown, end_tokens=frozenset({END}), limit=limit)
         output = run(asking, model, 0)
         return output.passes, output.tokens, output.finished
 
     alone = passes_and_ids(PreviousOutput(), biased)
     both = passes_and_ids(
-        Then(PreviousOutput(), Lookup(end_tokens=model.end_tokens)),
+        FirstNonEmpty(PreviousOutput(), Lookup(end_tokens=model.end_tokens)),
         ByProvenance(dict.fromkeys(OF_PREVIOUS, biased), Exact()),
     )
     assert both[1:] == alone[1:]

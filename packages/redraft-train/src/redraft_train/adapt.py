@@ -131,7 +131,7 @@ def own_outputs(
     question |= {"samples": settings.samples, "seed": settings.seed}
     kept = Kept(settings.training / f"outputs.{language}.jsonl", question)
     missing = [place for place, prompt in enumerate(prompts) if _key(prompt) not in kept.outputs]
-    missing.sort(key=lambda place: len(prompts[place].source))
+    missing.sort(key=lambda place: len(prompts[place].source_ids))
     groups = [missing[start : start + ROWS] for start in range(0, len(missing), ROWS)]
     random.Random(0).shuffle(groups)  # so that the progress bar's estimate is right
     with tqdm(total=len(prompts), initial=len(prompts) - len(missing), unit="sentence", desc=f"to {language}") as bar:

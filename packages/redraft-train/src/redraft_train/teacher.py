@@ -15,7 +15,7 @@ from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.captions.languages import parse_language
 from redraft.captions.style import Style
-from redraft.captions.translation import Answer, as_output
+from redraft.captions.translation import OutputReader, as_output
 from redraft.decoding.types import Prompt
 from redraft.translator import line_breaks, prompt_encoder
 from redraft_train.batch import Example, collate, grouped, length, logits, padded
@@ -132,7 +132,7 @@ class HfTeacher:
     def _limit(self, prompts: Sequence[Prompt]) -> int:
         """Return the maximum number of new ids; translations are rarely twice as long as their sources."""
         room = self.backend.context_length - max(len(prompt.ids) for prompt in prompts)
-        return max(1, min(room, 2 * max(len(prompt.source) for prompt in prompts) + 16))
+        return max(1, min(room, 2 * max(len(prompt.source_ids) for prompt in prompts) + 16))
 
     def _ended(self, ids: Sequence[int], prompt: Prompt) -> Ids | None:
         ends = self.backend.end_tokens
@@ -141,7 +141,7 @@ class HfTeacher:
         line = self._breaks.end(ids)
         if line is None:
             return None if end is None else (*ids, token)
-        answer = Answer(self.text(prompt.source), self._breaks, self.backend.token_bytes)
+        answer = OutputReader(self.text(prompt.source_ids), self._breaks, self.backend.token_bytes)
         return (*ids[:line], token) if answer.end(ids) == line else None
 
     def fingerprint(self) -> str:

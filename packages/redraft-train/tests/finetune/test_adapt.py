@@ -54,7 +54,7 @@ def test_merged_model(family: str, tmp_path: Path) -> None:
     assert len(examples) == 3 * len(SOURCES)
     shorter = 0
     for prompt, learnt in examples:
-        begun = [each for each in known if taught.text(prompt.source).strip() in each.source]
+        begun = [each for each in known if taught.text(prompt.source_ids).strip() in each.source]
         assert learnt[-1] == END
         assert any(each.output[: len(learnt) - 1] == learnt[:-1] for each in begun)
         shorter += outputs.get(prompt) != learnt[:-1]

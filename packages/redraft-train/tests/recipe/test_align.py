@@ -15,7 +15,7 @@ import gguf  # noqa: E402
 from recipe.toys import toy_pairs, write_pairs  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
-from redraft.decoding.drafters.previous import Nothing  # noqa: E402
+from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
 from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.errors import CapabilityError, ModelError  # noqa: E402

@@ -1,1 +1,1 @@
-"""Drafters, one per file; a drafter proposes the draft that the target model scores in one pass."""
+"""Drafters, one per file, and what they share; a drafter proposes the draft that a pass of the target model scores."""

@@ -21,7 +21,18 @@ from __future__ import annotations
 
 from redraft.decoding.drafters.lookup import Pool
 from redraft.decoding.drafters.tree import Tree
-from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Provenance, Rows, Verdict, common_prefix
+from redraft.decoding.types import (
+    EMPTY_DRAFT,
+    ROOT,
+    Asking,
+    Context,
+    Draft,
+    Drafter,
+    Provenance,
+    Rows,
+    Verdict,
+    common_prefix,
+)
 
 #: Maximum leaves of a tree; more would need more branches of the cache than a backend has by default.
 MOST_LEAVES = 16
@@ -54,7 +65,7 @@ class PromptRows:
         return self._best[place - 1] if place <= len(self._best) else []
 
 
-class Aligned:
+class Aligned(Drafter):
     """Proposes a tree of all n-grams that follow occurrences of the longest key found.
 
     Args:
@@ -98,13 +109,13 @@ class Aligned:
         # A token taken both from the prompt and from generated text counts as the prompt's.
         tree = Tree(self._leaves, self._nodes, Provenance.PROMPT)
         places = self._pool.find()[: self._leaves]
-        paths = [tree.hang(ROOT, self._pool.ngram(place, length)) for place in places]
+        paths = [tree.add_path(ROOT, self._pool.ngram(place, length)) for place in places]
         for depth in range(length):
             for place, path in zip(places, paths, strict=True):
                 if depth < len(path):
                     rest = self._pool.ngram(place + depth + 1, length - depth - 1)
                     for token in self._above(place + depth):
-                        tree.hang(path[depth - 1] if depth else ROOT, [(token, Provenance.PROMPT), *rest])
+                        tree.add_path(path[depth - 1] if depth else ROOT, [(token, Provenance.PROMPT), *rest])
         return tree
 
     def _above(self, place: int) -> list[int]:

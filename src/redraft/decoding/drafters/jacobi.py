@@ -14,13 +14,13 @@ estimated length, and another block follows if that was too short.
 
 from __future__ import annotations
 
-from redraft.decoding.types import ROOT, Asking, Context, Draft, Provenance, Rows, Verdict
+from redraft.decoding.types import ROOT, Asking, Context, Draft, Drafter, Provenance, Rows, Verdict
 
 #: Initial guesses of a position (INITT in Algorithm 1; the paper uses only "pad").
 STARTS = ("pad", "source", "previous")
 
 
-class Jacobi:
+class Jacobi(Drafter):
     """Proposes the predictions of the last iteration.
 
     Args:
@@ -43,7 +43,7 @@ class Jacobi:
         # A short block slides on with the output; a whole sentence ends at its estimated length.
         whole = 0 if self._block else estimated_length(context)
         wanted = (self._block or whole - done % whole) - 1
-        copied = {"pad": (), "source": context.source, "previous": context.previous}[self._start]
+        copied = {"pad": (), "source": context.source_ids, "previous": context.previous}[self._start]
         for position in range(done + len(self._guess), done + wanted):
             self._guess.append(copied[position] if position < len(copied) else self._pad)
         return Draft.chain(self._guess[:wanted], Provenance.ITERATION)
@@ -58,5 +58,5 @@ def estimated_length(context: Context) -> int:
     """Return the estimated length of a sentence: somewhat more than the previous output or, without one, the source."""
     if context.previous:
         return len(context.previous) + 8
-    source = context.source or context.encoder or context.prompt
+    source = context.source_ids or context.encoder or context.prompt
     return len(source) + len(source) // 2 + 4

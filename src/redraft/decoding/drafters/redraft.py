@@ -1,7 +1,7 @@
 """The drafter of the method `redraft`: SSBD's draft, then guesses for every token that SSBD decodes one by one.
 
 The first draft of an update is the previous output, followed by the tokens that the target nearly chose instead of
-ending it (`redraft.decoding.drafters.recycled`).  Each later pass has a small tree:
+ending it (`redraft.decoding.drafters.continuations`).  Each later pass has a small tree:
 
     tokens that the model chose after the same context (`redraft.decoding.drafters.recycled`)
     tokens that followed the same context in the text  (`redraft.decoding.drafters.lookup`)
@@ -27,16 +27,18 @@ from itertools import islice
 from typing import TypeAlias
 
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.drafters.continuations import Continuations
 from redraft.decoding.drafters.lookup import Pool
-from redraft.decoding.drafters.recycled import LONGEST_KEY, Beyond, Successors
+from redraft.decoding.drafters.recycled import LONGEST_KEY, Successors
 from redraft.decoding.drafters.tree import Tree
-from redraft.decoding.drafters.worth import DEEPEST, Acceptance, Kind, Pace, worth_verifying
+from redraft.decoding.drafters.worth import DEEPEST, Acceptance, Kind, Throughput, worth_verifying
 from redraft.decoding.types import (
     OF_PREVIOUS,
     ROOT,
     Asking,
     Context,
     Draft,
+    Drafter,
     Provenance,
     Rows,
     Verdict,
@@ -78,9 +80,9 @@ class Memory:
     """What is kept for the whole stream: what was learned, and the prompt of the previous update."""
 
     successors: Successors = field(default_factory=Successors)
-    beyond: Beyond = field(default_factory=Beyond)
+    continuations: Continuations = field(default_factory=Continuations)
     acceptance: Acceptance = field(default_factory=Acceptance)
-    pace: Pace = field(default_factory=Pace)
+    throughput: Throughput = field(default_factory=Throughput)
     prompt: tuple[int, ...] = ()
 
     def tail(self, prompt: tuple[int, ...]) -> int:
@@ -89,7 +91,7 @@ class Memory:
         return max(1, len(prompt) - shared)
 
 
-class Redraft:
+class Redraft(Drafter):
     """Proposes the previous output, then trees of guesses.
 
     Args:
@@ -120,7 +122,7 @@ class Redraft:
         given, curve, pays = sum(each in OF_PREVIOUS for each in draft.provenance), self._curve, list[int]()
         if curve is not None:
             reached = self._memory.acceptance.reached(draft, self._kinds)[given:]
-            pays = worth_verifying(reached, self._tail + given, curve, self._memory.pace.rate(curve))
+            pays = worth_verifying(reached, self._tail + given, curve, self._memory.throughput.per_second(curve))
         nodes = [*range(given), *(given + node for node in pays)]
         self._kinds = [self._kinds[node] for node in nodes]
         return draft if len(nodes) == len(draft) else draft.keeping(nodes)
@@ -130,24 +132,24 @@ class Redraft:
         shape, previous = self._shape, context.previous[: context.room]
         self._kinds = _kinds_of_previous(len(context.previous), len(previous), min(context.shown, len(previous)))
         room = context.room - len(previous)
-        starts = self._memory.beyond.after(previous)[: shape.branches] if room else ()
+        starts = self._memory.continuations.after(previous)[: shape.branches] if room else ()
         if not starts:
             return Draft.previous(previous, context.shown)
         tree: Tree[Kind] = Tree(shape.branches, len(previous) + shape.branches * shape.length)
-        last = tree.hang(ROOT, zip(previous, self._kinds, strict=True))[-1]
+        last = tree.add_path(ROOT, zip(previous, self._kinds, strict=True))[-1]
         for rank, start in enumerate(starts):
             chain = self._chain(previous[-LONGEST_KEY:], start, rank, BEYOND)
-            tree.hang(last, islice(chain, min(room, shape.length)))
+            tree.add_path(last, islice(chain, min(room, shape.length)))
         self._kinds = tree.marks
-        return tree.draft([kind.source for kind in tree.marks])
+        return tree.draft([kind.provenance for kind in tree.marks])
 
     def _guessed(self, context: Context) -> Draft:
         shape = self._shape
         tree: Tree[Kind] = Tree(shape.branches, shape.branches * shape.length)
         for guess in self._guesses(context):
-            tree.hang(ROOT, islice(guess, context.room))
+            tree.add_path(ROOT, islice(guess, context.room))
         self._kinds = tree.marks
-        return tree.draft([kind.source for kind in tree.marks])
+        return tree.draft([kind.provenance for kind in tree.marks])
 
     def _guesses(self, context: Context) -> Iterator[Guess]:
         """Yield continuations of the output, most probable first."""
@@ -179,13 +181,13 @@ class Redraft:
         """Learn from the result of a draft, and from all its rows."""
         self._memory.acceptance.learn(draft, self._kinds, verdict)
         if self._curve is not None and self._tail == 1 and OF_PREVIOUS.isdisjoint(draft.provenance):
-            self._memory.pace.learn(len(verdict.accepted) + 1, 1 + len(draft), self._curve)
+            self._memory.throughput.learn(len(verdict.accepted) + 1, 1 + len(draft), self._curve)
         if self._context is None or self._curve is None:
             return  # nothing is guessed yet, and a server computes the rows of rejected tokens only if they are read
         if self._shape.recycle:
             self._memory.successors.learn(_latest(self._context), draft, rows)
         if self._shape.beyond:
-            self._memory.beyond.learn(self._context, draft, rows, verdict, self._end_tokens)
+            self._memory.continuations.learn(self._context, draft, rows, verdict, self._end_tokens)
 
 
 def _latest(context: Context) -> tuple[int, ...]:

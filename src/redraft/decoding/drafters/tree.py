@@ -30,7 +30,7 @@ class Tree(Generic[Mark]):
         self._parents: list[int] = []
         self._children: dict[int, dict[int, int]] = {ROOT: {}}
 
-    def hang(self, parent: int, steps: Iterable[tuple[int, Mark]]) -> list[int]:
+    def add_path(self, parent: int, steps: Iterable[tuple[int, Mark]]) -> list[int]:
         """Add a path below ``parent`` as far as the limits allow, reading no further; return its nodes."""
         path: list[int] = []
         for token, mark in steps:

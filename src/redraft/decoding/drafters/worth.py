@@ -3,12 +3,12 @@
 A pass over n new tokens takes T(n) seconds and yields the accepted tokens and one more.  An accepted guess saves one of
 the passes that would otherwise generate the output's tokens.  So the nodes of a draft tree are chosen to maximise
 
-    sum of the nodes' probabilities of being accepted  -  pace * (T(tail + nodes) - T(tail))
+    sum of the nodes' probabilities of being accepted  -  throughput * (T(tail + nodes) - T(tail))
 
-where pace is the tokens per second of these passes so far; the draft that maximises this also maximises the pace
-(Dinkelbach 1967).  The pass that verifies the previous output is not counted in the pace: it may accept thirty tokens
-where others accept one or two, so time would seem too valuable and worthwhile guesses would be dropped.  The previous
-output itself is never shortened: each dropped token that would have been accepted costs a pass.
+where throughput is the tokens per second of these passes so far; the draft that maximises this also maximises the
+throughput (Dinkelbach 1967).  The pass that verifies the previous output is not counted in it: it may accept thirty
+tokens where others accept one or two, so time would seem too valuable and worthwhile guesses would be dropped.  The
+previous output itself is never shortened: each dropped token that would have been accepted costs a pass.
 
 Nodes are added in order of probability, and the best of these drafts is used.  A node is never more probable than its
 parent, so the result is a tree.  If a pass over many tokens costs no more than one over a single token, the whole draft
@@ -34,21 +34,21 @@ PRIOR, PRIOR_OF_PREVIOUS = 0.5, 0.95
 PRIOR_TOKENS = 2.0
 #: Decay of older observations per draft token tried.
 KEPT = 0.995
-#: Decay of the pace per pass.
-KEPT_PACE = 0.999
+#: Decay of the throughput per pass.
+KEPT_THROUGHPUT = 0.999
 
 
 class Kind(NamedTuple):
     """Features of a draft token that predict its acceptance.
 
     Attributes:
-        source: its provenance.
+        provenance: its origin.
         depth: its depth in the draft, in steps chosen by its source, at most `DEEPEST`.
         rank: number of more probable guesses from the same source.
         known: another feature of its source, such as the length of the matching context.
     """
 
-    source: Provenance
+    provenance: Provenance
     depth: int
     rank: int = 0
     known: int = 0
@@ -80,8 +80,8 @@ class Acceptance:
         """Return the rate of a kind; a depth that was never tried has the rate of the depth above it."""
         while (rate := self._rates.get(kind)) is None:
             if not kind.depth:
-                return PRIOR_OF_PREVIOUS if kind.source in OF_PREVIOUS else PRIOR
-            kind = Kind(kind.source, kind.depth - 1, kind.rank, kind.known)
+                return PRIOR_OF_PREVIOUS if kind.provenance in OF_PREVIOUS else PRIOR
+            kind = Kind(kind.provenance, kind.depth - 1, kind.rank, kind.known)
         return rate.accepted / rate.tried
 
     def reached(self, draft: Draft, kinds: Sequence[Kind]) -> list[float]:
@@ -93,10 +93,10 @@ class Acceptance:
         return found
 
 
-class Pace:
+class Throughput:
     """Tokens per second of those passes of a stream that verify guesses or nothing, by their estimated cost.
 
-    Costs are counted in passes over a single token, so a machine that becomes slower does not distort the pace.
+    Costs are counted in passes over a single token, so a machine that becomes slower does not distort the throughput.
     """
 
     def __init__(self) -> None:
@@ -104,26 +104,26 @@ class Pace:
 
     def learn(self, tokens: int, new: int, curve: Callable[[int], float]) -> None:
         """Count the tokens that a pass over ``new`` tokens has yielded, including its own token."""
-        self._tokens = KEPT_PACE * self._tokens + tokens
-        self._cost = KEPT_PACE * self._cost + curve(new) / curve(1)
+        self._tokens = KEPT_THROUGHPUT * self._tokens + tokens
+        self._cost = KEPT_THROUGHPUT * self._cost + curve(new) / curve(1)
 
-    def rate(self, curve: Callable[[int], float]) -> float:
+    def per_second(self, curve: Callable[[int], float]) -> float:
         """Return tokens per second; before any observation, one per pass over a single token."""
         return (self._tokens / self._cost if self._cost else 1.0) / curve(1)
 
 
-def worth_verifying(reached: Sequence[float], tail: int, curve: Callable[[int], float], pace: float) -> list[int]:
+def worth_verifying(reached: Sequence[float], tail: int, curve: Callable[[int], float], throughput: float) -> list[int]:
     """Return the nodes of a draft, in order, that yield more than their time would elsewhere.
 
     Args:
         reached: (n,) probability of each node, from `Acceptance.reached`.
         tail: ids that the pass processes in any case, at least 1.
         curve: T(n) in seconds.
-        pace: tokens per second of other passes.
+        throughput: tokens per second of other passes.
     """
     order = sorted(range(len(reached)), key=reached.__getitem__, reverse=True)
     gained, least = accumulate([reached[node] for node in order], initial=0.0), curve(tail)
-    profits = [tokens - pace * (curve(tail + count) - least) for count, tokens in enumerate(gained)]
+    profits = [tokens - throughput * (curve(tail + count) - least) for count, tokens in enumerate(gained)]
     # The curve has steps, so a node may pay off only together with later ones.
     kept = max(range(len(profits)), key=profits.__getitem__)
     return sorted(order[:kept])

@@ -9,9 +9,11 @@ from redraft.decoding.backend import Capability
 from redraft.decoding.cost import FLAT, CostCurve
 from redraft.decoding.display import Display
 from redraft.decoding.drafters.aligned import Aligned, PromptRows
+from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
 from redraft.decoding.drafters.jacobi import STARTS, Jacobi
 from redraft.decoding.drafters.lookup import Lookup
-from redraft.decoding.drafters.previous import Nothing, PreviousOutput, Then
+from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drafters.redraft import Memory, Redraft, TreeShape
 from redraft.decoding.drafters.small_model import SmallModel
 from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
@@ -20,7 +22,8 @@ from redraft.decoding.rules.agreement import Agreement
 from redraft.decoding.rules.biased import Biased, ByProvenance
 from redraft.decoding.rules.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
 from redraft.decoding.rules.exact import Everything, Exact
-from redraft.decoding.rules.small_model import Rejection, Rollback
+from redraft.decoding.rules.rejection import Rejection
+from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import OF_PREVIOUS, Drafter, Provenance, Rule
 
@@ -169,7 +172,7 @@ def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
     greedy = Sampler()
     small = SmallModel(greedy, setup.whole("window"), setup.end_tokens, setup.number("fallback"))
     rollback = Rollback(setup.number("rollback"), greedy)
-    return Then(PreviousOutput(), small), ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), rollback)
+    return FirstNonEmpty(PreviousOutput(), small), ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), rollback)
 
 
 BILD = (FALLBACK, ROLLBACK, WINDOW, _temperature(0.0), TOP_P, SEED)
@@ -318,7 +321,7 @@ METHODS = (
         "previous output, then n-grams",
         "biased, then exact",
         lambda setup: (
-            Then(PreviousOutput(), _lookup(setup)),
+            FirstNonEmpty(PreviousOutput(), _lookup(setup)),
             ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), Exact()),
         ),
         (BETA, FLOOR, *LOOKUP),

@@ -29,7 +29,7 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from redraft.decoding.rules.exact import favourite, walk
+from redraft.decoding.rules.exact import argmax_child, walk
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rows, Rule, Verdict, biases_of
 
 
@@ -63,7 +63,7 @@ class Biased:
         """Return the previous output's token if its bias keeps it; among guesses, the target's own token."""
         first = children[0]
         if draft.provenance[first] not in OF_PREVIOUS:
-            return favourite(draft, rows, node, children)
+            return argmax_child(draft, rows, node, children)
         return first if self._keeps(rows, node, draft.tokens[first], self._betas[draft.provenance[first]]) else None
 
     def _keeps(self, rows: Rows, node: int, drafted: int, beta: float) -> bool:

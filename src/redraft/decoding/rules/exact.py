@@ -8,10 +8,10 @@ from functools import partial
 from redraft.decoding.types import ROOT, Draft, Rows, Verdict
 
 #: ``choose(node, children)`` returns the accepted one of at least one child of ``node``, or None to stop.
-Choice = Callable[[int, list[int]], int | None]
+ChooseChild = Callable[[int, list[int]], int | None]
 
 
-def walk(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
+def walk(draft: Draft, rows: Rows, choose: ChooseChild) -> Verdict:
     """Accept tokens from the root down while ``choose`` returns a child; the target's most probable token follows."""
     children: dict[int, list[int]] = {}
     for child, parent in enumerate(draft.parents):
@@ -27,7 +27,7 @@ def walk(draft: Draft, rows: Rows, choose: Choice) -> Verdict:
     return Verdict(tuple(path), rows.argmax(node))
 
 
-def favourite(draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
+def argmax_child(draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
     """Return the child of ``node`` that is the target's most probable token; None if it was not drafted."""
     best = rows.argmax(node)
     return next((child for child in children if draft.tokens[child] == best), None)
@@ -42,7 +42,7 @@ class Exact:
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the path of argmaxes through the draft tree."""
-        return walk(draft, rows, partial(favourite, draft, rows))
+        return walk(draft, rows, partial(argmax_child, draft, rows))
 
 
 class Everything:

@@ -45,7 +45,7 @@ def test_tracing_changes_nothing(method: str) -> None:
     chosen = get_method(method)
     drafter, rule = chosen.build(Setup(chosen.check({}), plain.end_tokens, plain.pad_token, curve=FLAT))
     prompt = (1, 2, 3, 4)
-    asking = decode(prompt, drafter, rule, previous=previous, source=prompt, end_tokens=plain.end_tokens, limit=20)
+    asking = decode(prompt, drafter, rule, previous=previous, source_ids=prompt, end_tokens=plain.end_tokens, limit=20)
     assert run(asking, plain, plain.open_slot()) == output
     assert plain.requests == watched.requests
 

@@ -49,7 +49,9 @@ def decoded(
     traces: list[Trace] = []
     chosen = traced(get_method(method), traces)
     drafter, rule = chosen.build(Setup(chosen.check(options or {}), model.end_tokens, model.pad_token, curve=FLAT))
-    asking = decode(prompt, drafter, rule, previous=previous, source=prompt, end_tokens=model.end_tokens, limit=limit)
+    asking = decode(
+        prompt, drafter, rule, previous=previous, source_ids=prompt, end_tokens=model.end_tokens, limit=limit
+    )
     output = run(asking, model, model.open_slot())
     (trace,) = traces
     return output, trace
