@@ -12,6 +12,7 @@ from redraft.captions.formats.read import Item
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
+from redraft.cli.shared.notice import notice
 from redraft.cli.shared.suggestion import suggest
 from redraft.errors import InputError
 
@@ -125,7 +126,8 @@ def listen(
 
     Without FILE, this records the microphone until Ctrl-C, or with --device system what the computer plays. FILE can be
     WAV, FLAC, MP3 or Ogg. With -, it reads raw 16-bit little-endian samples from standard input. Ctrl-C finishes what
-    has been recognised; a second one ends at once, and names the sentences that have no caption.
+    has been recognised; a second one ends at once, and names the sentences that have no caption. With --server, keys
+    pause, hide and correct what viewers see.
 
     Captions go to standard output, errors to standard error. The exit status is 1 if something could not be recognised
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
@@ -146,12 +148,9 @@ def listen(
     )
     recogniser = resolve(recogniser, parse_language(source, "source language").code)
 
-    def warn(sentence: str) -> None:
-        click.echo(f"redraft: {sentence}", err=True)
-
     live = file in (None, "-") or speed is not None
     silent = SILENT_SYSTEM if is_system(device) else SILENT_MICROPHONE
-    delay, words = Delay(warn, speed or 1.0), NoWords(warn, live=live, silent=silent)
+    delay, words = Delay(notice, speed or 1.0), NoWords(notice, live=live, silent=silent)
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
@@ -166,7 +165,7 @@ def listen(
         yield delay.recognised(words.recognised(items))
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-    captioning.caption(opened, delay, live=live, skip=live, source=source, **chosen)
+    captioning.caption(opened, delay, live=live, skip=live, controls=file != "-", source=source, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 
@@ -203,5 +202,5 @@ def _blocks(
 
 
 def _announced(blocks: Iterator[Samples | Failure], sentence: str) -> Iterator[Samples | Failure]:
-    click.echo(f"redraft: {sentence}", err=True)
+    notice(sentence)
     yield from blocks

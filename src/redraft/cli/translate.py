@@ -13,6 +13,7 @@ from redraft.captions.formats.read import Item
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
+from redraft.cli.shared.notice import notice
 from redraft.errors import OptionError
 
 EXAMPLES = """\b
@@ -69,7 +70,8 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
                 items = ended(ending.until(items))
             yield in_sentences(items, whole=not sentences)
 
-    captioning.caption(opened, live=file == "-", skip="://" in form or None, **chosen)
+    remote = "://" in form
+    captioning.caption(opened, live=file == "-", skip=remote or None, controls=remote or file != "-", **chosen)
 
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
@@ -79,6 +81,6 @@ def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
             "lines": "type a sentence, Enter after each change; an empty line ends it",
             "text": "type a sentence per line",
         }
-        click.echo(f"redraft: {how.get(form, f'reading {form} from the keyboard')}", err=True)
-        click.echo("redraft: Ctrl-D ends the input", err=True)
+        notice(how.get(form, f"reading {form} from the keyboard"))
+        notice("Ctrl-D ends the input")
     yield from items

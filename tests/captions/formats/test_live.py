@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,7 @@ from rich.console import Console
 
 from redraft.captions.events import Caption, Failure
 from redraft.captions.formats.live import LiveWriter, SizeWatch
+from redraft.cli.shared.notice import notice
 from redraft.errors import OptionError
 
 
@@ -229,6 +231,30 @@ def test_failure_is_shown_and_captions_stay() -> None:
         "source 1.0",
         "de Hallo",
     ]
+
+
+class Errors(io.StringIO):
+    """Standard error, which is a terminal or not."""
+
+    terminal = True
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_what_others_print_stands_above(shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    console, errors = terminal(), Errors()
+    errors.terminal = shown
+    monkeypatch.setattr(sys, "stderr", errors)
+    writer = LiveWriter(["de"], console)
+    writer.write(caption("1", "Hal"))
+    notice("captions are late")
+    writer.write(caption("1", "Hallo", seq=1))
+    writer.close()
+    assert screen(console) == ["redraft: captions are late"] * shown + ["source 1.1", "de Hallo"]
+    assert errors.getvalue() == "redraft: captions are late\n" * (not shown)
+    assert sys.stderr is errors
 
 
 def test_close_gives_cursor_back_and_may_come_twice() -> None:

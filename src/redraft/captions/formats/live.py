@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -147,6 +148,12 @@ class LiveWriter:
             self._live = None
             self._blocks.clear()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Draw nothing while the block runs: other threads that write, or notice another size, wait for its end."""
+        with self._lock:
+            yield
+
     def render(self) -> RenderableType:
         """Return the current picture: titles, and the utterances that are redrawn."""
         parts = [self._lines(block) for block in self._blocks.values()]
@@ -170,7 +177,9 @@ class LiveWriter:
         if self._live is not None and self._drawn_width != self._console.width:
             self._start_over(self._live)
         if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False)
+            # What is printed to standard error stands above the captions, unless it goes elsewhere.
+            above = sys.stderr is not None and sys.stderr.isatty()
+            self._live = Live(console=self._console, auto_refresh=False, redirect_stderr=above)
             self._live.start()
             self._drawn_width = self._console.width
         if self._resizes is None:

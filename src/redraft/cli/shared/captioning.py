@@ -15,6 +15,7 @@ from redraft.captions.formats.read import Item
 from redraft.captions.style import TEMPLATES
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
+from redraft.cli.shared.notice import notice
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
@@ -121,7 +122,13 @@ translation = common.all_of(
 
 
 def caption(
-    opened: Opened, delay: Delay | None = None, *, live: bool = False, skip: bool | None = None, **chosen: Any
+    opened: Opened,
+    delay: Delay | None = None,
+    *,
+    live: bool = False,
+    skip: bool | None = None,
+    controls: bool = False,
+    **chosen: Any,
 ) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
 
@@ -136,6 +143,7 @@ def caption(
         live: whether the input may pause in the middle of an utterance.
         skip: whether partial updates are skipped if translation is slower than the input; None if the input proves to
             be live.
+        controls: whether keys control what viewers see on a server, because the input does not come from the keyboard.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
@@ -163,7 +171,7 @@ def caption(
         "method": chosen["method"],
         "options": options,
     }
-    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen)
+    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, controls)
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
@@ -195,7 +203,7 @@ def _watch(delay: Delay | None, backlog: Backlog | None, able: Callable[[], str]
 
     def check(event: Event) -> None:
         if backlog and backlog.live and late.news(backlog.age):
-            click.echo(f"redraft: {captions_behind(backlog.age, able())}", err=True)
+            notice(captions_behind(backlog.age, able()))
 
     return check
 
@@ -230,7 +238,7 @@ def _here(
     return lambda items, writer, watch, live, _: stream.run(items, translator, writer, watch, live=live), able
 
 
-def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]) -> Run:
+def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any], controls: bool) -> Run:
     """Leave the options that were not given to the server."""
     from redraft.cli.shared import remote  # needs an extra
 
@@ -241,7 +249,7 @@ def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Ma
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
     asked |= {"hold_back": chosen["hold_back"]} if "hold_back" in given else {}
     return lambda items, writer, watch, _, ending: remote.run(
-        items, writer, languages, watch, stop=ending.stop, **asked
+        items, writer, languages, watch, ending=ending, controls=controls, **asked
     )
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TypeVar
 
-import click
+from redraft.cli.shared.notice import notice
 
 _T = TypeVar("_T")
 
@@ -186,7 +186,7 @@ class Ending:
         finishing = f": finishing {count} sentence{'s' * (count > 1)}" if count else ""
         again = "press Ctrl-C again to stop" if self.signal == signal.SIGINT else "a second signal stops"
         with suppress(OSError):
-            click.echo(f"redraft: stopping{finishing}; {again} at once", err=True)
+            notice(f"stopping{finishing}; {again} at once")
 
 
 class _Pipe(io.RawIOBase):

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any, TypeAlias
 
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import Item
 from redraft.captions.formats.write import RowsWriter, SubtitleWriter, Writer
+from redraft.cli.shared import keys
+from redraft.cli.shared.ending import Ending
+from redraft.cli.shared.keys import Keys
+from redraft.cli.shared.notice import notice
 from redraft.client import Client, ServerError
 from redraft.errors import InputError
 
@@ -33,7 +38,8 @@ def run(
     watch: Callable[[Event], object] | None = None,
     *,
     key: str | None = None,
-    stop: Callable[[], object] = lambda: None,
+    ending: Ending | None = None,
+    controls: bool = False,
     **wanted: Any,
 ) -> bool:
     """Translate a stream on a server; return whether everything succeeded.
@@ -47,7 +53,8 @@ def run(
         to: target languages.
         watch: called with each event once it is written.
         key: API key, if the server needs one.
-        stop: ends the updates; called if an event cannot be written.
+        ending: the end of the updates, which is asked for if an event cannot be written; None if they cannot be ended.
+        controls: whether keys of the terminal control what viewers see (`redraft.cli.shared.keys`), if there is one.
         wanted: further arguments of `redraft.client.Client`.
 
     Raises:
@@ -58,7 +65,7 @@ def run(
     client = Client(to=to, key=key, **wanted)
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
-        return asyncio.run(_run(items, ordered, client, watch, stop))
+        return asyncio.run(_run(items, ordered, client, watch, ending, controls))
     except ServerError as error:
         if error.code != "key":
             raise
@@ -75,34 +82,62 @@ async def _run(
     writer: Writer,
     client: Client,
     watch: Callable[[Event], object] | None,
-    stop: Callable[[], object],
+    ending: Ending | None,
+    controls: bool,
 ) -> bool:
     whole, closed = True, None
     async with client:
         print(f"viewers: {client.viewers_page}", file=sys.stderr, flush=True)
-        reading = asyncio.create_task(_send(ReadAhead(items), client, writer))
-        try:
-            async for event in client:
-                # The error message may be lost with a connection, but the truncated final caption is not.
-                whole = whole and not (isinstance(event, Failure) or (event.final and event.cut))
+        with _controlled(client, writer, ending) if controls else nullcontext() as pressed:
+            reading = asyncio.create_task(_send(ReadAhead(items), client, writer))
+            try:
+                async for event in client:
+                    # The error message may be lost with a connection, but the truncated final caption is not.
+                    whole = whole and not (isinstance(event, Failure) or (event.final and event.cut))
+                    if pressed is not None:
+                        await pressed.free()
+                        pressed.seen(event)
+                    if closed is not None:
+                        continue
+                    try:
+                        writer.write(event)
+                    except OSError as error:
+                        closed = error
+                        if ending is not None:
+                            ending.stop()
+                        continue
+                    if watch:
+                        watch(event)
+                whole = await reading and whole
                 if closed is not None:
-                    continue
-                try:
-                    writer.write(event)
-                except OSError as error:
-                    closed = error
-                    stop()
-                    continue
-                if watch:
-                    watch(event)
-            whole = await reading and whole
-            if closed is not None:
-                raise closed
-            return whole
+                    raise closed
+                return whole
+            finally:
+                reading.cancel()
+                with suppress(asyncio.CancelledError):
+                    await reading
+
+
+@contextmanager
+def _controlled(client: Client, writer: Writer, ending: Ending | None) -> Iterator[Keys | None]:
+    """Control what viewers see by keys, if there is a terminal; a line that is edited is left when the end is near."""
+    pressed = Keys(client.control, notice, keys.draw, lambda: keys.held(writer))
+    with keys.from_terminal(pressed.press) as possible:
+        if not possible:
+            yield None
+            return
+        notice(keys.HELP)
+        if ending is not None:
+            ending.when_asked(partial(_leave, pressed, asyncio.get_running_loop()))
+        try:
+            yield pressed
         finally:
-            reading.cancel()
-            with suppress(asyncio.CancelledError):
-                await reading
+            pressed.leave()
+
+
+def _leave(pressed: Keys, loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(RuntimeError):  # the loop has been closed
+        loop.call_soon_threadsafe(pressed.leave)
 
 
 async def _send(ahead: ReadAhead, client: Client, writer: Writer) -> bool:

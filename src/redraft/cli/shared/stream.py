@@ -141,21 +141,27 @@ def writer(
         made.close()
 
 
+def layers(writer: Writer) -> Iterator[Writer]:
+    """Yield a writer, the one that it writes to, and so on."""
+    yield writer
+    while isinstance(writer, PushWriter | RowsWriter):
+        writer = writer.writer
+        yield writer
+
+
 def _drop_pushes(writer: Writer) -> None:
     """Let a writer close without delay."""
-    while isinstance(writer, PushWriter | RowsWriter):
-        if isinstance(writer, PushWriter):
-            writer.drop()
-        writer = writer.writer
+    for each in layers(writer):
+        if isinstance(each, PushWriter):
+            each.drop()
 
 
 def wrote_everything(writer: Writer) -> bool:
     """Whether a writer wrote everything unchanged; subtitles cannot represent some times."""
-    while isinstance(writer, PushWriter | RowsWriter):
-        if isinstance(writer, PushWriter) and writer.given_up:
-            return False
-        writer = writer.writer
-    return not (isinstance(writer, SubtitleWriter) and writer.complained)
+    return not any(
+        (isinstance(each, PushWriter) and each.given_up) or (isinstance(each, SubtitleWriter) and each.complained)
+        for each in layers(writer)
+    )
 
 
 def run(
