@@ -42,10 +42,12 @@ CORE = (
     "interrupt",
     "captions/capitals",
     "captions/events",
-    "captions/translation",
-    "captions/settings",
     "captions/hold_back",
+    "captions/metadata",
+    "captions/sentence",
+    "captions/settings",
     "captions/stabilise",
+    "captions/translation",
     "captions/words",
 )
 ALLOWED_IN_CORE = sys.stdlib_module_names - {"asyncio", "http", "socket", "socketserver", "wsgiref"}

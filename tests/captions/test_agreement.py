@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Update
 from redraft.captions.hold_back import LONGEST, LONGEST_UPDATES
-from redraft.captions.prompt import PLAIN_KEY
+from redraft.captions.metadata import PLAIN_KEY
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value

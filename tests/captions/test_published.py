@@ -6,8 +6,9 @@ import pytest
 
 from redraft.captions import published
 from redraft.captions.languages import parse_language
-from redraft.captions.prompt import Prompter, choose_template
+from redraft.captions.prompt import Prompter
 from redraft.captions.style import Request
+from redraft.captions.templates import choose_template
 from redraft.errors import ModelError, OptionError
 
 #: The turns of a Hunyuan model, in short: no system role, the answer follows at once.

@@ -16,10 +16,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from redraft.captions.languages import Language
+from redraft.captions.metadata import OWN_SCRIPT_KEY
 from redraft.decoding.selection import EVERYTHING, Selection
-
-#: Metadata key: ``true`` for models that write other scripts only where the source has them.
-OWN_SCRIPT_KEY = "redraft.own_script"
 
 _LETTERS = "A-Za-z\u00c0-\u024f\u1e00-\u1eff"
 _LETTER = re.compile(f"[{_LETTERS}]")

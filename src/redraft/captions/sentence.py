@@ -11,11 +11,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from redraft.captions.prompt import PLAIN_KEY
+from redraft.captions.metadata import FINAL_MARK_KEY, PLAIN_KEY
 from redraft.captions.words import UNSPACED
 
-#: Metadata key of the mark that the model needs at the end of a sentence, such as "."; empty if it needs none.
-FINAL_MARK_KEY = "redraft.final_mark"
 #: The mark for models with their own prompt format whose metadata do not specify it, as the demo models need it.
 DEFAULT_MARK = "."
 

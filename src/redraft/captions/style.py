@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Names of the prompt templates (`redraft.captions.prompt`).
-TEMPLATES = ("hy-mt2", "hy-mt1.5", "translategemma", "tower", "qwen3", "chat")
-
 
 @dataclass(frozen=True, slots=True)
 class Style:
@@ -14,7 +11,7 @@ class Style:
 
     Attributes:
         source: BCP 47 tag of the source language.
-        template: name of a prompt template; None chooses by the model's metadata.
+        template: name of a prompt template (`redraft.captions.templates`); None chooses by the model's metadata.
         prompt: a prompt of one's own (`redraft.captions.own_prompt`), instead of a template.
         glossary: (source term, translation) pairs for the instruction.
         context: number of earlier sentences in the prompt.

@@ -18,7 +18,7 @@ from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Sglang, Vllm
-from redraft.captions.prompt import PLAIN_KEY
+from redraft.captions.metadata import PLAIN_KEY
 from tests.fakes import RandomModel
 
 KEY = "secret"

@@ -12,7 +12,7 @@ import click
 
 from redraft import interrupt
 from redraft.captions.formats.read import Item
-from redraft.captions.style import TEMPLATES
+from redraft.captions.templates import NAMES
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.notice import notice
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from redraft.speech.delay import Delay
 
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
-template = click.option("--template", type=click.Choice(TEMPLATES), help="Prompt template.  [default: the model's own]")
+template = click.option("--template", type=click.Choice(NAMES), help="Prompt template.  [default: the model's own]")
 prompt = click.option(
     "--prompt",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

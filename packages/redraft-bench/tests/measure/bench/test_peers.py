@@ -13,7 +13,7 @@ import pytest
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
-from redraft.captions.prompt import PLAIN_KEY
+from redraft.captions.metadata import PLAIN_KEY
 from redraft.errors import ModelError, OptionError
 from redraft.models import shipped_path
 from redraft_bench.bench.peers import PEERS, Models, open_peer

@@ -16,9 +16,13 @@ from tokenizers import Tokenizer, processors
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from redraft.captions.prompt import PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.script import OWN_SCRIPT_KEY
-from redraft.captions.sentence import FINAL_MARK_KEY
+from redraft.captions.metadata import (
+    FINAL_MARK_KEY,
+    OWN_SCRIPT_KEY,
+    PLAIN_KEY,
+    SOURCE_LANGUAGES_KEY,
+    TARGET_LANGUAGES_KEY,
+)
 from redraft.errors import ModelError
 from redraft_train.recipe.model import EPSILON, ROPE_BASE, Decoder
 from redraft_train.recipe.restart import model_file, open_gguf, read_model, read_tokenizer
