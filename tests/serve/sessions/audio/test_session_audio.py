@@ -16,7 +16,7 @@ import pytest
 from redraft import protocol
 from redraft.captions.events import Update
 from redraft.serve.sessions import live
-from redraft.serve.sessions.audio import session as module
+from redraft.serve.sessions.audio import session_audio as module
 from redraft.serve.sessions.audio.session_audio import AudioStream
 from redraft.serve.sessions.live import FULL
 from redraft.speech.audio import RATE
