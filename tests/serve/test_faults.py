@@ -88,7 +88,7 @@ def test_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
             raw.setsockopt(SOL_SOCKET, SO_RCVBUF, 2048)
             session = server.hub.owned(token)
             # From within, since a client that reads nothing cannot be made to send megabytes in little time.
-            big = protocol.Error(code="stale", message="x" * 50_000).wire()
+            big = protocol.Error(code="stale", message="x" * 50_000).frame
             until = time.monotonic() + SECONDS
             while session.delivery.owner is not None and time.monotonic() < until:
                 server.call(partial(session.delivery.send, big))

@@ -46,7 +46,7 @@ def test_restore(server: Running) -> None:
     with server.socket() as socket:
         started = socket.start("de")
         final = Caption("1", 0, "de", "wir sahen", "", True, 1.0, "we saw", speaker="Anna")
-        made = protocol.FROM_SERVER.validate_json(protocol.wire_of(final))
+        made = protocol.FROM_SERVER.validate_json(protocol.frame_of(final).text)
         assert isinstance(made, protocol.Final) and protocol.caption_of(made) == final
         socket.connection.send(f'{{"type":"restore","finals":[{made.wire()}]}}')
         socket.say("end")

@@ -27,6 +27,7 @@ from redraft.protocol.messages import (
     End,
     Error,
     Final,
+    Frame,
     FromClient,
     FromServer,
     Hidden,
@@ -54,7 +55,7 @@ from redraft.protocol.messages import (
     Utterance,
     Wanted,
     caption_of,
+    frame_of,
     new_token,
     public_name,
-    wire_of,
 )

@@ -14,7 +14,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, field, fields, replace
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, dataclass_transform, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, dataclass_transform, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
@@ -25,6 +25,7 @@ from redraft.captions.formats.read import one_line, received
 from redraft.captions.languages import standard_tag
 from redraft.decoding.display import Display
 from redraft.protocol.codes import CODES
+from redraft.protocol.fields import tag_of
 
 T = TypeVar("T")
 
@@ -47,6 +48,13 @@ def public_name(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
+class Frame(NamedTuple):
+    """A message of the server as it is sent: its type, and its JSON, which is made once for all connections."""
+
+    type: str
+    text: str
+
+
 class Message(BaseModel):
     """A message: a JSON object; unknown fields are rejected."""
 
@@ -55,6 +63,11 @@ class Message(BaseModel):
     def wire(self) -> str:
         """Return the message as JSON, without fields that are None."""
         return str(self.model_dump_json(exclude_none=True))
+
+    @property
+    def frame(self) -> Frame:
+        """The message as it is sent."""
+        return Frame(tag_of(type(self)), self.wire())
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -327,9 +340,10 @@ class Final(events.Caption):
         return _json(events.as_object(self))
 
 
-def wire_of(caption: events.Caption, **more: object) -> str:
-    """Return the message for a caption, `Partial` or `Final`, as JSON, with the other fields that are not None."""
-    return _json({**events.as_object(caption), **{name: value for name, value in more.items() if value is not None}})
+def frame_of(caption: events.Caption, **more: object) -> Frame:
+    """Return the message for a caption, `Partial` or `Final`, with the other fields that are not None."""
+    found = {**events.as_object(caption), **{name: value for name, value in more.items() if value is not None}}
+    return Frame(found["type"], _json(found))
 
 
 def caption_of(message: Partial | Final) -> events.Caption:

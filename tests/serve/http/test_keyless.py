@@ -13,6 +13,7 @@ import pytest
 
 from redraft import protocol
 from redraft.captions.events import Caption
+from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
 from redraft.serve.http import api, endpoints, qr
 from redraft.serve.http.qr import QrCodes
@@ -91,25 +92,25 @@ def test_long_history(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captions of hours are not made at once for a viewer, and those hidden meanwhile are not sent."""
     live, made = offline("de"), list[str]()
 
-    def wire_of(caption: Caption, **more: object) -> str:
+    def frame_of(caption: Caption, **more: object) -> Frame:
         made.append(caption.utterance)
-        return caption.utterance
+        return Frame("final", caption.utterance)
 
     for number in range(500):
         live.delivery.final(Caption(str(number), 0, "de", "wir", "", True), 0.0)
-    monkeypatch.setattr(protocol, "wire_of", wire_of)
+    monkeypatch.setattr(protocol, "frame_of", frame_of)
 
-    async def read() -> list[str | None]:
+    async def read() -> list[str]:
         outbox = Outbox(16)
         live.delivery.watch(outbox)
         assert made == []
-        heard = [await outbox.get() for _ in range(2)]
+        heard = [frame.text for _ in range(2) if (frame := await outbox.get())]
         assert len(made) == 2
         live.delivery.hide(("7", "de"), True)
         live.delivery.final(Caption("500", 0, "de", "wir", "", True), 0.0)
         outbox.close(1000, "")
         while (message := await outbox.get()) is not None:
-            heard.append(message)
+            heard.append(message.text)
         return heard
 
     heard = asyncio.run(read())

@@ -15,6 +15,7 @@ from redraft import protocol
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.translation import EMPTY
 from redraft.decoding.types import Tally
+from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
 from redraft.serve.engine.engine import Engine
 from redraft.serve.engine.lanes import Answer, Lane
@@ -38,7 +39,7 @@ def process(message: Any, live: LiveSession) -> protocol.Error | None:
 
 
 def waiting(outbox: Outbox) -> list[dict]:
-    return [json.loads(str(message)) for message in outbox._waiting.values()]
+    return [json.loads(each.text) for each in outbox._waiting.values() if isinstance(each, Frame)]
 
 
 def test_same_seq_final() -> None:
@@ -111,7 +112,7 @@ def test_shared_file(tmp_path: Path) -> None:
 def test_cut_captions(cut: bool) -> None:
     for final in (False, True):
         caption = Caption("1", 2, "de", "wir sahen", "", final, 0.5, "we saw", cut)
-        wire = protocol.wire_of(caption, lag_ms=0.1)
+        wire = protocol.frame_of(caption, lag_ms=0.1).text
         assert protocol.caption_of(protocol.FROM_SERVER.validate_json(wire)) == caption
         assert ("cut" in json.loads(wire)) is cut
 

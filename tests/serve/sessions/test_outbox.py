@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from redraft.protocol import Frame
 from redraft.serve.sessions.delivery import Outbox, close_reason
 
 
@@ -14,8 +15,10 @@ def test_replaced_message_keeps_place() -> None:
         outbox, heard = Outbox(8), []
         for number in range(12):  # two messages come for every one that is read
             for key in ("de", "ja"):
-                outbox.put(f"{key} {number}", key)
-            heard.append(str(await outbox.get()))
+                outbox.put(Frame("partial", f"{key} {number}"), key)
+            frame = await outbox.get()
+            assert frame is not None
+            heard.append(frame.text)
         return heard
 
     heard = asyncio.run(read())

@@ -14,7 +14,7 @@ from redraft import protocol
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.languages import parse_language
 from redraft.decoding.types import Tally
-from redraft.protocol import new_token
+from redraft.protocol import Frame, new_token
 from redraft.serve.engine.lanes import Answer
 from redraft.serve.sessions.delivery import Outbox
 from redraft.serve.sessions.live import LiveSession
@@ -193,8 +193,8 @@ def session() -> tuple[LiveSession, dict[str, Outbox]]:
 
 def waiting(outbox: Outbox) -> list[tuple[str, str | None]]:
     """Type and language of the messages that are queued, without counts."""
-    queued = ([each] if isinstance(each, str) else list(each) for each in outbox._waiting.values())
-    messages = [json.loads(message) for messages in queued for message in messages]
+    queued = ([each] if isinstance(each, Frame) else list(each) for each in outbox._waiting.values())
+    messages = [json.loads(message.text) for messages in queued for message in messages]
     return [(each["type"], each.get("language")) for each in messages if each["type"] != "stats"]
 
 
@@ -234,12 +234,12 @@ def test_serialised_once(monkeypatch: pytest.MonkeyPatch) -> None:
         live.delivery.watch(Outbox(99, languages=frozenset({"ja"} if number % 2 else ())))
     made: list[str] = []
 
-    def wire(caption: Caption, **more: object) -> str:
+    def made_of(caption: Caption, **more: object) -> Frame:
         made.append(caption.text)
-        return wire_of(caption, **more)
+        return frame_of(caption, **more)
 
-    wire_of = protocol.wire_of
-    monkeypatch.setattr(protocol, "wire_of", wire)
+    frame_of = protocol.frame_of
+    monkeypatch.setattr(protocol, "frame_of", made_of)
     for tag in ("de", "ja"):
         live.delivery.final(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
         live.delivery.correct(Caption("1", 0, tag, f"{tag} 2", "", True, 0.0, "we saw"))

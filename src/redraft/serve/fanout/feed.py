@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from redraft import protocol
 from redraft.backoff import Backoff
+from redraft.protocol import Frame
 from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Position, Store, Superseded, parse_news
 from redraft.serve.sessions.delivery import Delivery, Outbox
 from redraft.serve.sessions.live import LiveSession
@@ -24,8 +25,8 @@ BEAT = 5.0
 RETRIES = Backoff(0.2, 5.0, float("inf"))
 #: Number of entries beyond the transcript, such as corrections, after which a log is rewritten without them.
 MOST_EDITS = 10_000
-#: Messages that are published but not stored, since the next one replaces them, begin with one of these.
-_PASSING = ('{"type":"partial"', '{"type":"stats"')
+#: Types of messages that are published but not stored, since the next one replaces them.
+_PASSING = ("partial", "stats")
 
 
 class FeedOutbox(Outbox):
@@ -134,12 +135,12 @@ class Publisher:
         with suppress(*TROUBLE):
             await self._alive(self.session, False)
 
-    async def _write(self, messages: Sequence[str], *, publish: bool = True) -> None:
+    async def _write(self, messages: Sequence[Frame], *, publish: bool = True) -> None:
         entries = []
         for message in messages:
-            kept = not message.startswith(_PASSING)
+            kept = message.type not in _PASSING
             self.position = self.position.next if kept else self.position
-            entries.append(Entry(self.position, message, kept))
+            entries.append(Entry(self.position, message.text, kept))
         self._writing = True
         try:
             await self._store.append(self.session.name, entries, publish=publish)
@@ -147,7 +148,7 @@ class Publisher:
             self._writing = False
 
 
-async def _waiting(feed: FeedOutbox, until: float | None = None) -> list[str]:
+async def _waiting(feed: FeedOutbox, until: float | None = None) -> list[Frame]:
     """Wait for queued messages and return them; empty at the end, or at the timeout."""
     try:
         async with asyncio.timeout(None if until is None else max(0.0, until - time.monotonic())):
@@ -252,7 +253,7 @@ class Mirror:
         elif isinstance(message, protocol.Paused):
             self.delivery.pause(message.paused)
         elif isinstance(message, protocol.Stats):
-            self.delivery.send(message.wire(), "stats")
+            self.delivery.send(message.frame, "stats")
         elif isinstance(message, protocol.Error):
             self._error(message)
         elif isinstance(message, protocol.Done) and not self.done:
@@ -269,7 +270,7 @@ class Mirror:
 
     def _error(self, message: protocol.Error) -> None:
         if not message.final:
-            self.delivery.send(message.wire(), language=message.language)
+            self.delivery.send(message.frame, language=message.language)
             return
         key = message.utterance or "", message.language or ""
         self.delivery.failed(key, message)

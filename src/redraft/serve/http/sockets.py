@@ -42,7 +42,7 @@ async def live(websocket: WebSocket) -> None:
     except WebSocketDisconnect:
         return
     outbox = Outbox()
-    outbox.put(session.started(hub.name, hub.settings.message_bytes, resumed=resumed).wire())
+    outbox.put(session.started(hub.name, hub.settings.message_bytes, resumed=resumed).frame)
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
@@ -152,7 +152,7 @@ async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
     try:
         while (message := await outbox.get()) is not None:
             async with asyncio.timeout(SLOW_SECONDS):  # wait_for would create a task for each
-                await websocket.send_text(message)
+                await websocket.send_text(message.text)
     except TimeoutError:
         outbox.slow = True
     if outbox.slow:
@@ -174,7 +174,7 @@ async def _receive(websocket: WebSocket, session: LiveSession, outbox: Outbox, h
         error = _process(frame, session, hub, outbox)
         wrong = wrong + 1 if error else 0
         if error:
-            outbox.put(error.model_copy(update={"fatal": wrong >= _MOST_WRONG}).wire())
+            outbox.put(error.model_copy(update={"fatal": wrong >= _MOST_WRONG}).frame)
         while wait := rate.take():
             await asyncio.sleep(wait)
         await session.pending.room()

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequenc
 from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.captions.languages import canonical_tag
+from redraft.protocol import Frame
 from redraft.serve.sessions.transcript import Key, Transcript, key_of
 
 #: Maximum number of messages queued for a connection.
@@ -49,7 +50,7 @@ class Outbox:
         self.slow = False
         self._most = most
         #: Messages, and histories of messages that are made when their turn comes.
-        self._waiting: OrderedDict[Hashable, str | Iterator[str]] = OrderedDict()
+        self._waiting: OrderedDict[Hashable, Frame | Iterator[Frame]] = OrderedDict()
         self._news, self._space = asyncio.Event(), asyncio.Event()
         self._space.set()
 
@@ -57,7 +58,7 @@ class Outbox:
         """Whether its reader wants messages about a language; everybody wants those about none in particular."""
         return language is None or not self.languages or canonical_tag(language) in self.languages
 
-    def put(self, message: str, key: Hashable | None = None) -> None:
+    def put(self, message: Frame, key: Hashable | None = None) -> None:
         """Queue a message.  It replaces a queued message with the same ``key``.
 
         The replacement keeps its place in the queue: at the end, a message that is replaced often would never be sent
@@ -65,7 +66,7 @@ class Outbox:
         """
         self._put(message, object() if key is None else key)
 
-    def _put(self, message: str | Iterator[str], key: Hashable) -> None:
+    def _put(self, message: Frame | Iterator[Frame], key: Hashable) -> None:
         if self.closing or self.slow:  # after a gap, more messages would look complete
             return
         self._waiting[key] = message
@@ -76,13 +77,13 @@ class Outbox:
             self._space.clear()
         self._news.set()
 
-    def fill(self, messages: Iterable[str]) -> None:
+    def fill(self, messages: Iterable[Frame]) -> None:
         """Queue many messages, such as those a resuming client has missed; they do not count towards ``most``."""
         for message in messages:
             self._most += 1
             self.put(message)
 
-    def recount(self, history: Iterator[str]) -> None:
+    def recount(self, history: Iterator[Frame]) -> None:
         """Queue a history, each message of which is made when it is sent: a long one must not hold up others."""
         self._most += 1
         self._put(history, object())
@@ -101,9 +102,9 @@ class Outbox:
         """Whether the queue is empty."""
         return not self._waiting
 
-    async def get(self) -> str | None:
+    async def get(self) -> Frame | None:
         """Wait for the next message; None after the last one."""
-        if self._waiting and not isinstance(next(iter(self._waiting.values())), str):
+        if self._waiting and not isinstance(next(iter(self._waiting.values())), Frame):
             await asyncio.sleep(0)  # sending need not let others have a turn
         while (message := self._next()) is None:
             if self.closing or self.slow:
@@ -114,12 +115,12 @@ class Outbox:
             self._space.set()
         return message
 
-    def _next(self) -> str | None:
+    def _next(self) -> Frame | None:
         """Take the next message from the queue, or from the history at its front; None if there is none."""
         while self._waiting:
             key, first = next(iter(self._waiting.items()))
-            message = first if isinstance(first, str) else next(first, None)
-            if isinstance(first, str) or message is None:
+            message = first if isinstance(first, Frame) else next(first, None)
+            if isinstance(first, Frame) or message is None:
                 del self._waiting[key]
             if message is not None:
                 return message
@@ -144,22 +145,22 @@ class Delivery:
         #: Why the owner's last connection was dropped; sent on the next one.
         self.notice = ""
         #: How connections are closed once the session has failed: close code, reason and last message.
-        self._end: tuple[int, str, str] | None = None
+        self._end: tuple[int, str, Frame] | None = None
         self._done = False
         self.paused = False
         #: Messages that the owner has not acknowledged yet.
-        self._unacknowledged: dict[Key, str] = {}
+        self._unacknowledged: dict[Key, Frame] = {}
         #: The newest partial captions: caption, ``lag_ms``, and when it was made, in seconds since 1970.
         self._partials: dict[Key, tuple[Caption, float, float]] = {}
         #: The owner's latest decisions by subject.  They are confirmed on every connection, since another program may
         #: have made them while the owner was away.
-        self._decisions: dict[Hashable, str] = {}
+        self._decisions: dict[Hashable, Frame] = {}
 
     # Captions
 
     def partial(self, caption: Caption, lag_ms: float) -> None:
         """Send a partial caption; the next one of the same utterance replaces it."""
-        key, message = key_of(caption), protocol.wire_of(caption, lag_ms=lag_ms)
+        key, message = key_of(caption), protocol.frame_of(caption, lag_ms=lag_ms)
         self._partials[key] = caption, lag_ms, time.time()
         if len(self._partials) > MOST_PARTIALS:
             self._partials.pop(next(iter(self._partials)))
@@ -189,9 +190,9 @@ class Delivery:
     def failed(self, key: Key, error: protocol.Error) -> None:
         """Record that an utterance has no final caption in a language, and send the error instead."""
         self.transcript.add(key, None)
-        self._conclude(key, error.wire())
+        self._conclude(key, error.frame)
 
-    def _conclude(self, key: Key, message: str) -> None:
+    def _conclude(self, key: Key, message: Frame) -> None:
         """Send the message that ends an utterance in a language."""
         self._partials.pop(key, None)
         self._unacknowledged[key] = message
@@ -205,15 +206,15 @@ class Delivery:
         if corrected >= self.transcript.corrected(key):
             self._unacknowledged.pop(key, None)
 
-    def _final(self, caption: Caption, lag_ms: float = 0.0, age_ms: float | None = None) -> str:
+    def _final(self, caption: Caption, lag_ms: float = 0.0, age_ms: float | None = None) -> Frame:
         key = key_of(caption)
         begun, made = self.transcript.begun(caption.utterance), self.transcript.made.get(key)
         corrected = self.transcript.corrected(key) or None
-        return protocol.wire_of(caption, begun=begun, lag_ms=lag_ms, made=made, age_ms=age_ms, corrected=corrected)
+        return protocol.frame_of(caption, begun=begun, lag_ms=lag_ms, made=made, age_ms=age_ms, corrected=corrected)
 
-    def _partial(self, key: Key, *, aged: bool = False) -> str:
+    def _partial(self, key: Key, *, aged: bool = False) -> Frame:
         caption, lag_ms, made = self._partials[key]
-        return protocol.wire_of(caption, lag_ms=lag_ms, age_ms=_age(made) if aged else None)
+        return protocol.frame_of(caption, lag_ms=lag_ms, age_ms=_age(made) if aged else None)
 
     # What the owner decides
 
@@ -222,7 +223,7 @@ class Delivery:
         if paused == self.paused:
             return
         self.paused = paused
-        message = self._decisions["paused"] = protocol.Paused(paused=paused).wire()
+        message = self._decisions["paused"] = protocol.Paused(paused=paused).frame
         self.send(message, "paused")
         if not paused:
             for key in self.transcript.release():
@@ -234,7 +235,7 @@ class Delivery:
         """Hide a caption from viewers, or show it again; it need not be final."""
         message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden)
         self.send_to_owner(message)
-        self._decisions[key] = message.wire()
+        self._decisions[key] = message.frame
         if hidden == (key in self.transcript.hidden):
             return
         self.transcript.hide(key, hidden=hidden)
@@ -243,7 +244,7 @@ class Delivery:
             return
         for viewer in self._viewers(key[1]):
             viewer.drop(self._place(key))
-            viewer.put(message.wire())
+            viewer.put(message.frame)
 
     def correct(self, caption: Caption) -> None:
         """Replace the final caption of the same utterance and language."""
@@ -280,7 +281,7 @@ class Delivery:
             self.replaced("another connection goes on with this session")
         self.owner = outbox
         if self.notice:
-            outbox.put(protocol.Error(code="slow", message=self.notice).wire())
+            outbox.put(protocol.Error(code="slow", message=self.notice).frame)
             self.notice = ""
         outbox.fill(self._unacknowledged.values())
         for key in self._partials:
@@ -288,20 +289,20 @@ class Delivery:
         outbox.fill(self._decisions.values())
         self._close_late(outbox)
 
-    def _hidden(self) -> Iterator[str]:
+    def _hidden(self) -> Iterator[Frame]:
         for utterance, language in self.transcript.hidden:
-            yield protocol.Hidden(utterance=utterance, language=language, hidden=True).wire()
+            yield protocol.Hidden(utterance=utterance, language=language, hidden=True).frame
 
     def replaced(self, sentence: str) -> None:
         """Close the owner's connection, because another one has replaced it."""
         if self.owner:
-            self.owner.put(protocol.Error(code="replaced", message=sentence, fatal=True).wire())
+            self.owner.put(protocol.Error(code="replaced", message=sentence, fatal=True).frame)
             self.owner.close(1008, sentence)
 
     def send_to_owner(self, message: protocol.Message) -> None:
         """Send a message to the owner only."""
         if self.owner:
-            self.owner.put(message.wire())
+            self.owner.put(message.frame)
 
     @property
     def audience(self) -> int:
@@ -327,13 +328,13 @@ class Delivery:
     def publish(self, feed: Outbox) -> None:
         """Add the feed to other replicas, and send all captions with their visibility."""
         self.feed = feed
-        feed.put(protocol.Paused(paused=False).wire())
+        feed.put(protocol.Paused(paused=False).frame)
         feed.fill(self._hidden())
         feed.fill(self._history(feed))
         self._catch_up(feed)
         self._say_done(feed)
 
-    def _history(self, viewer: Outbox) -> Iterator[str]:
+    def _history(self, viewer: Outbox) -> Iterator[Frame]:
         """Return the messages for the captions that viewers may see now, and when each is made."""
         known = [key_of(caption) for caption in self.transcript.finals if viewer.wants(caption.language)]
         captions = ((key, self.transcript.get(key)) for key in known if self.transcript.shows(key))
@@ -342,7 +343,7 @@ class Delivery:
 
     def _catch_up(self, viewer: Outbox) -> None:
         if self.paused:
-            viewer.put(protocol.Paused(paused=True).wire())
+            viewer.put(protocol.Paused(paused=True).frame)
         for key in self._partials:
             if self._open(key) and viewer.wants(key[1]):
                 viewer.put(self._partial(key, aged=True), self._place(key))
@@ -353,7 +354,7 @@ class Delivery:
         if self.owner is outbox:
             self.owner = None
 
-    def send(self, message: str, key: object = None, *, language: str | None = None) -> None:
+    def send(self, message: Frame, key: object = None, *, language: str | None = None) -> None:
         """Send a message to everyone, or to those who want ``language``; see `Outbox.put` for the key."""
         for outbox in self._outboxes(language):
             outbox.put(message, key and self._place(key))
@@ -366,7 +367,7 @@ class Delivery:
 
     def _say_done(self, outbox: Outbox) -> None:
         if self._done and not outbox.stays:
-            outbox.put(protocol.Done().wire())
+            outbox.put(protocol.Done().frame)
             outbox.close(1000, "done")
 
     def close(self, code: int, reason: str, error: protocol.Error | None = None) -> None:
@@ -375,7 +376,7 @@ class Delivery:
             if error is None and not outbox.stays:
                 outbox.close(code, reason)
         if error is not None:
-            self._end = code, reason, error.wire()
+            self._end = code, reason, error.frame
             for outbox in self._outboxes():
                 self._close_late(outbox)
 

@@ -350,7 +350,7 @@ class LiveSession:
         if final and key not in self.transcript:
             self.delivery.failed(key, error)
         else:
-            self.delivery.send(error.wire(), language=target)
+            self.delivery.send(error.frame, language=target)
 
     def send_stats(self) -> None:
         """Send statistics if they are due."""
@@ -359,7 +359,7 @@ class LiveSession:
 
     def _publish_stats(self) -> None:
         able = self.engine.scheduler.able() if self.engine else ""
-        self.delivery.send(self._counts.message(self.lanes, able).wire(), "stats")
+        self.delivery.send(self._counts.message(self.lanes, able).frame, "stats")
 
     @property
     def done(self) -> bool:

@@ -96,13 +96,13 @@ class Room:
                 earlier.end()
         session.over = partial(self._over, session)
         for viewer in self.viewers:
-            viewer.put(self.message().wire())
+            viewer.put(self.message().frame)
             session.delivery.watch(viewer)
 
     def _over(self, session: Session) -> None:
         if self.session is session:
             for viewer in self.viewers:
-                viewer.put(self.message().wire())
+                viewer.put(self.message().frame)
 
 
 class Rooms:
@@ -147,7 +147,7 @@ class Rooms:
         if room.session is None and not room.viewers and waiting >= self._waited:
             raise Refused("capacity", "too many rooms without a session are waited for: try again later")
         room.viewers.add(viewer)
-        viewer.put(room.message().wire())
+        viewer.put(room.message().frame)
         if room.session is not None:
             room.session.delivery.watch(viewer)
         if self._closing is not None:
