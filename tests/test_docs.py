@@ -23,7 +23,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.methods import Method, Setup, all_methods, builtin, get_method, registry
 from tests.fakes import RandomModel, greedy
 from tools import build_docs
-from tools.build_docs import between, stale, table, write
+from tools.build_docs import between, stale, write
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -286,7 +286,3 @@ def test_help_has_every_command_and_no_colours() -> None:
         assert f"## {path}\n" in page
     assert "\x1b" not in page
     assert max(map(len, page.splitlines())) <= build_docs.WIDTH
-
-
-def test_bar_in_cell_is_escaped() -> None:
-    assert table(["a"], [["x|y"]]) == "| a |\n| --- |\n| x\\|y |\n"

@@ -23,6 +23,7 @@ from redraft.decoding.methods import Choice, Method, Option, all_methods
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
 from redraft.serve.settings import ServeSettings, allowed
+from redraft_bench.eval.table import markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -92,7 +93,7 @@ def messages_tables() -> str:
             names = (f"`{name}{'' if name in needed else '?'}`" for name in schema["properties"] if name != "type")
             summary = (kind.__doc__ or "").partition("\n")[0].removesuffix(".").replace("``", "`").replace("  ", " ")
             rows.append((f"`{tag_of(kind)}`", ", ".join(names), summary))
-        parts.append(f"**{title}:**\n\n{table(('message', 'fields', 'what it is'), rows)}")
+        parts.append(f"**{title}:**\n\n{markdown_table(('message', 'fields', 'what it is'), rows)}")
     return "\n".join(parts)
 
 
@@ -102,7 +103,7 @@ def settings_table() -> str:
     for name, setting in ServeSettings.model_fields.items():
         default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
         rows.append((f"`{name}`", default, short(allowed(name)), setting.description or ""))
-    return table(("setting", "default", "allowed", "what it is"), rows)
+    return markdown_table(("setting", "default", "allowed", "what it is"), rows)
 
 
 def short(words: str) -> str:
@@ -114,7 +115,7 @@ def short(words: str) -> str:
 
 def codes_table() -> str:
     """Return a table of all error codes of the server."""
-    return table(("code", "what it means"), [(f"`{name}`", code.means) for name, code in CODES.items()])
+    return markdown_table(("code", "what it means"), [(f"`{name}`", code.means) for name, code in CODES.items()])
 
 
 def cli_page() -> str:
@@ -172,17 +173,10 @@ def our_methods() -> list[Method]:
     return [method for method in all_methods().values() if method.build.__module__.split(".")[0] == "redraft"]
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [headings, ["---"] * len(headings), *rows]
-    escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
-
-
 def methods_table() -> str:
     """Return a table of all methods, with links to their options."""
     rows = [(_linked(each), each.drafter, each.rule, each.paper) for each in our_methods()]
-    return table(("method", "drafter", "acceptance rule", "paper"), rows)
+    return markdown_table(("method", "drafter", "acceptance rule", "paper"), rows)
 
 
 def _linked(method: Method) -> str:
@@ -214,7 +208,7 @@ def methods_page() -> str:
         if facts:
             parts.append("\n".join(facts) + "\n")
         if new := [row for row in map(_option_row, method.options) if row not in seen]:
-            parts.append(table(("option", "default", "allowed", "what it is"), new))
+            parts.append(markdown_table(("option", "default", "allowed", "what it is"), new))
             seen |= dict.fromkeys(new, method.name)
     return "\n".join([*parts, PAPERS])
 

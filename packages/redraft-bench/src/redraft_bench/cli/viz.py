@@ -13,16 +13,15 @@ from redraft.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from redraft.decoding.method import Method
-    from redraft_bench.viz.ddg import Graph
     from redraft_bench.viz.figure import Sheet
 
-ENDINGS = (".svg", ".png", ".html")
+ENDINGS = (".svg", ".png")
 ITERATING = ("jacobi", "gs-jacobi", "hybrid-jacobi")
 
 EXAMPLES = """\b
 Examples:
   redraft viz ddg "We met at the station." --to de --out ddg.svg
-  redraft viz drafts talk.txt --input text --lag 3 --to de --out drafts.html
+  redraft viz drafts talk.txt --input text --lag 3 --to de --out drafts.svg
 """
 
 to = click.option("--to", "-t", required=True, metavar="LANGUAGE", help="Target language: de, ja, zh-CN, ...")
@@ -32,14 +31,14 @@ out = click.option(
     required=True,
     metavar="FILE",
     callback=lambda _context, _parameter, value: _checked(value),
-    help="Output file: .svg, .png or .html.",
+    help="Output file: .svg or .png.",
 )
 
 
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
 @click.pass_context
 def viz(context: click.Context) -> None:
-    """Draw how a translation was decoded, as SVG, PNG or a single HTML page."""
+    """Draw how a translation was decoded, as SVG or PNG."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -79,6 +78,7 @@ def ddg(
     from redraft.decoding.methods import get_method
     from redraft.translator import Translator
     from redraft_bench.viz.ddg import graph
+    from redraft_bench.viz.draw import draw_graph
     from redraft_bench.viz.labels import label
     from redraft_bench.viz.trace import Trace, traced
 
@@ -110,19 +110,7 @@ def ddg(
         f"{_run_of(source, to, model, translator.method, chosen)}: {len(found.tokens)} tokens in "
         f"{found.iterations} iterations, {sum(token.parallel for token in found.tokens)} of them in parallel"
     )
-    _write_graph(out, found, labels, text, translation, summary)
-
-
-def _write_graph(out: Path, found: Graph, labels: Mapping[int, str], text: str, translation: str, summary: str) -> None:
-    """Write the picture in the format of the file's extension."""
-    if out.suffix == ".html":
-        from redraft_bench.viz.page import graph_page
-
-        out.write_text(graph_page(found, labels, text, translation, summary), encoding="utf-8")
-    else:
-        from redraft_bench.viz.draw import draw_graph
-
-        _save(draw_graph(found, labels, text, translation, summary), out)
+    _save(draw_graph(found, labels, text, translation, summary), out)
 
 
 @viz.command(short_help="Draw a stream's updates, tokens coloured by origin.")
@@ -167,6 +155,7 @@ def drafts(
     from redraft.decoding.methods import get_method
     from redraft.translator import Translator
     from redraft_bench.viz.drafts import summary_of, view
+    from redraft_bench.viz.draw import draw_drafts
     from redraft_bench.viz.trace import Trace, traced
 
     traces: list[Trace] = []
@@ -187,21 +176,14 @@ def drafts(
         items = stream.updates(source_file, form, lag, None)
         rows = list(view(items, translator.translate, traces, translator.backend.token_bytes, updates))
     heading = f"Where the tokens came from: {_run_of(source, to, model, translator.method, chosen)}"
-    if out.suffix == ".html":
-        from redraft_bench.viz.page import drafts_page
-
-        out.write_text(drafts_page(rows, heading, summary_of(rows)), encoding="utf-8")
-    else:
-        from redraft_bench.viz.draw import draw_drafts
-
-        _save(draw_drafts(rows, heading, summary_of(rows)), out)
+    _save(draw_drafts(rows, heading, summary_of(rows)), out)
 
 
 def _checked(value: str) -> Path:
     """Check the output path before a model is loaded."""
     path = Path(value)
     if path.suffix not in ENDINGS:
-        raise OptionError(f"--out must end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}, not {value!r}")
+        raise OptionError(f"--out must end in {' or '.join(ENDINGS)}, not {value!r}")
     if path.is_dir() or not path.parent.is_dir():
         raise OptionError(f"--out must be a file in a folder that exists, not {value!r}")
     return path

@@ -1,15 +1,15 @@
-"""Print rows of figures as a table."""
+"""Rows of figures as a table: in the terminal, and as Markdown."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from redraft_bench.eval.columns import cell, column, filled
+from redraft_bench.eval.columns import COLUMNS, cell, column, filled
 from redraft_bench.eval.figures import Row
 
 #: Maximum width of a table written to a file, and of a line in a heading, in characters.
@@ -40,3 +40,16 @@ def print_table(rows: Sequence[Row], signature: str, console: Console, columns: 
         console.width = max(console.width, LEAST_WIDTH)
     console.print(table)
     console.print(Text(signature, style="dim"), soft_wrap=True)
+
+
+def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    escaped = ([text.replace("|", "\\|") for text in line] for line in lines)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
+
+
+def legend(names: Container[str]) -> str:
+    """Return a Markdown section on what the columns of some fields mean."""
+    lines = [f"- **{each.heading}**: {each.about}\n" for name, each in COLUMNS.items() if name in names and each.about]
+    return f"## Columns\n\n{''.join(dict.fromkeys(lines))}"

@@ -1,1 +1,1 @@
-"""Makes docs/benchmarks from benchmarks/results; the modules work in a clone of the repository only."""
+"""Makes docs/benchmarks from benchmarks/results (`build`, in a clone of the repository), and the report of a folder."""

@@ -19,7 +19,7 @@ from redraft.signature import file_hash, with_processor
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.tables import LOSSES
 from redraft_bench.eval.columns import COLUMNS, cell
-from tools.build_docs import table
+from redraft_bench.eval.table import markdown_table
 
 Row: TypeAlias = dict[str, Any]
 #: Heading -> function that formats a row's value.
@@ -278,7 +278,7 @@ def card(results: Sequence[Result]) -> str:
         [str(row["target_language"]), *(cell(row, name, each.form) for name, each in zip(LOSSES, columns, strict=True))]
         for row in counted
     ]
-    return f"{text}{table(['to', *(each.heading for each in columns)], cells)}\n{LOST}\n"
+    return f"{text}{markdown_table(['to', *(each.heading for each in columns)], cells)}\n{LOST}\n"
 
 
 def below(signatures: Iterable[str]) -> str:
@@ -313,4 +313,4 @@ def folded(words: str, text: str) -> str:
 def signed(rows: Sequence[Row], columns: Columns) -> str:
     """Return a table with the signatures of its rows below."""
     cells = [[fill(row) for fill in columns.values()] for row in rows]
-    return f"{table(list(columns), cells)}\n{below(str(row['signature']) for row in rows)}"
+    return f"{markdown_table(list(columns), cells)}\n{below(str(row['signature']) for row in rows)}"

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from redraft_bench.bench.plots.kinds import PLOTS, Plot, plots_of
 from redraft_bench.bench.read import Result
-from redraft_bench.bench.report import heading
 from redraft_bench.bench.tables import STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
 from redraft_bench.eval.figures import Row
+from redraft_bench.eval.table import legend, markdown_table
 from redraft_bench.pages.checks import BACK, below, folded
 from redraft_bench.pages.reproduce import reproduce
 from redraft_bench.pages.streams import ordered, overview, stream_title, typical
-from tools.build_docs import table
 
 #: Columns in addition to those of the terminal.
 MORE = {
@@ -52,6 +51,12 @@ PICTURES = {
 }
 #: Benchmark -> the data set of its pictures, if others have none.
 PICTURED = {"trade": "acl6060.talks"}
+#: Headings of the load tests (`redraft_bench.loadtest`).
+LOADS = {
+    "capacity": "How many live talks a server carries",
+    "load": "Many live talks at once against a server",
+    "viewers": "Many viewers of a talk",
+}
 #: File name of the picture of all streams.
 FRONT = "stream-front.svg"
 #: Number of rows from which a table is folded.
@@ -59,8 +64,9 @@ FOLDED = 20
 
 
 def title(result: Result) -> str:
-    """Return the heading of the page for a result."""
-    return heading(result).rstrip(".")
+    """Return the heading of the page for a result, with the paper's table that it reproduces."""
+    found = TABLES[result.bench].summary if result.bench in TABLES else LOADS.get(result.bench, result.bench)
+    return found.rstrip(".")
 
 
 def groups(results: Sequence[Result]) -> Iterator[list[Result]]:
@@ -144,9 +150,7 @@ def _widest(rows: Sequence[Row], fields: Sequence[str]) -> str:
 
 def glossary(results: Sequence[Result]) -> str:
     """Return a section on the columns of the results' tables."""
-    used = {name for result in results for name in _columns(result)}
-    lines = [f"- **{each.heading}**: {each.about}\n" for name, each in COLUMNS.items() if name in used]
-    return f"## Columns\n\n{''.join(dict.fromkeys(lines))}"
+    return legend({name for result in results for name in _columns(result)})
 
 
 def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
@@ -159,7 +163,7 @@ def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
     else:
         for result in group:
             yield f"{'#' * level} {result.name}\n"
-            yield markdown(result)
+            yield _result_table(result)
             yield below(result.signatures)
     for name, plot, _results in pictures(group):
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
@@ -171,7 +175,7 @@ def _folded(group: Sequence[Result]) -> str:
     return folded(f"All methods: {languages}", "\n".join(_section(group, level=3)))
 
 
-def markdown(result: Result) -> str:
+def _result_table(result: Result) -> str:
     """Return the table of a result, with the columns of its benchmark; a long one is folded."""
     fields = _columns(result)
     columns = [column(field, result.rows) for field in fields]
@@ -181,7 +185,7 @@ def markdown(result: Result) -> str:
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table, which is folded if it is long."""
-    shown = table(headings, rows)
+    shown = markdown_table(headings, rows)
     return folded(f"{len(rows)} rows", shown) if len(rows) > FOLDED else shown
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import cell
 from redraft_bench.eval.figures import Row
+from redraft_bench.eval.table import markdown_table
 from redraft_bench.pages.run import STREAMS
-from tools.build_docs import table
 
 #: Heading -> the method of a line that the page compares, and whether it holds words back; the last is the default.
 COMPARED = {
@@ -100,7 +100,7 @@ def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
         "more than that of LocalAgreement, with its 95% interval.\n"
     )
     yield f"![Retracted words over the lag]({picture})\n\n*{ABOUT_PICTURE}*\n"
-    yield table(("stream", "to", *(heading for _, heading, _ in SHOWN), "chrF"), cells)
+    yield markdown_table(("stream", "to", *(heading for _, heading, _ in SHOWN), "chrF"), cells)
     yield "Our targets for `redraft`, and on how many of these lines they are reached:\n"
     yield "".join(f"- {aim}: {_reached(results, test)}\n" for aim, test in AIMS.items())
 

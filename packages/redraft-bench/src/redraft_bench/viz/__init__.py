@@ -1,5 +1,4 @@
 """Visualizations of decoding: the decoding dependency graph (`ddg`) and the draft view (`drafts`).
 
-Both are made from a trace of any method (`redraft_bench.viz.trace`) and drawn as SVG or PNG
-(`redraft_bench.viz.figure`) or as a single HTML file (`redraft_bench.viz.page`).
+Both are made from a trace of any method (`redraft_bench.viz.trace`) and drawn as SVG or PNG (`redraft_bench.viz.draw`).
 """

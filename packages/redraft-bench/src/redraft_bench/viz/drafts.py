@@ -8,7 +8,7 @@ from itertools import islice
 
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.decoding.types import Provenance
-from redraft_bench.viz.labels import label, texts
+from redraft_bench.viz.labels import texts
 from redraft_bench.viz.trace import Given, Token, Trace
 
 #: Origins of tokens in the order of the legend, with their labels.
@@ -33,13 +33,11 @@ class Cell:
     Attributes:
         text: the text that it adds; empty if it is only part of a character.
         token: its data.
-        about: description in one line.
         shown: whether the reader sees it.
     """
 
     text: str
     token: Token
-    about: str
     shown: bool = True
 
 
@@ -124,12 +122,9 @@ def _cells(trace: Trace, token_bytes: Callable[[int], bytes], shown: str | None)
     text_before = ""
     tokens = [token for token in trace.tokens if token.id not in trace.end_tokens]
     for token, text in zip(tokens, texts([token_bytes(token.id) for token in tokens]), strict=True):
-        about = f"{label(token_bytes(token.id))}, probability {token.probability:.2f}, pass {token.number}, "
-        refused = ", ".join(f"{label(token_bytes(each))} ({probability:.2f})" for each, probability in token.refused)
         text_before += text
         visible = shown is None or len(text_before.strip()) <= len(shown)
-        about += ORIGINS[token.origin] + (f"; not {refused}" if refused else "")
-        yield Cell(text, token, about if visible else f"{about}; hidden", visible)
+        yield Cell(text, token, visible)
 
 
 def summary_of(rows: Sequence[DraftRow]) -> str:

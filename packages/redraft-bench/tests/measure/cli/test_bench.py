@@ -33,7 +33,7 @@ def test_table_of_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Path) -
     done = redraft("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path))
     assert done.status == 0, done.err
     assert "ssbd" in done.out and "redraft:" in done.out
-    assert (tmp_path / "report.html").exists()
+    assert (tmp_path / "report.md").exists()
     again = redraft(
         *("bench", "run", "ssbd", "--data", str(talk), "--method", "ssbd", *ONE, "--out", str(tmp_path), "--json")
     )

@@ -19,11 +19,11 @@ SMALL = ["--model", "demo-tiny", "--threads", "1"]
     ("given", "said"),
     [
         ([], ["--out"]),
-        (["--out", "x.pdf"], ["--out", ".svg, .png or .html", "'x.pdf'"]),
+        (["--out", "x.pdf"], ["--out", ".svg or .png", "'x.pdf'"]),
         (["--out", "svg"], ["--out", "'svg'"]),
-        (["--out", "no/such/x.html"], ["--out", "a folder that exists", "'no/such/x.html'"]),
-        (["--out", "x.html", "--to", "xx"], ["target language 'xx'"]),
-        (["--out", "x.html", "--model", "nowhere"], ["nowhere"]),
+        (["--out", "no/such/x.svg"], ["--out", "a folder that exists", "'no/such/x.svg'"]),
+        (["--out", "x.svg", "--to", "xx"], ["--to 'xx'"]),
+        (["--out", "x.svg", "--model", "nowhere"], ["nowhere"]),
     ],
 )
 def test_what_is_refused_is_one_sentence(redraft: Run, command: list[str], given: list[str], said: list[str]) -> None:
@@ -43,14 +43,14 @@ def test_what_is_refused_is_one_sentence(redraft: Run, command: list[str], given
     ],
 )
 def test_graph_needs_method_that_iterates(redraft: Run, given: list[str], said: list[str]) -> None:
-    done = redraft(*DDG, "--out", "x.html", *given)
+    done = redraft(*DDG, "--out", "x.svg", *given)
     assert done.status == 2
     for text in said:
         assert text in done.err
 
 
 def test_empty_text_is_refused(redraft: Run) -> None:
-    done = redraft("viz", "ddg", " \n", "--to", "de", "--out", "x.html")
+    done = redraft("viz", "ddg", " \n", "--to", "de", "--out", "x.svg")
     assert (done.status, done.err) == (2, "redraft: TEXT must not be empty\n")
 
 
@@ -58,19 +58,18 @@ def test_empty_text_is_refused(redraft: Run) -> None:
 @pytest.mark.parametrize("stopping", ["paper", "fast-forward"])
 def test_graph_of_sentence(redraft: Run, tmp_path: Path, method: str, stopping: str) -> None:
     pytest.importorskip("llama_cpp")
-    path = tmp_path / "graph.html"
+    path = tmp_path / "graph.svg"
     done = redraft(
         *DDG, *SMALL, "--method", method, "-o", f"stopping={stopping}", "--max-tokens", "12", "--out", str(path)
     )
     assert done.status == 0
     page = path.read_text(encoding="utf-8")
-    assert "We met at the station. →" in page
+    assert "We met at the station." in page
     shown = f"demo-tiny, {method} (stopping paper)" if stopping == "paper" else f"demo-tiny, {method}: "
     assert shown in page
-    assert page.count("<th class") + page.count("<th data") > 3
 
 
-@pytest.mark.parametrize("ending", ["svg", "png", "html"])
+@pytest.mark.parametrize("ending", ["svg", "png"])
 def test_drafts_of_stream(redraft: Run, tmp_path: Path, ending: str) -> None:
     pytest.importorskip("llama_cpp")
     path = tmp_path / f"drafts.{ending}"
