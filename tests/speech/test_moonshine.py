@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from enum import Enum
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -286,6 +286,27 @@ def test_automatic_choice(
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
     monkeypatch.setattr(registry, "find_spec", lambda name: name in installed or None)
     assert resolve("auto", language).startswith(name)
+
+
+@pytest.mark.parametrize(
+    ("declared", "chosen"),
+    [
+        ({"place": lambda language: 5}, "bells"),
+        ({"place": lambda language: 5, "PACKAGE": "bells_that_are_missing"}, "moonshine:tiny-en"),
+        ({"place": lambda language: 15}, "moonshine:tiny-en"),
+        ({}, "moonshine:tiny-en"),
+        (None, "moonshine:tiny-en"),  # it cannot be imported
+    ],
+)
+def test_automatic_choice_of_plug_in(
+    declared: dict[str, object] | None, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if declared is not None:
+        monkeypatch.setitem(sys.modules, "bells_for_test", SimpleNamespace(**declared))
+    point = EntryPoint("bells", "bells_for_test", registry.ENTRY_POINT_GROUP)
+    known = registry._points()
+    monkeypatch.setattr(registry, "_points", lambda: {**known, "bells": point})
+    assert resolve("auto", "en") == chosen
 
 
 def test_names_that_are_complete() -> None:

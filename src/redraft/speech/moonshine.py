@@ -27,6 +27,7 @@ from redraft.speech.recogniser import Hypothesis
 from redraft.speech.registry import RecogniserOptions
 
 SUMMARY = "the default: fast on a CPU, with punctuation; its English model needs no download"
+PACKAGE = "moonshine_voice"
 
 _FREE = "MIT licence"
 _OTHER = "Moonshine Community License, for non-commercial use"
@@ -60,6 +61,11 @@ _SLACK = 1.5
 _BEGINS = 0.25
 #: Maximum length of an utterance in seconds.
 _LONGEST = 15.0
+
+
+def place(language: str) -> float:
+    """Return the place in the order in which ``auto`` tries recognisers (`redraft.speech.registry`)."""
+    return 10 if language == "en" else 40  # most of its other models must not be used commercially
 
 
 def default_model(language: str) -> str:

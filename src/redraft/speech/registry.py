@@ -1,14 +1,21 @@
 """The registry of recognisers, built-in ones and plug-ins.
 
-An entry point in the group ``redraft.recognisers`` names a module with ``SUMMARY``, a line about the recogniser;
-``MODELS``, its models by name, each with a line about it; ``recogniser(wanted)``, which returns a
-`redraft.speech.recogniser.Recogniser`; and optionally ``default_model(language)``, which returns the model that is used
-if none is named.
+An entry point in the group ``redraft.recognisers`` names a module with
+
+- ``SUMMARY``, a line about the recogniser;
+- ``MODELS``, its models by name, each with a line about it;
+- ``recogniser(wanted)``, which returns a `redraft.speech.recogniser.Recogniser`;
+- optionally ``default_model(language)``, which returns the model that is used if none is named;
+- optionally ``place(language)``, its place in the order in which ``auto`` tries recognisers for a language, a number,
+  lowest first: Moonshine has 10 for English and 40 for others, sherpa 20, and Whisper 30.  Without it, ``auto`` never
+  chooses the recogniser;
+- optionally ``PACKAGE``, the package that it cannot work without, as it is imported: ``auto`` prefers recognisers whose
+  package is installed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -25,8 +32,6 @@ from redraft.speech.servers import ServerRecogniser
 ENTRY_POINT_GROUP = "redraft.recognisers"
 #: The recogniser that is chosen by language, among the installed ones.
 AUTO = "auto"
-#: The packages of those that can be chosen.
-_PACKAGES = {"moonshine": "moonshine_voice", "sherpa": "sherpa_onnx", "whisper": "faster_whisper"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +131,36 @@ def resolve(spec: str, language: str = "en") -> str:
 
 
 def _chosen(language: str) -> str:
-    """Return the name of the recogniser for a language: the first that is installed and has a model for it."""
-    # Most of Moonshine's models for other languages must not be used commercially.
-    order = ("moonshine", "sherpa", "whisper") if language == "en" else ("sherpa", "whisper", "moonshine")
-    points = _points()
-    for name in order:
-        if name in points and find_spec(_PACKAGES[name]):
-            try:
-                resolve(name, language)
-            except RedraftError:
-                continue
+    """Return the name of the recogniser for a language.
+
+    It is the first that is installed and has a model for the language or, if none is installed, the first with a model.
+
+    Raises:
+        OptionError: no recogniser has a model for the language.
+    """
+    missing: list[str] = []
+    for _place, name, package in sorted(_candidates(language)):
+        try:
+            resolve(name, language)
+        except RedraftError:
+            continue
+        if not package or find_spec(package):
             return name
-    return "moonshine" if language == "en" else "whisper"
+        missing.append(name)
+    if missing:
+        return missing[0]
+    raise OptionError(f": none has a model for {language!r}", "recogniser")
+
+
+def _candidates(language: str) -> Iterator[tuple[float, str, str]]:
+    """Yield place, name and package of the recognisers that `AUTO` may choose."""
+    for name, point in _points().items():
+        try:
+            module = point.load()
+        except ImportError:  # a broken plug-in must not keep the others from being chosen
+            continue
+        if hasattr(module, "place"):
+            yield module.place(language), name, getattr(module, "PACKAGE", "")
 
 
 def _points(group: str = ENTRY_POINT_GROUP) -> dict[str, EntryPoint]:

@@ -20,6 +20,7 @@ from redraft.speech.recogniser import Hypothesis
 from redraft.speech.registry import RecogniserOptions
 
 SUMMARY = "streaming recognisers of sherpa-onnx, made for CPUs; also takes the folder of a transducer"
+PACKAGE = "sherpa_onnx"
 MODELS = {name: model.note for name, model in SPEECH.items()}
 
 #: Files of a transducer by role.
@@ -28,6 +29,11 @@ _FILES = {"encoder": "encoder*.onnx", "decoder": "decoder*.onnx", "joiner": "joi
 _TAIL = 0.8
 #: Seconds without words after which the model's state is reset.
 _IDLE = 5.0
+
+
+def place(_language: str) -> float:
+    """Return the place in the order in which ``auto`` tries recognisers (`redraft.speech.registry`)."""
+    return 20
 
 
 def default_model(language: str) -> str:

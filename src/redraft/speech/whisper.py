@@ -53,6 +53,7 @@ class SpeechDetector:
 
 
 SUMMARY = "Whisper, 99 languages, with punctuation; slower, best on a GPU; also takes the folder of a model"
+PACKAGE = "faster_whisper"
 MODELS = {
     "tiny.en": "75 MB, English",
     "base.en": "145 MB, English; the default for English",
@@ -72,6 +73,11 @@ _TOKENS_PER_SECOND, _MORE_TOKENS = 20, 20
 _REPETITION = 2.4
 #: Signs with which Whisper ends a pass though the sentence goes on.
 _ENDS = " .…。?？!！—–"
+
+
+def place(_language: str) -> float:
+    """Return the place in the order in which ``auto`` tries recognisers (`redraft.speech.registry`)."""
+    return 30
 
 
 def recogniser(wanted: RecogniserOptions) -> Whisper:
