@@ -36,6 +36,14 @@ at_moments = pytest.mark.parametrize("moment", range(MOMENTS))
 at_speeds = pytest.mark.parametrize("speed", SPEEDS)
 
 
+@pytest.fixture(autouse=True)
+def hangup() -> Iterator[None]:
+    """Do not pass on that the terminal's end is ignored, as under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 class Program:
     """The command line as a process whose output is collected."""
 
