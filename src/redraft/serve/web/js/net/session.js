@@ -6,6 +6,7 @@
 // "waiting" (to retry) or "over".
 
 import { Backoff, PASSING } from "./backoff.js";
+import { Control } from "./control.js";
 import { keyOf } from "./memory.js";
 import { bytesOf, restoring } from "./restore.js";
 import { address } from "./server.js";
@@ -16,6 +17,7 @@ const FORWARDED = new Set(["started", "partial", "stats", "listening", "recognis
 
 export class Session extends EventTarget {
   #memory;
+  #control;
   #socket = null;
   #backoff = new Backoff();
   #unsent = new Map();
@@ -32,6 +34,7 @@ export class Session extends EventTarget {
   constructor(memory) {
     super();
     this.#memory = memory;
+    this.#control = new Control(memory);
   }
 
   get memory() {
@@ -111,6 +114,13 @@ export class Session extends EventTarget {
     return this.#live;
   }
 
+  /** Pause, hide or correct viewers' captions, now or after the next reconnection; returns whether it is now. */
+  control(message) {
+    this.#control.ask(message);
+    this.#flush();
+    return this.#live;
+  }
+
   /** Leave immediately. */
   leave() {
     const socket = this.#socket;
@@ -136,8 +146,10 @@ export class Session extends EventTarget {
 
   #flush() {
     if (!this.#live) return;
+    for (const message of this.#control.take(true)) this.#say(message); // before updates whose captions it holds back
     for (const update of this.#unsent.values()) this.#sayUpdate({ ...update, spoken: undefined });
     this.#unsent.clear();
+    for (const message of this.#control.take(false)) this.#sayControl(message);
     if (this.#memory.session.ending) this.#say({ type: "end" });
   }
 
@@ -148,7 +160,12 @@ export class Session extends EventTarget {
       return;
     }
     this.#memory.dropOpen(update.utterance);
-    this.#emit("problem", { code: "limit", message: this.#tooLong("a text") });
+    this.#emit("problem", { code: "limit", message: this.#tooLong("a text"), utterance: update.utterance });
+  }
+
+  #sayControl(message) {
+    if (bytesOf(message) <= this.#most) this.#say(message);
+    else this.#failed({ ...message, type: "error", code: "limit", message: this.#tooLong("a correction"), request: message.type });
   }
 
   #tooLong(what) {
@@ -160,8 +177,8 @@ export class Session extends EventTarget {
     const handle = {
       started: () => this.#started(message),
       final: () => this.#concluded(message, message),
-      paused: () => this.#memory.note({ paused: message.paused }),
-      hidden: () => this.#hide(message),
+      paused: () => this.#control.answered(message),
+      hidden: () => this.#control.answered(message),
       recognised: () => this.#recognised(message),
       error: () => this.#failed(message),
       done: () => this.#done(),
@@ -171,14 +188,16 @@ export class Session extends EventTarget {
   }
 
   #started({ token, session, targets, resumed, server, message_bytes }) {
+    const forgotten = this.#memory.session.token !== undefined && !resumed;
     const start = { ...this.#memory.session.start, take_over: undefined }; // only the first time
     this.#memory.note({ token, name: session, targets, start });
     this.#backoff.connected();
     this.#server = server;
     this.#most = message_bytes;
-    if (resumed || !this.#memory.finals.size) this.#restored();
-    if (!resumed) this.#restore();
+    if (forgotten) this.#restore();
+    else this.#restored();
     this.#unsent = new Map([...this.#memory.open].filter(([, { spoken, final }]) => !spoken || (final && !resumed)));
+    this.#control.again();
     this.#live = true;
     this.#waiting = false;
     if (!this.speaking && resumed && this.#memory.session.spoken) this.#say({ type: "audio_end" }); // for audio from before a reload
@@ -188,7 +207,8 @@ export class Session extends EventTarget {
   }
 
   #restore() {
-    const tooLong = () => this.#emit("problem", { code: "limit", message: this.#tooLong("a caption that could not be restored") });
+    const message = this.#tooLong("a caption that could not be restored");
+    const tooLong = ({ utterance }) => this.#emit("problem", { code: "limit", message, utterance });
     for (const each of restoring(this.#memory, this.#most, tooLong)) this.#say(each);
   }
 
@@ -210,12 +230,6 @@ export class Session extends EventTarget {
     if (this.#memory.session.server !== this.#server) this.#memory.note({ server: this.#server });
   }
 
-  #hide({ utterance, language, hidden }) {
-    const key = keyOf({ utterance, language });
-    const others = (this.#memory.session.hidden ?? []).filter((each) => each !== key);
-    this.#memory.note({ hidden: hidden ? [...others, key] : others });
-  }
-
   /** An utterance has ended in a language; duplicates are acknowledged and ignored. */
   #concluded({ utterance, language }, final) {
     const key = keyOf({ utterance, language });
@@ -229,13 +243,15 @@ export class Session extends EventTarget {
       this.#memory.keepFinal(key, final);
       this.#emit("final", final);
     }
+    if (final?.corrected) this.#control.answered(final);
     this.#say({ type: "ack", utterance, language, corrected: final?.corrected });
   }
 
   #failed(error) {
     if (error.fatal) this.#refusal = error;
     else if (error.final) this.#concluded(error, null);
-    else if (error.code === "stale" && error.utterance) this.#memory.dropOpen(error.utterance);
+    else if (error.request === "update" && error.utterance) this.#memory.dropOpen(error.utterance); // no other answer will come
+    if (error.request === "hide" || error.request === "correct") this.#control.answered(error);
     if (error.final) this.#emit("failed", error);
     if (!error.fatal) this.#emit("problem", error);
   }

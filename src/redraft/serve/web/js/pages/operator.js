@@ -2,7 +2,7 @@
 
 import { mark, nameOf } from "../captions/languages.js";
 
-const LOST = "The server does not answer now. Try again when this page has reconnected.";
+const LATER = "The server does not answer now. Viewers see this change when the page has reconnected.";
 const at = (id) => document.getElementById(id);
 
 export class Operator {
@@ -72,7 +72,7 @@ export class Operator {
   }
 
   #say(message) {
-    if (!this.#session.say(message)) this.#problem(LOST);
+    if (!this.#session.control(message)) this.#problem(LATER);
   }
 }
 
