@@ -114,7 +114,7 @@ class Translator:
             raise OptionError("at least one target language is needed")
         self.backend, self.method, self.seconds = backend, chosen, 0.0
         self._name = backend.metadata.get("general.name", "unnamed")
-        self._languages = f"{style.source} to {', '.join(encoders)}"
+        self._languages = f"{style.source_language} to {', '.join(encoders)}"
         self._watch, self._lock, self._order = watch, threading.Lock(), Order()
         self.backends = {TARGET: backend}
         if chosen.draft_model:
@@ -292,7 +292,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
         OptionError: the model does not support a language, or something in ``style``.
         ModelError: the model has no usable prompt template.
     """
-    source = parse_language(style.source, "source language")
+    source = parse_language(style.source_language, "source language")
     if isinstance(backend, _EncodesSources):
         return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)

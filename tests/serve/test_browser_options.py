@@ -220,7 +220,7 @@ def test_languages(visit: Callable[..., Any]) -> None:
     assert page.locator("[name=target]:checked").evaluate_all("(all) => all.map((each) => each.value)") == [
         *("zh", "de", "ja", "es")
     ]
-    page.select_option("[name=source]", "de")
+    page.select_option("[name=source_language]", "de")
     expect(page.locator(".chip:visible", has_text="German")).to_have_count(0)
     expect(page.locator(".chip:visible", has_text="English")).to_have_count(1)
     expect(page.locator("[name=target]:checked")).to_have_count(3)

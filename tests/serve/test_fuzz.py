@@ -126,7 +126,7 @@ def fuzzed() -> Any:
 beginnings = st.fixed_dictionaries(
     {"type": st.just("start"), "targets": st.lists(texts | st.sampled_from(["de", "ja"]), max_size=3) | anything},
     optional={
-        "source": texts | st.just("en"),
+        "source_language": texts | st.just("en"),
         "method": texts | st.sampled_from(["ar", "ssbd"]),
         "options": st.dictionaries(texts | st.just("beta"), st.floats() | texts, max_size=2),
         "mask_k": st.integers(),

@@ -63,7 +63,7 @@ def complaint(text: str) -> str:
         ({**START, "glossary": []}, "glossary must be an object of at most 64 entries"),
         (
             {**START, "template": "x"},
-            "template is not known: the allowed fields are targets, source, method, options, ",
+            "template is not known: the allowed fields are targets, source_language, method, options, ",
         ),
         (
             {**START, "room": "Hall"},
@@ -101,7 +101,7 @@ REFUSED: list[tuple[dict[str, Any], str | None, str]] = [
     ({**START, "protocol": 2}, "protocol", "protocol must be 1, not 2"),
     ({**START, "targets": ["xx-nonsense"]}, "targets", "target 'xx-nonsense' is not known"),
     ({**START, "targets": ["de", "German"]}, "targets", "targets must be different languages"),
-    ({**START, "source": "xx-nonsense"}, "source", "source language 'xx-nonsense' is not known"),
+    ({**START, "source_language": "xx-nonsense"}, "source_language", "source language 'xx-nonsense' is not known"),
     ({**START, "method": "bild"}, "method", "method must be one of ssbd, ar, not 'bild'"),
     ({**START, "options": {"beta": 2}}, "beta", "beta must be a number from 0 to 1, not 2"),
     ({**START, "options": {"beta": [2]}}, "options.beta", "options.beta must be a number or a string of 1 to 100"),

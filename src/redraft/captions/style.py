@@ -10,14 +10,14 @@ class Style:
     """How prompts are made.
 
     Attributes:
-        source: BCP 47 tag of the source language.
+        source_language: its BCP 47 tag.
         template: name of a prompt template (`redraft.captions.templates`); None chooses by the model's metadata.
         prompt: a prompt of one's own (`redraft.captions.own_prompt`), instead of a template.
         glossary: (source term, translation) pairs for the instruction.
         context: number of earlier sentences in the prompt.
     """
 
-    source: str = "en"
+    source_language: str = "en"
     template: str | None = None
     prompt: str | None = None
     glossary: tuple[tuple[str, str], ...] = ()

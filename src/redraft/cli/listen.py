@@ -111,7 +111,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
 @common.needs("listen")
 def listen(
     file: str | None,
-    source: str,
+    source_language: str,
     recogniser: str,
     pause: float,
     punctuation: str | None,
@@ -146,7 +146,7 @@ def listen(
             "channels": raw,
         }
     )
-    recogniser = resolve(recogniser, parse_language(source, "source language").code)
+    recogniser = resolve(recogniser, parse_language(source_language, "source language").code)
 
     live = file in (None, "-") or speed is not None
     silent = SILENT_SYSTEM if is_system(device) else SILENT_MICROPHONE
@@ -160,12 +160,14 @@ def listen(
 
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-        opened = isolated.isolated(recogniser, source, pause, punctuation)
+        opened = isolated.isolated(recogniser, source_language, pause, punctuation)
         items = transcribe(announced, opened, SentenceCutter(whole=not sentences))
         yield delay.recognised(words.recognised(items))
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-    captioning.caption(opened, delay, live=live, skip=live, controls=file != "-", source=source, **chosen)
+    captioning.caption(
+        opened, delay, live=live, skip=live, controls=file != "-", source_language=source_language, **chosen
+    )
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 

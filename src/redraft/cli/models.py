@@ -76,7 +76,7 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
     wide = console.width >= _WIDE
     console.print(grid(heads, Text("good for" if wide else "")))
     for row, cells in zip(rows, facts, strict=True):
-        about = Text.assemble(str(row["note"]), (f"\n{row['source']}", "dim"))
+        about = Text.assemble(str(row["note"]), (f"\n{row['provenance']}", "dim"))
         console.print(grid(cells, about if wide else Text()))
         if not wide:
             console.print(Padding(about, (0, 0, 0, 2)))
@@ -107,9 +107,9 @@ def _hub_row(name: str) -> dict[str, str | int]:
     return _row(name, model.size * 1000, licence, state, note, model.repository)
 
 
-def _row(name: str, megabytes: float, licence: str, state: str, note: str, source: str) -> dict[str, str | int]:
+def _row(name: str, megabytes: float, licence: str, state: str, note: str, provenance: str) -> dict[str, str | int]:
     found: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "licence": licence}
-    return {**found, "state": state, "note": note, "source": source}
+    return {**found, "state": state, "note": note, "provenance": provenance}
 
 
 @models.command(short_help="Download a listed model from the Hugging Face hub.")

@@ -76,7 +76,7 @@ def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
         if getattr(style, field) is not None:
             raise OptionError("is chosen by the server, so leave it out", field)
     glossary = dict.fromkeys(to, style.glossary) if style.glossary else {}
-    styled = {"source": style.source, "context": style.context, "glossary": glossary}
+    styled = {"source_language": style.source_language, "context": style.context, "glossary": glossary}
     try:
         return protocol.Start(targets=tuple(to), **styled, **fields)
     except ValidationError as error:

@@ -168,7 +168,7 @@ class Wanted(Message):
     """How to translate; the operator sets the bounds and the defaults."""
 
     targets: tuple[Language, ...] = Field(min_length=1, max_length=64)
-    source: Language = "en"
+    source_language: Language = "en"
     method: ShortText | None = Field(None, description="decoding method, one that the operator allows")
     options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
     agree: int | None = Field(
@@ -414,7 +414,7 @@ class RoomState(Message):
     room: RoomName
     state: Literal["waiting", "live", "over"] = Field(description="before a session, in one, or after it")
     session: str | None = Field(None, description="name of the session, if there is one")
-    source: str | None = Field(None, description="source language")
+    source_language: str | None = None
     targets: tuple[str, ...] = ()
 
 

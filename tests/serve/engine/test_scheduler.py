@@ -475,7 +475,7 @@ def test_too_few_slots() -> None:
         (Wanted(targets=("de", "German")), "targets must be different languages"),
         (Wanted(targets=("zh", "zh-Hans")), "targets must be different languages"),
         (Wanted(targets=("xx-nonsense",)), "target 'xx-nonsense' is not known"),
-        (Wanted(targets=("de",), source="?"), "source language '?' is not known"),
+        (Wanted(targets=("de",), source_language="?"), "source language '?' is not known"),
         (Wanted(targets=("de",), method="bild"), "method must be one of ssbd, ar, redraft, pld, not 'bild'"),
         (Wanted(targets=("de",), options={"beta": 2}), "beta must be a number from 0 to 1"),
         (Wanted(targets=("de",), max_tokens=257), "max_tokens must be at most 256, not 257"),

@@ -14,7 +14,7 @@ from tests.serve.talking import eventually, expected, finals, say
 
 def test_viewers_elsewhere(speakers: Running, viewers: Running) -> None:
     with speakers.socket() as socket:
-        name = begin(socket, "de", "ja", source="en")
+        name = begin(socket, "de", "ja", source_language="en")
         say(socket, "we saw her", utterance="1")
         socket.until("final")
         socket.until("final")
@@ -29,7 +29,7 @@ def test_viewers_elsewhere(speakers: Running, viewers: Running) -> None:
         both = [(name, target, expected(text, target)) for name, text in texts.items() for target in ("de", "ja")]
         assert sorted(finals(heard[0])) == sorted(finals(heard[1])) == sorted(both)
         about = viewers.ask(f"/v1/sessions/{name}").json
-        assert about == {"session": name, "source": "en", "targets": ["de", "ja"], "done": True}
+        assert about == {"session": name, "source_language": "en", "targets": ["de", "ja"], "done": True}
         for form in ("txt", "srt", "vtt", "jsonl"):
             path = f"/v1/sessions/{name}/transcript?format={form}"
             assert viewers.ask(path).text == speakers.ask(path).text != ""

@@ -129,7 +129,7 @@ def test_transcript_formats(server: Running) -> None:
         assert server.ask(f"{path}?language=ja").text.splitlines()[1] == expected("her duck", "ja")
         assert server.ask(f"/v1/sessions/{session}").json == {
             "session": session,
-            "source": "en",
+            "source_language": "en",
             "targets": ["de", "ja"],
             "done": True,
         }

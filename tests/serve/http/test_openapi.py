@@ -48,7 +48,7 @@ def map_body(context: Any, body: Any) -> Any:
     """Names of languages and methods that there are, in place of others that might be; what might not be stays."""
     if not isinstance(body, dict):
         return body
-    known: dict[str, Any] = {"targets": ["de", "ja"], "source": "en", "method": "ar"}
+    known: dict[str, Any] = {"targets": ["de", "ja"], "source_language": "en", "method": "ar"}
     return {name: known[name] if name in known and _might_be(value) else value for name, value in body.items()}
 
 

@@ -23,7 +23,7 @@ def server() -> Iterator[Running]:
 
 def test_start_to_done(server: Running) -> None:
     with server.socket() as socket:
-        started = socket.start("de", "ja", method="ar", source="en")
+        started = socket.start("de", "ja", method="ar", source_language="en")
         assert (started["type"], started["protocol"], started["resumed"]) == ("started", 1, False)
         assert started["targets"] == ["de", "ja"]
         say(socket, "we saw", "we saw her duck")

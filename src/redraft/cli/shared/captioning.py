@@ -59,7 +59,10 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
 
 
 languages = common.all_of(
-    [common.to, click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language of the source.")]
+    [
+        common.to,
+        click.option("--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source."),
+    ]
 )
 
 translation = common.all_of(
@@ -160,14 +163,14 @@ def caption(
         from redraft.cli.shared.uncaptioned import accounted
         from redraft.decoding.beam import beam_width
 
-    parse_language(chosen["source"], "source language")
+    parse_language(chosen["source_language"], "source language")
     beam_width(chosen["final"], "--final")
     languages = parse_targets(chosen["to"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
     wanted = {
-        "style": Style(chosen["source"], chosen["template"], own, glossary, chosen["context"]),
+        "style": Style(chosen["source_language"], chosen["template"], own, glossary, chosen["context"]),
         "method": chosen["method"],
         "options": options,
     }

@@ -19,7 +19,7 @@ STOPPED = "the server cannot translate any more and must be started again"
 VIEWERS_ONLY = "this server only serves viewers: send what is to be translated to one without viewers_only"
 DRAINING = "the server is being stopped: connect again in a moment"
 #: Fields that the library names otherwise than the protocol.
-_FIELDS = {"source language": "source", "target": "targets", "target language": "targets"}
+_FIELDS = {"source language": "source_language", "target": "targets", "target language": "targets"}
 #: Timeout of a translation in seconds.
 _SECONDS = 60
 

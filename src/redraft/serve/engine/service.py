@@ -82,7 +82,7 @@ class Service:
             ModelError: the model's prompt format does not support the request.
         """
         self._check(wanted)
-        style = Style(wanted.source, self.settings.template, self._prompt, context=wanted.context)
+        style = Style(wanted.source_language, self.settings.template, self._prompt, context=wanted.context)
         languages = [parse_language(tag, "target") for tag in wanted.targets]
         terms = {same_of(language, wanted.targets): pairs for language, pairs in wanted.glossary.items()}
         styles = {each.tag: replace(style, glossary=terms.get(each.tag, ())) for each in languages}

@@ -163,7 +163,7 @@ async def _waiting(feed: FeedOutbox, until: float | None = None) -> list[Frame]:
 def _about(session: LiveSession) -> str:
     """Return the session's public description as JSON."""
     begin = session.begin
-    return protocol.Begin(targets=session.targets, source=begin.source, room=begin.room).wire()
+    return protocol.Begin(targets=session.targets, source_language=begin.source_language, room=begin.room).wire()
 
 
 class Mirror:

@@ -300,7 +300,12 @@ async def decide(request: Request) -> Response:
 async def about(request: Request) -> Response:
     """Get the languages of a session, as viewers see them."""
     session = await viewed(request)
-    body = {"session": session.name, "source": session.begin.source, "targets": session.targets, "done": session.done}
+    body = {
+        "session": session.name,
+        "source_language": session.begin.source_language,
+        "targets": session.targets,
+        "done": session.done,
+    }
     return JSONResponse(body)
 
 
@@ -333,7 +338,7 @@ async def transcript(request: Request) -> Response:
     # Hours of talk take a while to export, and must not block others.
     async with request.app.state.hub.exports:
         if form == "txt" and (original or len(targets) > 1):
-            text = await asyncio.to_thread(found.document, targets, session.begin.source, original=original)
+            text = await asyncio.to_thread(found.document, targets, session.begin.source_language, original=original)
         else:
             text = await asyncio.to_thread(found.text, form, targets)
     name = "-".join([session.begin.room or session.name[:8], *(targets if len(targets) < len(found.targets) else ())])

@@ -83,7 +83,11 @@ class Room:
             return protocol.RoomState(room=self.name, state="waiting")
         state: Literal["over", "live"] = "over" if session.done else "live"
         return protocol.RoomState(
-            room=self.name, state=state, session=session.name, source=session.begin.source, targets=session.targets
+            room=self.name,
+            state=state,
+            session=session.name,
+            source_language=session.begin.source_language,
+            targets=session.targets,
         )
 
     def begin(self, session: Session) -> None:

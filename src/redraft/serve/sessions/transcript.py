@@ -171,7 +171,7 @@ class Transcript:
         writer.close()
         return out.getvalue()
 
-    def document(self, targets: Sequence[str], source: str, *, original: bool) -> str:
+    def document(self, targets: Sequence[str], source_language: str, *, original: bool) -> str:
         """Export as plain text, one language after the other, each under its English name.
 
         Args:
@@ -184,7 +184,7 @@ class Transcript:
                 parts[caption.language][caption.utterance] = spoken(caption)
                 if original:
                     parts[""].setdefault(caption.utterance, by(caption.speaker, printable(caption.source).strip()))
-        titles = {"": f"Original ({_name(source)})", **{target: _name(target) for target in targets}}
+        titles = {"": f"Original ({_name(source_language)})", **{target: _name(target) for target in targets}}
         return "\n".join("\n".join([titles[key], "", *lines.values(), ""]) for key, lines in parts.items() if lines)
 
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:

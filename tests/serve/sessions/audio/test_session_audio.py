@@ -65,7 +65,7 @@ def until_error(socket: Socket) -> list[dict[str, Any]]:
 
 def test_recognised_and_translated(server: Running) -> None:
     with server.socket() as socket:
-        socket.start("de", method="ar", source="en")
+        socket.start("de", method="ar", source_language="en")
         socket.say("audio", stream="3", time=10.0)
         position = until_listening(socket, True)[-1]
         assert (position["stream"], position["received"], position["recognised"]) == ("3", 0, 0)

@@ -25,7 +25,9 @@ Examples:
 """
 
 to = click.option("--to", "-t", required=True, metavar="LANGUAGE", help="Target language: de, ja, zh-CN, ...")
-source = click.option("--from", "source", default="en", metavar="LANGUAGE", help="Language of the source.")
+source_language = click.option(
+    "--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source."
+)
 out = click.option(
     "--out",
     required=True,
@@ -47,7 +49,7 @@ def viz(context: click.Context) -> None:
 @click.argument("text")
 @to
 @out
-@source
+@source_language
 @common.model
 @click.option("--method", type=click.Choice(ITERATING), default="jacobi", help="Iterative decoding method.")
 @common.option
@@ -58,7 +60,7 @@ def ddg(
     text: str,
     to: str,
     out: Path,
-    source: str,
+    source_language: str,
     model: str,
     method: str,
     option: tuple[str, ...],
@@ -91,7 +93,7 @@ def ddg(
         to=[to],
         method=traced(get_method(method), traces),
         options=chosen,
-        style=Style(source),
+        style=Style(source_language),
         max_tokens=max_tokens,
         engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
     ) as translator:
@@ -107,7 +109,7 @@ def ddg(
         click.echo(f"redraft: {message}", err=True)
     translation = "".join(event.text for event in events if isinstance(event, Caption))
     summary = (
-        f"{_run_of(source, to, model, translator.method, chosen)}: {len(found.tokens)} tokens in "
+        f"{_run_of(source_language, to, model, translator.method, chosen)}: {len(found.tokens)} tokens in "
         f"{found.iterations} iterations, {sum(token.parallel for token in found.tokens)} of them in parallel"
     )
     _save(draw_graph(found, labels, text, translation, summary), out)
@@ -117,7 +119,7 @@ def ddg(
 @click.argument("file", default="-", metavar="[FILE|-]")
 @to
 @out
-@source
+@source_language
 @common.form
 @common.lag
 @click.option("--updates", type=common.Whole(1, 200), default=30, help="Stop after this many updates.")
@@ -133,7 +135,7 @@ def drafts(
     file: str,
     to: str,
     out: Path,
-    source: str,
+    source_language: str,
     form: str,
     lag: int,
     updates: int,
@@ -166,7 +168,7 @@ def drafts(
             to=[to],
             method=traced(get_method(method), traces),
             options=chosen,
-            style=Style(source),
+            style=Style(source_language),
             max_tokens=max_tokens,
             hold_back=False,  # a row draws the translation of the whole text beside it
             engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
@@ -175,7 +177,7 @@ def drafts(
     ):
         items = stream.updates(source_file, form, lag, None)
         rows = list(view(items, translator.translate, traces, translator.backend.token_bytes, updates))
-    heading = f"Where the tokens came from: {_run_of(source, to, model, translator.method, chosen)}"
+    heading = f"Where the tokens came from: {_run_of(source_language, to, model, translator.method, chosen)}"
     _save(draw_drafts(rows, heading, summary_of(rows)), out)
 
 
@@ -189,10 +191,12 @@ def _checked(value: str) -> Path:
     return path
 
 
-def _run_of(source: str, to: str, model: str, method: Method, options: Mapping[str, float | str]) -> str:
+def _run_of(source_language: str, to: str, model: str, method: Method, options: Mapping[str, float | str]) -> str:
     """Describe languages, model, method and the options that differ from their defaults."""
     values = [f"{each.name} {options[each.name]}" for each in method.options if options[each.name] != each.default]
-    return f"{source} to {to}, {Path(model).name}, {method.name}" + (f" ({', '.join(values)})" if values else "")
+    return f"{source_language} to {to}, {Path(model).name}, {method.name}" + (
+        f" ({', '.join(values)})" if values else ""
+    )
 
 
 def _save(sheet: Sheet, path: Path) -> None:

@@ -183,7 +183,7 @@ class Caller:
     marks: tuple[str, ...]
     address: str
     target: str
-    source: str
+    source_language: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,4 +341,4 @@ class Callers:
 
 def _wanted(caller: Caller) -> Wanted:
     # Hide nothing: the caller takes the reply for the complete translation.
-    return Wanted(targets=(caller.target,), source=caller.source, agree=1, hold_back=False)
+    return Wanted(targets=(caller.target,), source_language=caller.source_language, agree=1, hold_back=False)

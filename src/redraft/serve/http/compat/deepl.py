@@ -47,10 +47,10 @@ def deepl(callers: Callers) -> list[BaseRoute]:
                 raise Refused("option", f"{name} is not supported by this server", name)
         wanted = DeepLRequest.checked(found)
         target = language_of(wanted.target_lang, "target_lang").canonical
-        source = language_of(wanted.source_lang, "source_lang").canonical if wanted.source_lang else SOURCE
-        who = caller(request, "deepl", key, owner, target, source)
+        source_language = language_of(wanted.source_lang, "source_lang").canonical if wanted.source_lang else SOURCE
+        who = caller(request, "deepl", key, owner, target, source_language)
         texts = await translate_plain(callers, request, who, wanted.text)
-        detected = source.upper()
+        detected = source_language.upper()
         translations = [
             {"detected_source_language": detected, "text": text}
             | ({"billed_characters": len(sent)} if wanted.show_billed_characters else {})

@@ -72,8 +72,10 @@ async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
     raise Refused("protocol", "the content type must be application/json or application/x-www-form-urlencoded")
 
 
-def caller(request: Request, dialect: str, key: str, owner: str, target: str, source: str, *more: str) -> Caller:
+def caller(
+    request: Request, dialect: str, key: str, owner: str, target: str, source_language: str, *more: str
+) -> Caller:
     """Identify the caller of a request by API, key, address, user agent and ``more``."""
     address = address_of(request)
     marks = (dialect, owner, key, address, request.headers.get("user-agent", ""), *more)
-    return Caller(marks, address, target, source)
+    return Caller(marks, address, target, source_language)

@@ -46,14 +46,14 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
         owner = callers.hub.admission.owner(key)
         wanted = LibreTranslateRequest.checked(found)
         auto = wanted.source.lower() == "auto"
-        source = SOURCE if auto else _canonical(wanted.source, "source")
+        source_language = SOURCE if auto else _canonical(wanted.source, "source")
         target = _canonical(wanted.target, "target")
-        who = caller(request, "libretranslate", key, owner, target, source)
+        who = caller(request, "libretranslate", key, owner, target, source_language)
         several = isinstance(wanted.q, list)
         texts = await translate_plain(callers, request, who, wanted.q if isinstance(wanted.q, list) else [wanted.q])
         answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
         if auto:
-            detected = {"confidence": 0.0, "language": source}  # nothing was detected
+            detected = {"confidence": 0.0, "language": source_language}  # nothing was detected
             answer["detectedLanguage"] = [detected] * len(texts) if several else detected
         return JSONResponse(answer)
 

@@ -168,8 +168,8 @@ def openai(callers: Callers) -> list[BaseRoute]:
             lambda instruction: in_model is None and names_target(instruction, system),
         )
         target = in_model or _target_in_prompt(prompt)
-        source = source_of(prompt) or SOURCE
-        who = caller(request, "openai", key, owner, target, source, system, wanted.model, wanted.user or "")
+        source_language = source_of(prompt) or SOURCE
+        who = caller(request, "openai", key, owner, target, source_language, system, wanted.model, wanted.user or "")
         (found,) = await callers.replies(who, [sent.text], request.is_disconnected)
         if wanted.stream:
             usage = bool(wanted.stream_options and wanted.stream_options.include_usage)

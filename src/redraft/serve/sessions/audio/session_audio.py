@@ -434,7 +434,7 @@ class SessionAudio:
 
     def _open(self, wanted: protocol.Audio) -> AudioStream:
         """Open a stream with a new recogniser.  Raises `Refused` if all places are taken."""
-        process = self._recognisers.open(self._begin.source)
+        process = self._recognisers.open(self._begin.source_language)
         before = self._stream
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
         self._stream, self._process = stream, process

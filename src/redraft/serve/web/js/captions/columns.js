@@ -28,13 +28,13 @@ export class Columns {
    * @param {HTMLElement} place where they go
    * @param {HTMLElement} region live region for screen readers
    * @param {string[]} targets languages
-   * @param {string} source the language spoken, if it is known; gets the first column
+   * @param {string} sourceLanguage the language spoken, if it is known; gets the first column
    * @param {() => string} transcript returns the address of the transcript, which has captions that are no longer shown
    */
-  constructor(place, region, targets, source, transcript) {
+  constructor(place, region, targets, sourceLanguage, transcript) {
     this.#place = place;
     this.#languages = new Map([
-      [SOURCE, { tag: source, name: "Original", english: source && nameOf(source) }],
+      [SOURCE, { tag: sourceLanguage, name: "Original", english: sourceLanguage && nameOf(sourceLanguage) }],
       ...targets.map((tag) => [tag, { tag, name: ownNameOf(tag), english: nameOf(tag) }]),
     ]);
     this.#announcer = new Announcer(region);

@@ -10,7 +10,7 @@ const LONGEST = 50_000;
 export class Glossary {
   #language;
   #box;
-  #source = "";
+  #sourceLanguage = "";
   /** Source language -> target language -> its lines. */
   #texts = JSON.parse(localStorage.getItem(STORED) ?? "{}");
 
@@ -36,9 +36,9 @@ export class Glossary {
   }
 
   /** Offer these target languages of a session. */
-  offer(source, targets) {
+  offer(sourceLanguage, targets) {
     const shown = this.#language.value;
-    this.#source = source;
+    this.#sourceLanguage = sourceLanguage;
     this.#language.replaceChildren(...targets.map((tag) => new Option(nameOf(tag), tag, false, tag === shown)));
     this.#show();
   }
@@ -65,7 +65,7 @@ export class Glossary {
   }
 
   #lines(tag) {
-    return this.#texts[this.#source]?.[tag] ?? "";
+    return this.#texts[this.#sourceLanguage]?.[tag] ?? "";
   }
 
   #show() {
@@ -74,7 +74,7 @@ export class Glossary {
   }
 
   #write() {
-    this.#texts[this.#source] = { ...this.#texts[this.#source], [this.#language.value]: this.#box.value || undefined };
+    this.#texts[this.#sourceLanguage] = { ...this.#texts[this.#sourceLanguage], [this.#language.value]: this.#box.value || undefined };
     localStorage.setItem(STORED, JSON.stringify(this.#texts));
   }
 }

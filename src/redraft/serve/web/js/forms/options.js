@@ -114,8 +114,8 @@ export class Options {
   }
 
   /** Offer a glossary for these languages. */
-  offer(source, targets) {
-    this.#glossary?.offer(source, targets);
+  offer(sourceLanguage, targets) {
+    this.#glossary?.offer(sourceLanguage, targets);
   }
 
   /** The terms of each language; null if they are invalid. */

@@ -42,9 +42,9 @@ export class Targets {
   }
 
   /** Do not offer to translate a language into itself. */
-  exclude(source) {
+  exclude(sourceLanguage) {
     for (const box of this.#boxes) {
-      box.disabled = same(box.value, source);
+      box.disabled = same(box.value, sourceLanguage);
       if (box.disabled) box.checked = false;
     }
     this.#filter();

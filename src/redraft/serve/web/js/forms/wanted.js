@@ -38,20 +38,20 @@ export class WantedForm {
     const targets = offer.target_languages.length ? offer.target_languages : COMMON;
     const sources = offer.source_languages.length ? offer.source_languages : COMMON;
     const byName = sources.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
-    form.source.append(...byName.map((tag) => new Option(nameOf(tag), tag)));
-    form.source.value = sources.includes("en") ? "en" : sources[0];
+    form.source_language.append(...byName.map((tag) => new Option(nameOf(tag), tag)));
+    form.source_language.value = sources.includes("en") ? "en" : sources[0];
     const chosen = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);
     this.#targets = new Targets(form.querySelector(".targets"), form.querySelector("#find"), targets, chosen);
-    form.source.addEventListener("change", () => this.#targets.exclude(form.source.value));
-    this.#targets.exclude(form.source.value);
+    form.source_language.addEventListener("change", () => this.#targets.exclude(form.source_language.value));
+    this.#targets.exclude(form.source_language.value);
     const place = form.querySelector(".key");
     place.hidden = !offer.key;
     if (offer.key) place.append(makeField(KEY));
     form.querySelector(".room").append(makeField(ROOM));
     form.elements.room.addEventListener("change", () => (form.elements.room.value = roomOf(form.elements.room.value)));
     this.#options = new Options(form, form.querySelector("#options"), offer);
-    const offerGlossary = () => this.#options.offer(form.source.value, this.#targets.chosen);
-    for (const part of [form.source, form.querySelector(".targets")]) part.addEventListener("change", offerGlossary);
+    const offerGlossary = () => this.#options.offer(form.source_language.value, this.#targets.chosen);
+    for (const part of [form.source_language, form.querySelector(".targets")]) part.addEventListener("change", offerGlossary);
     offerGlossary();
   }
 
@@ -61,7 +61,7 @@ export class WantedForm {
    * @param {boolean} [quiet] leave the focus where it is; `reason` has the error
    */
   read(quiet = false) {
-    const { source, key, room } = this.#form.elements;
+    const { source_language, key, room } = this.#form.elements;
     this.#targets.validate();
     key?.setCustomValidity(key.value.trim() ? "" : NO_KEY);
     this.#form.querySelector("#choices").open = true; // errors must be visible
@@ -72,19 +72,19 @@ export class WantedForm {
     room.value = roomOf(room.value);
     const options = this.#options.read(quiet);
     if (!options) this.reason = this.#options.reason;
-    return options && { source: source.value, targets: this.#targets.chosen, room: room.value || undefined, ...options, key: key?.value.trim() };
+    return options && { source_language: source_language.value, targets: this.#targets.chosen, room: room.value || undefined, ...options, key: key?.value.trim() };
   }
 
   /** Show the choices of a session. */
-  show({ source, targets, key, room, ...options }) {
-    this.#form.elements.source.value = source;
-    this.#targets.exclude(source);
+  show({ source_language, targets, key, room, ...options }) {
+    this.#form.elements.source_language.value = source_language;
+    this.#targets.exclude(source_language);
     if (this.#form.elements.key) this.#form.elements.key.value = key ?? "";
     this.#form.elements.room.value = room ?? "";
     this.#options.show(options);
     this.#targets.show(targets);
-    this.#options.offer(source, targets);
-    this.#form.querySelector("#chosen").textContent = `${nameOf(source)} to ${targets.map(nameOf).join(", ")}`;
+    this.#options.offer(source_language, targets);
+    this.#form.querySelector("#chosen").textContent = `${nameOf(source_language)} to ${targets.map(nameOf).join(", ")}`;
   }
 
   /** Disable the form during a session. */

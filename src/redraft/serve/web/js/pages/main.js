@@ -46,7 +46,7 @@ const operator = new Operator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const sound = new Sound(at("recording"), at("sound"));
 const player = new Player(memory, (...update) => session?.send(...update), showControls, sound);
-const speaking = new Speaking(offer, { ready, language: () => at("wanted").source.value, changed: showControls, problem });
+const speaking = new Speaking(offer, { ready, language: () => at("wanted").source_language.value, changed: showControls, problem });
 /** Whether the session was started by typing, which then keeps the focus. */
 let byTyping = false;
 const typing = listenToTyping(at("typed"), () => ready(true));
@@ -82,7 +82,7 @@ function listenTo(made, start) {
   wanted.show(start);
   wanted.lock(true);
   let name = memory.session?.name;
-  columns = new Columns(at("captions"), at("announcer"), start.targets, start.source, () => `v1/sessions/${name}/transcript?format=txt`);
+  columns = new Columns(at("captions"), at("announcer"), start.targets, start.source_language, () => `v1/sessions/${name}/transcript?format=txt`);
   operator.attend(session, columns);
   lines?.stop();
   lines = reading ? new ReadingLines(session, reading) : null;
@@ -226,7 +226,7 @@ at("paste-form").addEventListener("submit", async (event) => {
   const text = at("pasted").value.trim();
   const start = session ? memory.session.start : wanted.read();
   if (!text || !start) return;
-  const { sentences, error } = await sentencesOf(text, start.source, start.key);
+  const { sentences, error } = await sentencesOf(text, start.source_language, start.key);
   if (sentences) play(planOf(sentences, at("spoken").checked), 1);
   else if (!error || !wanted.complain(error)) problem(error?.message ?? `${GONE}. Try again in a moment.`);
 });

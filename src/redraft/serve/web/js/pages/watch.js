@@ -48,12 +48,12 @@ if (named) at("tools").append(qrButton(() => location.href));
 const languagesOf = ({ search }) => new URLSearchParams(search).getAll("language");
 
 /** Show the languages of a session, which may change when it resumes. */
-function showColumns({ targets, source, session = of.session }) {
+function showColumns({ targets, source_language, session = of.session }) {
   const transcript = () => `v1/sessions/${encodeURIComponent(session)}/transcript?format=txt`;
   let shown = new Set();
   restart = () => {
     newest.clear();
-    columns = new Columns(at("captions"), at("announcer"), targets, source, transcript);
+    columns = new Columns(at("captions"), at("announcer"), targets, source_language, transcript);
     columns.showOnly(shown);
   };
   restart();
@@ -78,7 +78,7 @@ function watch(of) {
   viewer = reading ? new ReadingLines(source, reading) : source;
   let about = "";
   viewer.addEventListener("about", ({ detail }) => {
-    const found = JSON.stringify([detail.session, detail.targets, detail.source]);
+    const found = JSON.stringify([detail.session, detail.targets, detail.source_language]);
     at("captions").parentElement.hidden = false;
     if (found !== about) showColumns(detail);
     if (of.session) SENTENCES.absent = BACK;
