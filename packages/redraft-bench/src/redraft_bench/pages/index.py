@@ -36,7 +36,7 @@ ABOUT = {
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
     "Is it better than what I use?": ("stream", "peers", "language_model"),
-    "Methods": ("trade", "ssbd", "redraft", "cold", "finals"),
+    "Methods": ("trade", "ssbd", "redraft", "cold", "finals", "prompts"),
     "Speech and servers": ("listening", "capacity"),
     "Speed and exactness": (),
 }
