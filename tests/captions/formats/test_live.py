@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 
 from redraft.captions.events import Caption, Failure
 from redraft.captions.formats.live import LiveWriter, SizeWatch
@@ -154,8 +154,62 @@ def test_what_is_redrawn_fits_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.findall(r"Satz-(\d)", " ".join(screen(console))) == list("01234")
 
 
-#: The end of a screen that is erased row by row: terminals keep what is erased at once for scrolling back.
-ERASED = "\x1b[2K\x1b[1B\x1b[H"
+class Wrapping:
+    """A terminal that wraps all lines again when its width changes, and keeps what leaves the screen."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._read = console, 0
+        self.width, self.height = console.size
+        #: Rows from the first one on, each with whether it goes on with the one before.
+        self.rows: list[tuple[str, bool]] = [("", False)]
+        self.row = self.column = 0
+
+    def resize(self, width: int, height: int) -> None:
+        """Change the size, also of the console."""
+        self.feed()
+        lines, at = list[str](), 0
+        for number, (text, goes_on) in enumerate(self.rows):
+            lines = [*lines[:-1], lines[-1] + text] if goes_on else [*lines, text]
+            at = len(lines) - 1 if number == self.row else at
+        self.rows = []
+        for number, line in enumerate(lines):
+            pieces = [line[start : start + width] for start in range(0, len(line), width)] or [""]
+            self.rows += [(piece, place > 0) for place, piece in enumerate(pieces)]
+            self.row = len(self.rows) - 1 if number == at else self.row
+        self.width, self.height = width, height
+        self._console.size = ConsoleDimensions(width, height)
+
+    def feed(self) -> None:
+        """Draw what has been written since."""
+        new, self._read = output(self._console)[self._read :], len(output(self._console))
+        for token in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", new):
+            top = max(0, len(self.rows) - self.height)
+            if token in "\r\n":
+                self.row, self.column = self.row + (token == "\n"), 0
+                self.rows += [("", False)] * (self.row == len(self.rows))
+            elif found := re.fullmatch(r"\x1b\[(\d+)([AB])", token):
+                moved = self.row + int(found[1]) * (1 if found[2] == "B" else -1)
+                self.row = min(max(top, moved), len(self.rows) - 1)
+            elif token == "\x1b[2K":
+                self.rows[self.row] = "", False
+            elif token[0] != "\x1b":
+                self._write(token)
+
+    def _write(self, text: str) -> None:
+        while text:
+            before, goes_on = self.rows[self.row]
+            room = self.width - self.column
+            self.rows[self.row] = before[: self.column] + text[:room], goes_on
+            self.column, text = self.column + len(text[:room]), text[room:]
+            if text:
+                self.row, self.column = self.row + 1, 0
+                self.rows[self.row :] = [("", True), *self.rows[self.row + 1 :]]
+
+    @property
+    def lines(self) -> list[str]:
+        """Everything on the screen and above it."""
+        self.feed()
+        return [text.rstrip() for text, _ in self.rows]
 
 
 def until(ready: Callable[[], bool]) -> None:
@@ -166,43 +220,53 @@ def until(ready: Callable[[], bool]) -> None:
     assert ready()
 
 
-@pytest.mark.parametrize("by_itself", [True, False])
-def test_narrower_terminal(by_itself: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sizes", [[(40, 20)], [(130, 20)], [(60, 20), (90, 20), (40, 30)], [(90, 12), (100, 24)]])
+@pytest.mark.parametrize("languages", [["de"], ["de", "fr"]])
+def test_other_sizes_leave_nothing_twice(
+    sizes: list[tuple[int, int]], languages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(LiveWriter, "HISTORY", 1)
-    console = terminal(100, 12)
-    writer = LiveWriter(["de"], console)
+    console = terminal(100, 20)
+    writer, wrapping = LiveWriter(languages, console), Wrapping(console)
     writer.write(Failure("far too long", 1))
+    for number in range(9):
+        for language in languages:
+            writer.write(caption(str(number), f"Satz-{number}-{language} " + "lang " * 12, language=language))
+    for number, size in enumerate(sizes):
+        wrapping.resize(*size)
+        for language in languages:
+            writer.write(caption("8", f"Satz-8-{language} kurz", seq=number + 1, language=language))
+    writer.write(caption("9", "Satz-9-de"))
+    writer.close()
+    text = "\n".join(wrapping.lines)
+    for number in range(9):
+        assert text.count(f"source {number}.") == 1, text
+        assert [text.count(f"Satz-{number}-{language}") for language in languages] == [1] * len(languages), text
+    assert text.count("far too long") == 1 and "Satz-9-de" in text
+    assert output(console).endswith("\x1b[?25h") and "\x1b[2J" not in output(console)
+
+
+def test_other_size_without_another_caption() -> None:
+    console = terminal(100, 12)
+    writer, wrapping = LiveWriter(["de"], console), Wrapping(console)
     for number in range(6):
         writer.write(caption(str(number), f"Satz-{number} " + "lang " * 12))
-    console.width = 40
-    if not by_itself:  # the next caption comes before anybody has looked
-        writer.write(caption("5", "Satz-5 " + "kurz " * 12, seq=1))
-    until(lambda: ERASED in output(console))
+    wrapping.resize(40, 12)  # what is redrawn no longer fits
+    until(lambda: "   lang lang lang lang lang lang" in wrapping.lines)
     writer.close()
-    assert "\x1b[2J" not in output(console)
-    cleared = output(console).rpartition(ERASED)[2]
-    console.file = io.StringIO(cleared)
-    lines = screen(console)
-    assert max(map(cell_len, lines)) <= 40 and len(lines) < 12
-    assert re.findall(r"Satz-(\d)", " ".join(lines)) == ["4", "5"]
-    assert ("kurz" in " ".join(lines)) is not by_itself
-    assert "\x1b[?25h" in cleared[-10:]
+    assert [line.split()[1] for line in wrapping.lines if "Satz" in line] == [f"Satz-{number}" for number in range(6)]
 
 
-def test_redrawn_part_of_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LiveWriter, "HISTORY", 1)
-    console = terminal(100, 16)
-    writer = LiveWriter(["de"], console)
-    for number in range(9):
-        writer.write(caption(str(number), f"Satz-{number}"))
-        writer.write(Failure(f"bad-{number}", number))
-    console.width = 90
-    writer.write(caption("9", "Satz-9"))
+def test_caption_taller_than_screen() -> None:
+    console = terminal(30, 6)
+    writer, wrapping = LiveWriter(["de"], console), Wrapping(console)
+    for count in range(30):
+        writer.write(caption("1", " ".join(map(str, range(10, 11 + count))), seq=count))
+    lines = [line for line in wrapping.lines if line.strip()]
+    assert len(wrapping.lines) == 6 and lines[-1].split()[-1] == "39"
     writer.close()
-    console.file = io.StringIO(output(console).rpartition(ERASED)[2])
-    found = re.findall(r"(Satz|bad)-(\d)", " ".join(screen(console)))
-    assert found[-2:] == [("Satz", "8"), ("Satz", "9")] and ("bad", "8") in found and ("Satz", "7") in found
-    assert len(found) == len({*found}) and ("Satz", "0") not in found
+    text = " ".join(" ".join(wrapping.lines).split())
+    assert text == "source 1.29 de " + " ".join(map(str, range(10, 40)))
 
 
 def test_size_is_reported_once() -> None:

@@ -5,17 +5,19 @@ If the output is not a terminal, captions are written as plain lines.
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import TextIO, cast
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.control import Control
-from rich.live import Live
 from rich.measure import Measurement
 from rich.segment import ControlType, Segment, SegmentLines
 from rich.table import Table
@@ -72,6 +74,41 @@ _KEPT = 100
 _GAP = 2
 
 
+class _Errors(io.TextIOBase):
+    """Stands for standard error while captions are redrawn, so that what is written stands above them.
+
+    Args:
+        stream: standard error.
+        leave: called with each line.
+    """
+
+    def __init__(self, stream: TextIO, leave: Callable[[str], None]) -> None:
+        self.stream, self._leave, self._begun = stream, leave, ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._leave(line)
+        return len(text)
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self.stream.fileno()
+
+
+@dataclass(slots=True)
+class _Printed:
+    """What has been printed above the captions that are redrawn, and the lines of it as they stand there.
+
+    A ``part`` of None stands for lines that were left empty, since those below became fewer.
+    """
+
+    part: _Block | Text | None
+    lines: list[str]
+
+
 @dataclass(slots=True)
 class _Block:
     """An utterance on the screen: the newest source text and each column's newest caption.
@@ -90,7 +127,9 @@ class LiveWriter:
     """Shows growing captions below their source, with recent utterances above.
 
     Utterances that leave the redrawn part stay on the terminal for scrolling back.  When the terminal's width changes,
-    the screen is cleared and drawn again, because the terminal has rewrapped the lines.
+    it wraps all lines again; what it has not moved off the screen is then drawn again, and stands nowhere twice.
+
+    What others write to standard error stands above the captions, if that is a terminal too.
 
     Args:
         columns: titles, in order: target languages, or names of methods to compare.
@@ -109,10 +148,14 @@ class LiveWriter:
         self._columns = tuple(columns)
         self._console = Console() if console is None else console
         self._blocks: dict[str, _Block] = {}
-        self._above: deque[_Block | Text] = deque(maxlen=_KEPT)
-        self._live: Live | None = None
-        self._resizes: SizeWatch | None = None
+        self._above: deque[_Printed] = deque(maxlen=_KEPT)
+        #: The lines that are redrawn, as they stand on the screen, and lines of others that wait to be printed.
+        self._drawn: list[str] = []
+        self._notices: deque[str] = deque()
+        self._errors: _Errors | None = None
+        #: Width of the terminal when they were drawn; 0 before anything was.
         self._drawn_width = 0
+        self._resizes: SizeWatch | None = None
         self._lock = threading.RLock()
         self._plain: LinesWriter | None = None
         if self._console.is_dumb_terminal or not self._console.is_terminal:
@@ -133,7 +176,7 @@ class LiveWriter:
             return
         with self._lock:
             if isinstance(event, Failure):
-                self._leave(Text(failure_line(event), style="yellow"))
+                self._redraw(Text(failure_line(event), style="yellow"))
             elif column is not None:
                 self._place(event, column)
                 self._redraw()
@@ -143,21 +186,29 @@ class LiveWriter:
         if self._resizes:
             self._resizes.stop()
             self._resizes = None
-        if self._live:
-            self._live.stop()
-            self._live = None
+        with self._lock:
+            if self._drawn_width:
+                self._redraw(whole=True)
+                self._console.print("\n" if self._drawn else "", end="")
+                self._console.show_cursor(True)
             self._blocks.clear()
+            self._drawn, self._drawn_width = [], 0
+        if self._errors and sys.stderr is self._errors:
+            sys.stderr = self._errors.stream
+        self._errors = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Draw nothing while the block runs: other threads that write, or notice another size, wait for its end."""
         with self._lock:
             yield
+            if self._notices:
+                self._redraw()
 
     def render(self) -> RenderableType:
         """Return the current picture: titles, and the utterances that are redrawn."""
         parts = [self._lines(block) for block in self._blocks.values()]
-        return Group(self._titles(), *parts) if self._side_by_side else Group(*parts)
+        return Group(self._trimmed(self._titles()), *parts) if self._side_by_side else Group(*parts)
 
     def _place(self, caption: Caption, column: str) -> None:
         block = self._blocks.setdefault(caption.utterance, _Block())
@@ -165,52 +216,91 @@ class LiveWriter:
         if caption.seq >= block.seq:
             block.source, block.seq = by(caption.speaker, caption.source), caption.seq
 
-    def _leave(self, part: _Block | Text) -> None:
-        """Print a part that is no longer redrawn, above the live part."""
-        self._above.append(part)
-        self._console.print(self._final(part), end="" if isinstance(part, _Block) else "\n")
+    def _notice(self, line: str) -> None:
+        """Print a line that another part of the program has written, at once or when captions may be drawn again."""
+        self._notices.append(line)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._redraw()
+            finally:
+                self._lock.release()
 
-    def _final(self, part: _Block | Text) -> RenderableType:
-        return self._lines(part) if isinstance(part, _Block) else part
-
-    def _redraw(self) -> None:
-        if self._live is not None and self._drawn_width != self._console.width:
-            self._start_over(self._live)
-        if self._live is None:
-            # What is printed to standard error stands above the captions, unless it goes elsewhere.
-            above = sys.stderr is not None and sys.stderr.isatty()
-            self._live = Live(console=self._console, auto_refresh=False, redirect_stderr=above)
-            self._live.start()
-            self._drawn_width = self._console.width
-        if self._resizes is None:
-            self._resizes = SizeWatch(self._console, self._resized)
-            self._resizes.start()
-        while self._too_many():
-            self._leave(self._blocks.pop(next(iter(self._blocks))))
-        self._live.update(self.render(), refresh=True)
+    def _begin(self) -> None:
+        self._console.show_cursor(False)
+        self._drawn_width = self._console.width
+        self._resizes = SizeWatch(self._console, self._resized)
+        self._resizes.start()
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._errors = _Errors(sys.stderr, self._notice)
+            sys.stderr = cast(TextIO, self._errors)
 
     def _resized(self) -> None:
         with self._lock:
-            if self._live is not None:
+            if self._drawn_width:
                 self._redraw()
 
-    def _start_over(self, live: Live) -> None:
-        """Clear the screen and print the most recent parts again."""
-        live.transient = True
-        live.update(Group())  # it would be drawn once more
-        live.stop()
-        self._live = None
-        # Row by row: terminals keep a screen that is cleared at once for scrolling back, where it would stand twice.
-        row = (ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_DOWN, 1)
-        self._console.control(Control(ControlType.HOME, *row * self._console.height, ControlType.HOME))
-        room, shown = self._console.height - len(self._console.render_lines(self.render())) - 1, []
-        for part in reversed(self._above):
-            room -= len(self._console.render_lines(self._final(part)))
-            if room < 0:
-                break
-            shown.append(part)
-        for part in reversed(shown):
-            self._console.print(self._final(part), end="" if isinstance(part, _Block) else "\n")
+    def _redraw(self, *leaving: _Block | Text, whole: bool = False) -> None:
+        """Draw the newest captions again, below parts that are printed for good.
+
+        Args:
+            leaving: the parts.
+            whole: whether to draw also what is taller than the screen.
+        """
+        if not self._drawn_width:
+            self._begin()
+        width, height = self._console.size
+        rows, parts, resized = len(self._drawn), list[_Block | Text](), width != self._drawn_width
+        if resized:
+            rows, parts = self._wrapped_again(width, height)
+            self._drawn_width = width
+        parts += [*leaving, *(Text.from_ansi(self._notices.popleft()) for _ in range(len(self._notices)))]
+        while self._too_many():
+            parts.append(self._blocks.pop(next(iter(self._blocks))))
+        above = [(part, self._lines(part) if isinstance(part, _Block) else self._trimmed(part)) for part in parts]
+        lines = self._console.render_lines(self.render(), pad=False) if self._blocks else []
+        lines = lines if whole else lines[-height:]
+        with self._console:  # written at once
+            self._erase(rows)
+            left = rows - sum(len(each.lines) for _, each in above) - len(lines)
+            if resized and left > 0:  # so that nothing is empty below, which terminals keep
+                self._above.append(_Printed(None, [""] * left))
+                self._console.print("\n" * left, end="")
+            for part, each in above:
+                self._above.append(_Printed(part, [_text(line) for line in each.lines]))
+                self._console.print(each, end="")
+            self._console.print(SegmentLines(lines[:-1], new_lines=True), SegmentLines(lines[-1:]), end="")
+        self._drawn = [_text(line) for line in lines]
+
+    def _erase(self, rows: int) -> None:
+        """Erase rows, the last of which has the cursor; it is then at the beginning of the first.
+
+        Row by row: terminals keep a screen that is cleared at once for scrolling back, where it would stand twice.
+        """
+        if rows:
+            row = (ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)
+            self._console.control(Control(ControlType.CARRIAGE_RETURN, row[1], *row * (rows - 1)))
+
+    def _wrapped_again(self, width: int, height: int) -> tuple[int, list[_Block | Text]]:
+        """Return how much the terminal shows, after another width, of whole captions and of what stands above them.
+
+        Captions that it has moved off the screen stay there as they are.
+
+        Returns:
+            The number of rows, and the parts in them that stand above the captions.
+        """
+        rows = _rows(self._drawn, width)
+        while len(self._blocks) > 1 and rows > height:
+            gone = self._blocks.pop(next(iter(self._blocks)))
+            count = len(self._drawn) - sum(len(block.drawn) for block in self._blocks.values())
+            self._above.append(_Printed(gone, self._drawn[: max(0, count)]))
+            del self._drawn[: max(0, count)]
+            rows = _rows(self._drawn, width)
+        parts: list[_Block | Text] = []
+        while self._above and rows + _rows(self._above[-1].lines, width) <= height:
+            printed = self._above.pop()
+            rows += _rows(printed.lines, width)
+            parts = parts if printed.part is None else [printed.part, *parts]
+        return min(rows, height), parts
 
     def _too_many(self) -> bool:
         """Whether an utterance must be printed for good, because the picture is taller than the screen."""
@@ -231,9 +321,13 @@ class LiveWriter:
 
     def _lines(self, block: _Block) -> SegmentLines:
         if block.width != self._console.width:
-            block.drawn = self._console.render_lines(self._block(block), pad=False)
+            block.drawn = list(self._trimmed(self._block(block)).lines)
             block.width = self._console.width
         return SegmentLines(block.drawn, new_lines=True)
+
+    def _trimmed(self, part: RenderableType) -> SegmentLines:
+        """Return the lines of a part without spaces at their ends, which terminals would wrap into more lines."""
+        return SegmentLines(map(_trimmed, self._console.render_lines(part, pad=False)), new_lines=True)
 
     def _block(self, block: _Block) -> RenderableType:
         source = _Wrapped(Text(printable(block.source).strip(), style="dim italic", overflow="fold"))
@@ -253,6 +347,28 @@ class LiveWriter:
             grid.add_column(ratio=1, overflow="fold")
         grid.add_row(*cells)
         return grid
+
+
+def _trimmed(line: list[Segment]) -> list[Segment]:
+    while line and not line[-1].text.strip():
+        line = line[:-1]
+    return [*line[:-1], Segment(line[-1].text.rstrip(), line[-1].style)] if line else []
+
+
+def _text(line: Iterable[Segment]) -> str:
+    return "".join(segment.text for segment in line)
+
+
+def _rows(lines: Iterable[str], width: int) -> int:
+    """Return how many rows lines take on a terminal that wraps them anywhere."""
+    count = 0
+    for line in lines:
+        count, used = count + 1, 0
+        for character in line:
+            used += (cells := cell_len(character))
+            if used > width:
+                count, used = count + 1, cells
+    return count
 
 
 class _Wrapped:
