@@ -58,7 +58,9 @@ def redraft(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Scripted:
     """What `redraft listen` recognises with, in place of any recogniser."""
     made = Scripted(words=4, sentence="I have a dog")
-    module = SimpleNamespace(SUMMARY="for tests", MODELS={"small": "a model"}, recogniser=lambda _: made)
+    module = SimpleNamespace(
+        SUMMARY="for tests", MODELS={"small": "a model"}, place=lambda _: 0.0, recogniser=lambda _: made
+    )
     point = SimpleNamespace(name="moonshine", load=lambda: module)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.ENTRY_POINT_GROUP else [])
     monkeypatch.setattr(isolated, "isolated", lambda *_: made)

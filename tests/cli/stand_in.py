@@ -61,7 +61,7 @@ if __name__ == "__main__":
     if float(seconds):
         slow_down(float(seconds))
     recogniser = Logged(Path(log))
-    module = SimpleNamespace(SUMMARY="for tests", MODELS={}, recogniser=lambda _: recogniser)
+    module = SimpleNamespace(SUMMARY="for tests", MODELS={}, place=lambda _: 0.0, recogniser=lambda _: recogniser)
     point = SimpleNamespace(name="moonshine", load=lambda: module)
     setattr(registry, "entry_points", lambda group: [point] if group == registry.ENTRY_POINT_GROUP else [])  # noqa: B010
     setattr(isolated, "isolated", lambda *_: recogniser)  # noqa: B010
