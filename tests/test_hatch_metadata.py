@@ -1,4 +1,4 @@
-"""What an index is told of the project."""
+"""The project's metadata for package indexes."""
 
 from __future__ import annotations
 

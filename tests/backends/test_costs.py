@@ -1,4 +1,4 @@
-"""What passes cost: learned from passes that are disturbed, and measured."""
+"""The cost of a pass, learned from disturbed passes and measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees of which only the leaves are read: what the branches of the last one hold is not computed again."""
+"""Trees with rows for leaves only: branches of the last tree are not computed again."""
 
 from __future__ import annotations
 

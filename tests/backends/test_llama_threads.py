@@ -1,4 +1,4 @@
-"""Passes of llama.cpp run on the threads that were decided on, and give the same on any number."""
+"""Passes of llama.cpp use the chosen number of threads, and give the same result on any number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRAFT = Draft.chain(list(range(50, 66)), Provenance.PREVIOUS)
 
 
 class Listed:
-    """Decides as a list says, and notes what it is told."""
+    """Decides by a list, and records the times it receives."""
 
     def counts(self) -> tuple[int, ...]:
         return (1, 2)

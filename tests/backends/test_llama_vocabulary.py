@@ -1,4 +1,4 @@
-"""Text to ids and back on a llama.cpp model, and what is known about it."""
+"""Text to ids and back on a llama.cpp model, and the model's facts."""
 
 from __future__ import annotations
 

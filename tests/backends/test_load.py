@@ -1,4 +1,4 @@
-"""Contexts side by side: they share weights and cores, and what is in the slots of one concerns no other."""
+"""Several contexts: they share weights and cores, but not slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model can do here, as admission counts and users are told."""
+"""How many languages keep up on this machine: the same figure for admission and for users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a chatty model's output becomes the caption, and that drafts of it are still worth something."""
+"""Captions and drafts from a chatty model's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that are held back: what they cost, when they come, and that every word reaches a caption."""
+"""Held words: their passes, when they appear, and that every word reaches a caption."""
 
 from __future__ import annotations
 

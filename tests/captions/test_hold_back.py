@@ -145,7 +145,7 @@ def test_words_taken_back_by_first_text() -> None:
 
 
 def test_other_utterance_after_sentence_cut_off() -> None:
-    """What the recogniser took back, or another speaker said, confirms no word and no time."""
+    """Words that the recogniser has retracted, or of another speaker, confirm no word and no time."""
     held = made("on 0.8")
     held.part("We met. The bus was", 1.0)
     held.part("We met.", 2.0, final=True)

@@ -1,4 +1,4 @@
-"""A stream on a table model: what costs a pass, what is drafted, what is shown, what fails and what comes after it."""
+"""A stream on a table model: passes, drafts, captions and failures."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ at_speeds = pytest.mark.parametrize("speed", SPEEDS)
 
 @pytest.fixture(autouse=True)
 def hangup() -> Iterator[None]:
-    """Do not pass on that the terminal's end is ignored, as under nohup."""
+    """Do not inherit an ignored SIGHUP, as under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -359,7 +359,7 @@ def test_server_twice(serve: Running, moment: int) -> None:
 
 
 def test_session_is_lost(serve: Running) -> None:
-    """The words of a session that cannot be resumed are named."""
+    """Words of a session that cannot be resumed are reported."""
     with program("translate", "--to", "de", "--output", "jsonl", "--server", serve.url) as run:
         feeder = Feeder(run)
         pause(0)

@@ -23,7 +23,7 @@ pytest.importorskip("websockets")
 
 
 class Controlled:
-    """Notes what is asked for."""
+    """Records requests."""
 
     def __init__(self) -> None:
         self.paused = False

@@ -1,4 +1,4 @@
-"""Two ``redraft serve`` behind a proxy, of which one is killed: its clients go on with the other and lose nothing."""
+"""Two ``redraft serve`` behind a proxy: if one is killed, its clients resume on the other and lose nothing."""
 
 from __future__ import annotations
 

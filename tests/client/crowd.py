@@ -93,7 +93,7 @@ class Speaker:
             self.events.append(event)
 
     def check(self) -> None:
-        """Every utterance has ended once in every language, in the order in which it was said, and nothing failed."""
+        """Every utterance has ended once in every language, in order, without a failure."""
         assert not [event for event in self.events if isinstance(event, Failure)]
         for language in self.to:
             names = [utterance for utterance, each, _ in self.finals if each == language]
@@ -155,7 +155,7 @@ class Crowd:
         return found
 
     async def finish(self, seconds: float = 120) -> None:
-        """Have everybody stop and receive what is left, and check what everybody has."""
+        """Stop all clients, let them receive the rest, and check it."""
         for speaker in self.speakers:
             speaker.stop()
         async with asyncio.timeout(seconds):

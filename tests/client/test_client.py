@@ -318,7 +318,7 @@ def test_restore_at_smaller_server(most: int, lost: list[str]) -> None:
 
 
 def test_backoff_without_progress() -> None:
-    """A server that takes connections and drops them is not asked again and again at once."""
+    """A client backs off from a server that accepts connections and drops them."""
     started = {"type": "started", "session": "a" * 32, "token": "b" * 32, "targets": ["de"], "server": "x"}
     times: list[float] = []
 

@@ -1,4 +1,4 @@
-"""What the client needs, and the extra that it names if that is not installed."""
+"""The client's dependencies, and the extra that its error names if they are missing."""
 
 from __future__ import annotations
 

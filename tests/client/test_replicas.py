@@ -1,4 +1,4 @@
-"""A client of several servers at one address, each of which has only what the client tells it."""
+"""A client of several servers at one address that share no state."""
 
 from __future__ import annotations
 

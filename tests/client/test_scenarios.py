@@ -35,7 +35,7 @@ Fields = dict[str, Any]
 
 
 class Driven(Protocol):
-    """A client that is told what to do, and reports what happens."""
+    """A client that follows a scenario and reports events."""
 
     events: asyncio.Queue[Fields]
 

@@ -1,4 +1,4 @@
-"""Cost curves: what they say between and beyond what is known."""
+"""Cost curves between and beyond the known sizes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ limits = st.integers(1, 24)
 
 
 class Fixed:
-    """Drafts what it is told, whenever it is asked."""
+    """Drafts the given tokens at every call."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft

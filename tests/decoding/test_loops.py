@@ -1,4 +1,4 @@
-"""Outputs that go round in circles are decoded again, or given up, at the same place by every method."""
+"""Repetitive outputs are decoded again, or cut, at the same place by every method."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_engine_as_it_stands() -> None:
 
 
 def judge(change: Callable[[Verdict], Verdict]) -> Mistake:
-    """A rule whose verdicts are changed."""
+    """A rule with changed verdicts."""
     right = Exact.judge
     return lambda patch: patch.setattr(Exact, "judge", lambda rule, draft, rows: change(right(rule, draft, rows)))
 

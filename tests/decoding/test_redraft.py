@@ -28,7 +28,7 @@ curves = st.sampled_from([None, FLAT, STEEP, STEPS, AMX])
 
 
 def same(beta: float) -> dict[str, Value]:
-    """The same bias towards what is shown and what is hidden, so that it does not matter what is shown."""
+    """Equal biases towards shown and hidden words, so that the display does not matter."""
     return {"beta": beta, "hidden_beta": beta}
 
 

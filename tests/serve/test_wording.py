@@ -144,7 +144,11 @@ def test_refused_start(tmp_path: Path) -> None:
         ("/v1/ingest/TOKEN?seq=x", b"a", SEQ),
         ("/v1/ingest/TOKEN?seq=1&final=x", b"a", "final must be true or false"),
         ("/v1/ingest/TOKEN?seq=1", b"\xff", "the body must be UTF-8: send it as text/plain; charset=utf-8"),
-        ("/v1/control/TOKEN", {"type": "hide", "utterance": "9"}, "utterance must be the name of one that the session"),
+        (
+            "/v1/control/TOKEN",
+            {"type": "hide", "utterance": "9"},
+            "utterance must be one that the session has received",
+        ),
         ("/v1/sessions/NAME/transcript?format=pdf", None, "format must be one of srt, vtt, jsonl, txt"),
         ("/v1/sessions/NAME/transcript?language=fr", None, "language must be one of de, not 'fr'"),
         ("/v1/sessions/none/transcript", None, "the session does not exist, or was forgotten after its end"),
@@ -158,7 +162,7 @@ def test_refused_start(tmp_path: Path) -> None:
         ("/v2/translate", [], "the body must be a JSON object, or a form, in valid UTF-8"),
         ("/translate", {"q": "a", "source": "en", "target": "de", "format": "html"}, "format must be text"),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}, "the prompt must name the target"),
-        ("/v1/chat/completions", {"messages": [{"role": "system"}]}, "messages must have one of the role user"),
+        ("/v1/chat/completions", {"messages": [{"role": "system"}]}, "messages must include one with the role user"),
         ("/nowhere", None, "there is nothing at this address"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Whether a model keeps up with live speech here: one arithmetic, for admission and for what users are told."""
+"""Whether a model keeps up with live speech here: one arithmetic, for admission and for reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UPDATES_A_SECOND = 1.25
 PROMPT, TOKENS = 8, 16
 #: Passes over one token that follow the one that verifies the previous translation, as real models need them.
 FURTHER = 4
-#: Maximum number of languages that is told.
+#: Maximum number of languages that is reported.
 _MOST = 64
 _WORDS = "no one two three four five six seven eight nine ten eleven twelve".split()
 

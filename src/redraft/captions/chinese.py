@@ -1,8 +1,8 @@
 """Keep Chinese captions in the script of their target language, simplified or traditional.
 
 Some models answer a request for Traditional Chinese in Simplified.  With OpenCC (extra ``chinese``) such captions are
-converted; without it they are reported.  The script is told by characters that only one of the two national character
-sets has, GB 2312 and Big5.
+converted; without it they are reported.  The script is recognised by characters that only one of two national
+character sets has, GB 2312 and Big5.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ class FakeSglang(FakeServer):
 
 
 def connected(server: FakeServer, key: str = "", **options: Any) -> RemoteBackend:
-    """The backend of a server that is asked without a network."""
+    """A backend of a server, without a network."""
     settings = RemoteOptions(**{"context_length": 512, "slots": 4, **options})
     client = RemoteClient(server.engine, SERVER, key, settings, httpx2.MockTransport(server))
     dialect = Vllm(client) if server.engine == "vllm" else Sglang(client)

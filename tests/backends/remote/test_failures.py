@@ -1,4 +1,4 @@
-"""Servers that are away, refuse, or answer with something else; names and rows that there are not."""
+"""Servers that are down, refuse, or send an unexpected response; unknown models and missing rows."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_redirects_are_not_followed() -> None:
 
 
 def spoiled(server: FakeServer, place: str, value: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Changes one field of the rows of drafts, or of what is generated."""
+    """Changes one field of the rows of drafts or of generated tokens."""
 
     def spoil(answer: Any) -> Any:
         facts = answer["choices"][0] if server.engine == "vllm" else answer["meta_info"]

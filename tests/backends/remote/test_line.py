@@ -1,4 +1,4 @@
-"""Answers that come token by token: read as far as they are needed, closed when they are not, lost in between."""
+"""Streamed responses: read as far as needed, closed early, and lost half-way."""
 
 from __future__ import annotations
 

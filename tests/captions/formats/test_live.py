@@ -40,7 +40,7 @@ def output(console: Console) -> str:
 
 
 def screen(console: Console) -> list[str]:
-    """What a terminal without an end shows: the lines that were not drawn over."""
+    """The lines of an endless terminal that were not overwritten."""
     lines, row = [""], 0
     for token in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", output(console)):
         if token == "\n":

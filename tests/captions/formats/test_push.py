@@ -19,7 +19,7 @@ QUICK = Backoff(0.01, 0.02, 0.2)
 
 
 class Kept:
-    """A writer that keeps what it is given."""
+    """A writer that records its calls."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

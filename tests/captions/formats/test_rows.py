@@ -28,7 +28,7 @@ TEXT = "Meine Damen und Herren, ich freue mich sehr, heute hier zu sein."
 
 
 class Kept:
-    """A writer that keeps what it is given, and when."""
+    """A writer that records its calls, with their times."""
 
     def __init__(self) -> None:
         self.now = 0.0

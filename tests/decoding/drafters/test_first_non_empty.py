@@ -1,4 +1,4 @@
-"""One drafter after another: who drafts when, and that both are told of everything."""
+"""Two drafters in turn: the order in which they draft, and that both observe every pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ seeds = st.integers(0, 10_000)
 
 
 class Every:
-    """Drafts one token in every ``period``-th call, asking a model of its own before it; keeps what it is told."""
+    """Drafts one token in every ``period``-th call, asking its own model first; records what it observes."""
 
     def __init__(self, token: int, period: int = 1, prompt_rows: int = 1) -> None:
         self.token, self.period, self.prompt_rows = token, period, prompt_rows

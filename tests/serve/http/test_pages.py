@@ -1,4 +1,4 @@
-"""The files of the page as they are served: their types, the policy they keep to, what they are told."""
+"""The files of the page as they are served: their types, their security policy, and their settings."""
 
 from __future__ import annotations
 

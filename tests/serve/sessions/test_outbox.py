@@ -1,4 +1,4 @@
-"""What waits for a reader: who is slow sees something of everything, and is told why it is sent away."""
+"""Outboxes: a slow reader gets the newest captions, and the reason when it is disconnected."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from redraft.serve.engine.scheduler import NoCapacity
 from redraft.serve.engine.service import Service
 
 STOPPED = "the server cannot translate any more and must be started again"
-VIEWERS_ONLY = "this server only serves viewers: send what is to be translated to one without viewers_only"
+VIEWERS_ONLY = "this server only serves viewers: send updates to another one"
 DRAINING = "the server is being stopped: connect again in a moment"
 #: Fields that the library names otherwise than the protocol.
 _FIELDS = {"source language": "source_language", "target": "targets", "target language": "targets"}

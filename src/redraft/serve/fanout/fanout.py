@@ -28,7 +28,7 @@ _ALWAYS = "redraft:replicas"
 #: Seconds before a mirror without viewers is dropped, between two checks of logs, and timeouts for reading a log and
 #: for writing everything at the end.
 _IDLE, _LOOK, _READ, _LAST_WORDS = 10.0, 15.0, 5.0, 2.0
-ELSEWHERE = "captions of sessions on other replicas cannot be had at the moment: try again"
+ELSEWHERE = "captions of sessions on other replicas are unavailable: try again"
 
 
 #: Called with every message of a channel, and with None if messages may have been missed: after subscribing to it, and
@@ -254,7 +254,7 @@ class Fanout:
         with suppress(*TROUBLE):
             if found := await self._store.offer():
                 return found
-        raise Refused("capacity", "this server only serves viewers, and knows of no server that translates")
+        raise Refused("capacity", "this server only serves viewers, and has found no server that translates")
 
     def sweep(self) -> None:
         """Drop mirrors and rooms without viewers."""

@@ -190,7 +190,7 @@ class Store:
         """Log that Redis is unavailable, once per outage."""
         if not self._failing:
             why = str(error) if isinstance(error, ResponseError) else type(error).__name__  # others have addresses
-            log.warning("Redis cannot be used, so viewers on other servers have to wait: %s", why)
+            log.warning("Redis is unavailable, so viewers on other servers wait: %s", why)
         self._failing = True
 
     def worked(self) -> None:

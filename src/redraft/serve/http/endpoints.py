@@ -353,7 +353,7 @@ async def _with_transcript(request: Request) -> Session | Past:
         room = await room_of(request)
         if found := room.session or hub.past.in_room(room.name):
             return found
-        raise Refused("missing", "the room has had no session, or its transcript is kept no longer")
+        raise Refused("missing", "the room has had no session, or its transcript has been deleted")
     try:
         return await viewed(request)
     except Refused:

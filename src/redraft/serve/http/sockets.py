@@ -179,7 +179,7 @@ async def _receive(websocket: WebSocket, session: LiveSession, outbox: Outbox, h
             await asyncio.sleep(wait)
         await session.pending.room()
         await outbox.room()
-    outbox.close(1002, "too many messages that are not as they should be")
+    outbox.close(1002, "too many invalid messages")
     await asyncio.Event().wait()  # the queue still has to be sent
 
 

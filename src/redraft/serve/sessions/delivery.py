@@ -278,7 +278,7 @@ class Delivery:
     def attach(self, outbox: Outbox) -> None:
         """Make this the owner's connection, and send what was not acknowledged; an older connection is closed."""
         if self.owner:
-            self.replaced("another connection goes on with this session")
+            self.replaced("another connection has taken over this session")
         self.owner = outbox
         if self.notice:
             outbox.put(protocol.Error(code="slow", message=self.notice).frame)

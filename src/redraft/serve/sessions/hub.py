@@ -254,7 +254,7 @@ class Hub:
         """Give up a session that another replica has taken over."""
         if self.fanout:
             self.fanout.drop(session)
-        session.delivery.replaced("another server goes on with this session")
+        session.delivery.replaced("another server has taken over this session")
         self._forget(session, keep=False)
 
     def _forget_ended(self, address: str) -> None:

@@ -180,7 +180,7 @@ class LiveSession:
 
     def _check_open(self) -> None:
         if self.ended:
-            raise Refused("stale", "the session has ended: no more updates are taken")
+            raise Refused("stale", "the session has ended: it takes no more updates")
 
     def check_room(self) -> None:
         """Check that the session may grow.  Raises `Refused` if it is full."""
@@ -240,9 +240,7 @@ class LiveSession:
                 raise Refused("caption", f"language must be one of {', '.join(self.targets)}", "language")
             language = found
         if utterance not in self.order and not any((utterance, each) in self.transcript for each in self.targets):
-            raise Refused(
-                "caption", "utterance must be the name of one that the session has had an update of", "utterance"
-            )
+            raise Refused("caption", "utterance must be one that the session has received", "utterance")
         if isinstance(message, protocol.Correct):
             self._correct(utterance, language or "", message.text)
         else:

@@ -149,7 +149,7 @@ class Rooms:
             raise Refused("limit", f"all {most} places for viewers of this room are taken")
         waiting = sum(each.session is None and bool(each.viewers) for each in self._rooms.values())
         if room.session is None and not room.viewers and waiting >= self._waited:
-            raise Refused("capacity", "too many rooms without a session are waited for: try again later")
+            raise Refused("capacity", "viewers are already waiting for too many rooms: try again later")
         room.viewers.add(viewer)
         viewer.put(room.message().frame)
         if room.session is not None:

@@ -22,7 +22,7 @@ from tests.serve.hearing import command
         ({"recogniser": "nothing"}, "recogniser 'nothing' is not known; known recognisers: moonshine"),
         ({"recogniser": "nothing:ws://127.0.0.1:1"}, "server 'nothing' is not known; known are"),
         ({"recogniser": "vosk:http://127.0.0.1:1"}, "the address of vosk must be like ws://127.0.0.1:2700"),
-        ({"punctuation": "models/punct"}, "punctuation needs a recogniser, whose text it is for"),
+        ({"punctuation": "models/punct"}, "punctuation is for recognised text, so it needs"),
     ],
 )
 def test_unknown_recogniser(settings: dict[str, Any], sentence: str) -> None:

@@ -2,7 +2,7 @@
 
 Redraft with one beta for all tokens must give SSBD's ids, with no bias those of `ar`, and with a full bias towards
 what is shown and none towards the rest those of LocalAgreement with a forced prefix.  Every mismatch is examined.
-LocalAgreement does not get out of loops, and selects its vocabulary anew behind what it forces.  So an utterance is
+LocalAgreement does not get out of loops, and selects its vocabulary again behind what it forces.  So an utterance is
 compared up to the first output that loops, is cut, is decoded again since it stops short, or has a token that Redraft
 cannot choose there.
 

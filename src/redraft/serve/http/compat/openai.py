@@ -155,7 +155,7 @@ def openai(callers: Callers) -> list[BaseRoute]:
         if not asking:
             raise Refused(
                 "protocol",
-                "messages must have one of the role user, with the text that is to be translated",
+                "messages must include one with the role user, which holds the text to translate",
                 "messages",
             )
         system = "\n".join(each.text for each in wanted.messages if each.role in ("system", "developer"))

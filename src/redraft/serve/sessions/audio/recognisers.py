@@ -204,7 +204,7 @@ def check_recognition(settings: ServeSettings) -> None:
     if settings.recogniser is not None:
         check_recogniser(settings.recogniser)
     elif settings.punctuation is not None:
-        raise OptionError("punctuation needs a recogniser, whose text it is for")
+        raise OptionError("punctuation is for recognised text, so it needs the setting recogniser")
 
 
 def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:

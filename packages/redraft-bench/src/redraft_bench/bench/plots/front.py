@@ -1,4 +1,4 @@
-"""Words taken back against the lag, for every method on a recogniser's text (`redraft_bench.bench.plots.kinds`)."""
+"""Retracted words over the lag, for every method on a recogniser's text (`redraft_bench.bench.plots.kinds`)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 BACK = "retracted"
 #: Figure -> label of its axis.
 LAGS = {"lag_first": "first shown (s after the word was spoken)", "lag_good": "shown for good (s)"}
-#: Ticks of the words taken back, whose scale is logarithmic from 1 on.
+#: Ticks of the retracted words, whose scale is logarithmic from 1 on.
 TICKS = (0, 1, 10, 100, 1000)
 COLOURS = {"ar": INK, "ssbd": BLUE, "redraft": ORANGE, "local-agreement": PURPLE}
 
 
 def rows_with_lags(result: Result) -> list[Row]:
-    """Return the rows that have words taken back and both lags."""
+    """Return the rows that have retracted words and both lags."""
     return measured(result.rows, BACK, *LAGS)
 
 
 def panel(lag: str) -> Callable[[Axes, Result], None]:
-    """Return a function that draws the words taken back over a lag."""
+    """Return a function that draws the retracted words over a lag."""
 
     def draw(axes: Axes, result: Result) -> None:
         labels = []
