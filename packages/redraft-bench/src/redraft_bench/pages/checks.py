@@ -213,7 +213,7 @@ CHECKS = (
         "What raises the quality of chat models that were not made for translation: instructions, names, an example.",
         PROMPTS,
         (),
-        "Qwen2.5-Coder 0.5B and 1.5B Instruct translate whole sentences of training data greedily: from an "
+        "`Qwen2.5-Coder` `0.5B` and `1.5B` Instruct translate whole sentences of training data greedily: from an "
         "encyclopedia (for Japanese, stories) and from Tatoeba. `chat` is Redraft's prompt for models without a prompt "
         "of their own: an instruction with the names of both languages as the system message, and an answer that "
         "begins with the target's name. If the answer is not begun, chrF is lower in every language. An interpreter's "
