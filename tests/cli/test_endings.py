@@ -365,7 +365,7 @@ def test_session_is_lost(serve: Running) -> None:
         pause(0)
         feeder.stop()
         (session,) = serve.hub._sessions.values()
-        serve.call(lambda: session.delivery.replaced("another client goes on with it"))
+        serve.call(lambda: session.broadcast.replaced("another client goes on with it"))
         assert run.ended() == 2
         run.check(feeder.recognised, ["de"])
 

@@ -297,7 +297,7 @@ def test_restore_at_smaller_server(most: int, lost: list[str]) -> None:
             cable.cut()
             await until(lambda: bool(other.hub._sessions) and len(texts(other, client)) == 1)
             session = other.hub.find(client.session)
-            await until(lambda: len(session.transcript.hidden) == len(hidden))
+            await until(lambda: len(session.broadcast.visible.hidden) == len(hidden))
             assert [name for name in names if (name, "de") not in session.transcript] == lost
             if lost:
                 with pytest.raises(InputError, match="at most 1024 bytes"):

@@ -90,14 +90,14 @@ def test_control_after_restart() -> None:
             client.control.correct("1", "de", "wir sahen")
             client.control.hide("2")
             client.control.pause()
-            await comes(lambda: server.hub.rooms.find("hall-1").session.delivery.paused)  # type: ignore[union-attr]
+            await comes(lambda: server.hub.rooms.find("hall-1").session.broadcast.visible.paused)  # type: ignore[union-attr]
             cable.to = other.port
             cable.cut()
             client.control.hide("3")  # while there is no connection
             await comes(lambda: bool(other.hub._sessions))
             session = other.hub.find(client.session)
-            await comes(lambda: len(session.transcript.hidden) == 2)
-            assert session.delivery.paused and transcript(other, client) == []
+            await comes(lambda: len(session.broadcast.visible.hidden) == 2)
+            assert session.broadcast.visible.paused and transcript(other, client) == []
             client.control.pause(False)
             await comes(lambda: transcript(other, client) == ["wir sahen"])
             await final(client, "3", "it was")

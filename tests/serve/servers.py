@@ -88,8 +88,8 @@ class Running:
         done = threading.Event()
 
         def work() -> None:
-            assert session.delivery.owner is not None
-            session.delivery.owner.close(1012, "restarted")
+            assert session.broadcast.owner is not None
+            session.broadcast.owner.close(1012, "restarted")
             self.hub._forget(session)
             done.set()
 

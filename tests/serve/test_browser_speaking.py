@@ -167,10 +167,10 @@ def test_drop(server: Running, speaker: Callable[..., Any]) -> None:
     page.click("#listen")
     wait_for(page, 1)
     session = server.hub.find(str(session_of(page)["name"]))
-    owner = session.delivery.owner
+    owner = session.broadcast.owner
     assert owner is not None
     server.call(partial(owner.close, 1012, "dropped"))
-    eventually(lambda: session.delivery.owner is not owner)
+    eventually(lambda: session.broadcast.owner is not owner)
     wait_for(page, len(finals(page, "de")) + 2)
     page.click("#listen")
     wait_until_recognised(page, server)

@@ -252,7 +252,7 @@ def test_control_over_http(server: Running) -> None:
     assert control(type="hide", utterance="post-1") == 204
     assert transcript(server, name) == ["wir sahen"]
     assert control(type="pause") == 204
-    assert server.hub.owned(token).delivery.paused
+    assert server.hub.owned(token).broadcast.visible.paused
     assert control(type="end") == 400
     assert server.ask(f"/v1/control/{name}", {"type": "pause"}).status == 404  # viewers know its name
 

@@ -90,10 +90,10 @@ def test_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
             # From within, since a client that reads nothing cannot be made to send megabytes in little time.
             big = protocol.Error(code="stale", message="x" * 50_000).frame
             until = time.monotonic() + SECONDS
-            while session.delivery.owner is not None and time.monotonic() < until:
-                server.call(partial(session.delivery.send, big))
+            while session.broadcast.owner is not None and time.monotonic() < until:
+                server.call(partial(session.broadcast.send, big))
                 time.sleep(0.002)
-            assert session.delivery.owner is None
+            assert session.broadcast.owner is None
             say(other, "we saw")
             assert finals(other.until("final"))
         assert "redraft_slow_readers_total 1.0" in server.ask("/metrics").text

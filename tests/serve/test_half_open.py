@@ -42,9 +42,9 @@ def silent(server: Running, token: str) -> Iterator[sockets.socket]:
 def test_slot_of_silent_client() -> None:
     token = "silent" + "x" * 30
     with running(slots=1, **QUICK) as server, silent(server, token):
-        eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).delivery.owner)
+        eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).broadcast.owner)
         session = server.hub.owned(token)
-        eventually(lambda: session.delivery.owner is None)
+        eventually(lambda: session.broadcast.owner is None)
         with server.socket() as other:  # the only slot goes to whoever speaks
             other.start()
             say(other, "her duck")
@@ -77,19 +77,19 @@ def test_take_over_half_open() -> None:
         eventually(lambda: ("1", "de") in server.hub.owned(token).transcript)
         assert socket.start(token=token)["resumed"] is True
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]
-        assert server.hub.owned(token).delivery.owner is not None
+        assert server.hub.owned(token).broadcast.owner is not None
 
 
 @pytest.mark.parametrize("reset", [False, True])
 def test_no_pongs(reset: bool) -> None:
     token = "silent" + "x" * 30
     with running(keep_seconds=30, **QUICK) as server, silent(server, token) as raw:
-        eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).delivery.owner)
+        eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).broadcast.owner)
         if reset:  # the other end is gone at once, without a goodbye
             raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, struct.pack("ii", 1, 0))
             raw.close()
         session = server.hub.owned(token)
-        eventually(lambda: session.delivery.owner is None)
+        eventually(lambda: session.broadcast.owner is None)
         eventually(lambda: not server.server.server_state.connections)
         with server.socket() as socket:
             assert socket.start(token=token)["resumed"] is True
@@ -100,6 +100,6 @@ def test_who_answers_pings_stays() -> None:
     with running(**QUICK) as server, server.socket() as socket:
         token = socket.start()["token"]
         time.sleep(1.2)
-        assert server.hub.owned(token).delivery.owner is not None
+        assert server.hub.owned(token).broadcast.owner is not None
         say(socket, "we saw")
         assert finals(socket.until("final")) == [("1", "de", expected("we saw"))]

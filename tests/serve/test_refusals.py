@@ -174,7 +174,7 @@ def test_live_readers_count_as_viewers() -> None:
                 assert third.hear()["code"] == "limit"
             assert 'redraft_refusals_total{code="limit"} 2.0' in server.ask("/metrics").text
         session = server.hub.find(name)
-        eventually(lambda: (session.delivery.readers, len(session.delivery.viewers)) == (0, 0))
+        eventually(lambda: (session.broadcast.readers, len(session.broadcast.viewers)) == (0, 0))
 
 
 def test_language_twice(server: Running) -> None:

@@ -17,7 +17,7 @@ from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
 from redraft.serve.http import api, endpoints, qr
 from redraft.serve.http.qr import QrCodes
-from redraft.serve.sessions.delivery import Outbox
+from redraft.serve.sessions.outbox import Outbox
 from tests.serve.fakes import offline
 from tests.serve.servers import SECONDS, Running, running
 
@@ -97,17 +97,17 @@ def test_long_history(monkeypatch: pytest.MonkeyPatch) -> None:
         return Frame("final", caption.utterance)
 
     for number in range(500):
-        live.delivery.final(Caption(str(number), 0, "de", "wir", "", True), 0.0)
+        live.broadcast.final(Caption(str(number), 0, "de", "wir", "", True), 0.0)
     monkeypatch.setattr(protocol, "frame_of", frame_of)
 
     async def read() -> list[str]:
         outbox = Outbox(16)
-        live.delivery.watch(outbox)
+        live.broadcast.watch(outbox)
         assert made == []
         heard = [frame.text for _ in range(2) if (frame := await outbox.get())]
         assert len(made) == 2
-        live.delivery.hide(("7", "de"), True)
-        live.delivery.final(Caption("500", 0, "de", "wir", "", True), 0.0)
+        live.broadcast.hide(("7", "de"), True)
+        live.broadcast.final(Caption("500", 0, "de", "wir", "", True), 0.0)
         outbox.close(1000, "")
         while (message := await outbox.get()) is not None:
             heard.append(message.text)
@@ -121,7 +121,7 @@ def test_long_history(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_live_transcript() -> None:
     live = offline("de")
     for number in range(500):
-        live.delivery.final(Caption(str(number), 0, "de", f"wir {number}", "", True), 0.0)
+        live.broadcast.final(Caption(str(number), 0, "de", f"wir {number}", "", True), 0.0)
     live.transcript.close()
 
     async def pieces() -> list[str]:

@@ -21,8 +21,8 @@ from redraft.serve.engine.engine import Engine
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.pending import MOST_PENDING
 from redraft.serve.http.sockets import _process
-from redraft.serve.sessions.delivery import Outbox
 from redraft.serve.sessions.live import FULL, LiveSession
+from redraft.serve.sessions.outbox import Outbox
 from tests.serve.fakes import offline
 
 
@@ -172,7 +172,7 @@ def test_waiting_ends_with_session(end: Callable[[LiveSession], None]) -> None:
 
 def test_forgotten() -> None:
     live, viewer = offline(), Outbox(9)
-    live.delivery.watch(viewer)
+    live.broadcast.watch(viewer)
     live.forget()
     assert viewer.closing is not None and viewer.closing[0] == 1000
     assert live.transcript.closed

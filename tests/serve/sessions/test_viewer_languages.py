@@ -16,8 +16,8 @@ from redraft.captions.languages import parse_language
 from redraft.decoding.types import Tally
 from redraft.protocol import Frame, new_token
 from redraft.serve.engine.lanes import Answer
-from redraft.serve.sessions.delivery import Outbox
 from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.outbox import Outbox
 from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected, finals, say
@@ -183,9 +183,9 @@ def session() -> tuple[LiveSession, dict[str, Outbox]]:
     live = offline("de", "ja")
     found = {name: Outbox(99) for name in ("owner", "feed", "all")} | {"ja": Outbox(99, languages=frozenset({"ja"}))}
     live.attach(found["owner"])
-    live.delivery.publish(found["feed"])
-    live.delivery.watch(found["all"])
-    live.delivery.watch(found["ja"])
+    live.broadcast.publish(found["feed"])
+    live.broadcast.watch(found["all"])
+    live.broadcast.watch(found["ja"])
     for outbox in found.values():
         outbox._waiting.clear()
     return live, found
@@ -231,7 +231,7 @@ def test_fatal_error() -> None:
 def test_serialised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     live, _ = session()
     for number in range(20):
-        live.delivery.watch(Outbox(99, languages=frozenset({"ja"} if number % 2 else ())))
+        live.broadcast.watch(Outbox(99, languages=frozenset({"ja"} if number % 2 else ())))
     made: list[str] = []
 
     def made_of(caption: Caption, **more: object) -> Frame:
@@ -241,7 +241,7 @@ def test_serialised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     frame_of = protocol.frame_of
     monkeypatch.setattr(protocol, "frame_of", made_of)
     for tag in ("de", "ja"):
-        live.delivery.final(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
-        live.delivery.correct(Caption("1", 0, tag, f"{tag} 2", "", True, 0.0, "we saw"))
+        live.broadcast.final(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
+        live.broadcast.correct(Caption("1", 0, tag, f"{tag} 2", "", True, 0.0, "we saw"))
     live.restore([protocol.Final(utterance="2", seq=0, language="ja", text="ja 3")])
     assert made == ["de 1", "de 2", "ja 1", "ja 2", "ja 3"]

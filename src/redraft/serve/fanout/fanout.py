@@ -157,7 +157,7 @@ class Fanout:
         """Close the connections of viewers of other replicas' sessions."""
         error = protocol.Error(code="draining", message=DRAINING, fatal=True)
         for mirror in self.mirrors.values():
-            mirror.delivery.close(1012, DRAINING, error)
+            mirror.broadcast.close(1012, DRAINING, error)
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -167,7 +167,7 @@ class Fanout:
     @property
     def viewers(self) -> int:
         """Number of viewers connected here to sessions of other replicas."""
-        return sum(each.delivery.audience for each in self.mirrors.values())
+        return sum(each.broadcast.audience for each in self.mirrors.values())
 
     # Sessions of this replica
 
@@ -260,7 +260,7 @@ class Fanout:
         """Drop mirrors and rooms without viewers."""
         now = time.monotonic()
         for mirror in self.mirrors.values():
-            mirror.touched = now if mirror.delivery.audience else mirror.touched
+            mirror.touched = now if mirror.broadcast.audience else mirror.touched
         dropped = [each for each in self.mirrors.values() if each.gone or now - each.touched >= _IDLE]
         for mirror in dropped:
             del self.mirrors[mirror.name]

@@ -14,9 +14,10 @@ from redraft import protocol
 from redraft.backoff import Backoff
 from redraft.protocol import Frame
 from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Position, Store, Superseded, parse_news
-from redraft.serve.sessions.delivery import Delivery, Outbox
+from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.transcript import Key, Transcript, key_of
+from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.visibility import Key, key_of
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class Publisher:
                 log.exception("captions could not be published")
                 await asyncio.sleep(next(waits))
             finally:
-                self._feed = self.session.delivery.feed = None
+                self._feed = self.session.broadcast.feed = None
 
     async def _epoch(self) -> bool:
         """Write the log until it must be rewritten; return False if the owner has gone to another replica."""
@@ -109,7 +110,7 @@ class Publisher:
             return False
         self.position = first
         feed = self._feed = FeedOutbox()
-        self.session.delivery.publish(feed)
+        self.session.broadcast.publish(feed)
         await self._write(await _waiting(feed), publish=False)
         await store.conclude(name, first, self.position)
         await self._alive(self.session, True)
@@ -170,7 +171,7 @@ class Mirror:
     """State of a session that another replica translates.
 
     Attributes:
-        delivery: see `LiveSession`; it has no owner here.
+        broadcast: see `LiveSession`; it has no owner here.
         loaded: set once its log has been read.
         touched: time of the last request for it, or of its last viewer, in seconds of the monotonic clock.
         gone: whether the session has been forgotten.
@@ -182,8 +183,8 @@ class Mirror:
     def __init__(self, name: str, store: Store) -> None:
         self.name, self._store = name, store
         self.begin = protocol.Begin(targets=("en",))
-        self.transcript = Transcript(())
-        self.delivery = Delivery(self.transcript)
+        self.broadcast = Broadcast(())
+        self.transcript = self.broadcast.transcript
         self.loaded = asyncio.Event()
         self.over: Callable[[], None] | None = None
         self.touched = time.monotonic()
@@ -207,7 +208,7 @@ class Mirror:
         """Close everything: the session has been forgotten."""
         self.gone = True
         self.transcript.close()
-        self.delivery.close(1000, "the session is over")
+        self.broadcast.close(1000, "the session is over")
 
     # From the log, and from news
 
@@ -249,16 +250,16 @@ class Mirror:
         elif isinstance(message, protocol.Final):
             self._final(message)
         elif isinstance(message, protocol.Hidden):
-            self.delivery.hide((message.utterance, message.language), message.hidden)
+            self.broadcast.hide((message.utterance, message.language), message.hidden)
         elif isinstance(message, protocol.Paused):
-            self.delivery.pause(message.paused)
+            self.broadcast.pause(message.paused)
         elif isinstance(message, protocol.Stats):
-            self.delivery.send(message.frame, "stats")
+            self.broadcast.send(message.frame, "stats")
         elif isinstance(message, protocol.Error):
             self._error(message)
         elif isinstance(message, protocol.Done) and not self.done:
             self.transcript.close()
-            self.delivery.done()
+            self.broadcast.done()
             if self.over:
                 self.over()
 
@@ -266,15 +267,15 @@ class Mirror:
         key = message.utterance, message.language
         self._show(key)
         if key not in self.transcript:
-            self.delivery.partial(protocol.caption_of(message), message.lag_ms)
+            self.broadcast.partial(protocol.caption_of(message), message.lag_ms)
 
     def _error(self, message: protocol.Error) -> None:
         if not message.final:
-            self.delivery.send(message.frame, language=message.language)
+            self.broadcast.send(message.frame, language=message.language)
             return
         key = message.utterance or "", message.language or ""
-        self.delivery.failed(key, message)
-        self.delivery.acknowledged(key, 0)
+        self.broadcast.failed(key, message)
+        self.broadcast.acknowledged(key, 0)
 
     def _final(self, message: protocol.Final) -> None:
         """Show a final caption once; another text than before is a correction."""
@@ -283,15 +284,15 @@ class Mirror:
         self._show(key)
         if key not in self.transcript:
             self.transcript.begin(message.utterance, message.begun)
-            self.delivery.final(caption, message.lag_ms, message.made or 0.0, message.corrected or 0)
+            self.broadcast.final(caption, message.lag_ms, message.made or 0.0, message.corrected or 0)
         elif self.transcript.get(key) != caption:
-            self.delivery.correct(caption)
-        self.delivery.acknowledged(key, self.transcript.corrected(key))
+            self.broadcast.correct(caption)
+        self.broadcast.acknowledged(key, self.transcript.corrected(key))
 
     def _show(self, key: Key) -> None:
         """Unhide a caption, since published captions are visible."""
-        if key in self.transcript.hidden:
-            self.delivery.hide(key, False)
+        if key in self.broadcast.visible.hidden:
+            self.broadcast.hide(key, False)
 
 
 def _parse(text: str) -> protocol.FromServer | None:

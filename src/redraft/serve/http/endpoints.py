@@ -334,7 +334,7 @@ async def transcript(request: Request) -> Response:
     kind = f"{FORMS[form]}; charset=utf-8"
     if live and request.method == "GET" and not isinstance(session, Past):
         request.app.state.hub.check_places(session)
-        return StreamingResponse(session.delivery.read(form, targets), media_type=kind)
+        return StreamingResponse(session.broadcast.read(form, targets), media_type=kind)
     # Hours of talk take a while to export, and must not block others.
     async with request.app.state.hub.exports:
         if form == "txt" and (original or len(targets) > 1):

@@ -17,9 +17,9 @@ from redraft.protocol.fields import describe
 from redraft.serve.access import Rate
 from redraft.serve.http.endpoints import address_of, bearer, wanted_languages
 from redraft.serve.sessions.audio.recognisers import Recognisers
-from redraft.serve.sessions.delivery import Outbox, close_reason
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.outbox import Outbox, close_reason
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ async def live(websocket: WebSocket) -> None:
         if hub.fanout:
             hub.fanout.left(session)
         if outbox.slow:
-            session.delivery.notice = "the last connection was dropped, since its messages were not read in time"
+            session.broadcast.notice = "the last connection was dropped, since its messages were not read in time"
         log.info("disconnected", extra={"session": session.name})
 
 
@@ -62,11 +62,11 @@ async def watch(websocket: WebSocket) -> None:
     async with _viewer(websocket, stays=False) as outbox:
         session = await hub.session_named(websocket.path_params["session"])
         hub.check_places(session)
-        session.delivery.watch(outbox)
+        session.broadcast.watch(outbox)
         try:
             await _serve(websocket, outbox, hub, _ignore(websocket))
         finally:
-            session.delivery.detach(outbox)
+            session.broadcast.detach(outbox)
 
 
 async def watch_room(websocket: WebSocket) -> None:
@@ -190,7 +190,7 @@ def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox)
         if isinstance(frame, str):
             message = _parse(frame, hub.settings.message_bytes)
             _execute(message, session, hub.recognisers)
-        elif session.delivery.owner is outbox:  # a connection that was replaced does not know the stream's position
+        elif session.broadcast.owner is outbox:  # a connection that was replaced does not know the stream's position
             session.listen(hub.recognisers).take(frame)
     except Refused as refused:
         hub.metrics.refused.labels(refused.code).inc()

@@ -20,8 +20,8 @@ from redraft.serve.engine.engine import Engines
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.service import Offer, Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
-from redraft.serve.sessions.delivery import Outbox
 from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.rooms import Room, Rooms, Session
 from redraft.serve.sessions.transcript import PastSessions
 from redraft.serve.settings import ServeSettings
@@ -82,7 +82,7 @@ class Hub:
         metrics.watch(engines)
 
     def _viewers(self) -> int:
-        here = sum(each.delivery.audience for each in self._sessions.values())
+        here = sum(each.broadcast.audience for each in self._sessions.values())
         return here + (self.fanout.viewers if self.fanout else 0)
 
     @property
@@ -236,7 +236,7 @@ class Hub:
     def check_places(self, session: Session) -> None:
         """Raise `Refused` if a session cannot have another viewer here."""
         most = self.settings.viewers
-        if session.delivery.audience >= most:
+        if session.broadcast.audience >= most:
             raise Refused("limit", f"all {most} places for viewers of this session are taken")
 
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
@@ -254,7 +254,7 @@ class Hub:
         """Give up a session that another replica has taken over."""
         if self.fanout:
             self.fanout.drop(session)
-        session.delivery.replaced("another server has taken over this session")
+        session.broadcast.replaced("another server has taken over this session")
         self._forget(session, keep=False)
 
     def _forget_ended(self, address: str) -> None:
@@ -262,7 +262,7 @@ class Hub:
         full = self._full
         for session in list(self._sessions.values()):
             ours = full or session.address == address
-            if ours and session.done and session.delivery.owner is None:
+            if ours and session.done and session.broadcast.owner is None:
                 self._forget(session)
                 return
 
@@ -286,7 +286,7 @@ class Hub:
             session.fail("engine", STOPPED)
         keep = _POST_SECONDS if session.by_post else self.settings.keep_seconds
         # Without lanes it has only just started.
-        if session.engine and session.delivery.owner is None and time.monotonic() - session.touched > keep:
+        if session.engine and session.broadcast.owner is None and time.monotonic() - session.touched > keep:
             session.leave()
             if session.done or session.stuck:
                 self._forget(session)

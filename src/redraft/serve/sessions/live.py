@@ -1,7 +1,7 @@
 """One live session: updates in, captions out.
 
 It runs on the server's event loop; `LiveSession.answered` receives the engine's answers.  A session outlives its
-connections, which `redraft.serve.sessions.delivery` manages.
+connections, which `redraft.serve.sessions.broadcast` manages.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from redraft.serve.engine.metrics import Metrics, SessionCounts
 from redraft.serve.engine.pending import Pending, Silence
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
-from redraft.serve.sessions.delivery import Delivery, Outbox
+from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.posts import Posts
-from redraft.serve.sessions.transcript import Key, SessionFile, Transcript, key_of
+from redraft.serve.sessions.transcript import SessionFile, Transcript
+from redraft.serve.sessions.visibility import Key, key_of
 
 #: Maximum number of characters that a session keeps.
 MOST_CHARACTERS = 10_000_000
@@ -85,7 +87,7 @@ class LiveSession:
     order: events.Order = field(default_factory=events.Order)
     pending: Pending = field(default_factory=Pending)
     transcript: Transcript = field(init=False)
-    delivery: Delivery = field(init=False)
+    broadcast: Broadcast = field(init=False)
     file: SessionFile = field(init=False)
     _counts: SessionCounts = field(init=False)
     #: Utterance -> its newest update, of the most recent ones that have not ended.
@@ -94,8 +96,8 @@ class LiveSession:
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
-        self.transcript = Transcript(self.begin.targets)
-        self.delivery = Delivery(self.transcript)
+        self.broadcast = Broadcast(self.begin.targets)
+        self.transcript = self.broadcast.transcript
         self._counts = SessionCounts(self.targets)
         self._silence = Silence(self._rest)
         room = f"{self.begin.room}-" if self.begin.room else ""
@@ -203,10 +205,9 @@ class LiveSession:
         self.check_room()
         for utterance, language in hidden:
             key = utterance, same_of(language, self.targets) or language
-            if key[1] in self.targets and key not in self.transcript.hidden:
-                self.delivery.hide(key, True)
+            if key[1] in self.targets and key not in self.broadcast.visible.hidden:
+                self.broadcast.hide(key, True)
                 self.kept += _UTTERANCE + len(utterance)
-                self.file.outdated = True
         for final in finals:
             key = final.utterance, same_of(final.language, self.targets) or final.language
             if key[1] in self.targets and key not in self.transcript:
@@ -214,14 +215,14 @@ class LiveSession:
                 text, source = printable(caption.text), printable(caption.source)
                 caption = replace(caption, language=key[1], text=text, source=source)
                 self.transcript.begin(final.utterance, final.begun)
-                self.delivery.restored(caption, final.made, final.corrected or 0)
+                self.broadcast.restored(caption, final.made, final.corrected or 0)
                 self._keep(caption)
                 self._remember(caption)
 
     def acknowledged(self, ack: protocol.Ack) -> None:
         """Record that the owner has received an utterance's end in a language."""
         language = same_of(ack.language, self.targets) or ack.language
-        self.delivery.acknowledged((ack.utterance, language), ack.corrected)
+        self.broadcast.acknowledged((ack.utterance, language), ack.corrected)
 
     def _remember(self, caption: events.Caption) -> None:
         """Add an earlier sentence to the context of later prompts."""
@@ -232,7 +233,7 @@ class LiveSession:
     def control(self, message: protocol.Control) -> None:
         """Pause captions for viewers, hide one or correct one.  Raises `Refused` if the session has no such caption."""
         if isinstance(message, protocol.Pause):
-            self.delivery.pause(message.paused)
+            self.broadcast.pause(message.paused)
             return
         utterance, language = message.utterance, message.language
         if language is not None:
@@ -245,8 +246,7 @@ class LiveSession:
             self._correct(utterance, language or "", message.text)
         else:
             for each in self.targets if language is None else (language,):
-                self.delivery.hide((utterance, each), message.hidden)
-        self.file.outdated = True
+                self.broadcast.hide((utterance, each), message.hidden)
 
     def _correct(self, utterance: str, language: str, text: str) -> None:
         self.check_room()
@@ -256,15 +256,15 @@ class LiveSession:
                 "caption", "only a final caption can be corrected, and the utterance has none in this language"
             )
         self.kept += len(text) - len(caption.text)
-        self.delivery.correct(replace(caption, text=text))
+        self.broadcast.correct(replace(caption, text=text))
 
     def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
-        if key_of(caption) not in self.transcript.hidden:
+        if key_of(caption) not in self.broadcast.visible.hidden:
             before = self.file.failing
             self.file.add(caption)
             if self.file.failing and not before:
-                self.delivery.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
+                self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
 
     def end(self) -> None:
         """End the session and its utterances: no more updates will come, except from audio that is being recognised."""
@@ -294,7 +294,7 @@ class LiveSession:
     def listen(self, recognisers: Recognisers) -> SessionAudio:
         """Return its audio, whose recognisers come from ``recognisers``."""
         self.audio = self.audio or SessionAudio(
-            self.name, self.begin, recognisers, self._recognised, self.delivery.send_to_owner, self.pending.room
+            self.name, self.begin, recognisers, self._recognised, self.broadcast.send_to_owner, self.pending.room
         )
         return self.audio
 
@@ -330,10 +330,10 @@ class LiveSession:
         if key in self.transcript:  # restored: the client already has it
             return
         if not caption.final:
-            self.delivery.partial(caption, lag_ms)
+            self.broadcast.partial(caption, lag_ms)
             return
         self._keep(caption)
-        self.delivery.final(caption, lag_ms)
+        self.broadcast.final(caption, lag_ms)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
         key = failure.utterance or "", target
@@ -346,9 +346,9 @@ class LiveSession:
             final=final or None,
         )
         if final and key not in self.transcript:
-            self.delivery.failed(key, error)
+            self.broadcast.failed(key, error)
         else:
-            self.delivery.send(error.frame, language=target)
+            self.broadcast.send(error.frame, language=target)
 
     def send_stats(self) -> None:
         """Send statistics if they are due."""
@@ -357,7 +357,7 @@ class LiveSession:
 
     def _publish_stats(self) -> None:
         able = self.engine.scheduler.able() if self.engine else ""
-        self.delivery.send(self._counts.message(self.lanes, able).frame, "stats")
+        self.broadcast.send(self._counts.message(self.lanes, able).frame, "stats")
 
     @property
     def done(self) -> bool:
@@ -369,19 +369,19 @@ class LiveSession:
         """Whether nothing is being recognised or translated, and nothing waits to be sent to its owner."""
         if self.audio and self.audio.running:
             return False
-        return not self.pending and (self.delivery.owner is None or self.delivery.owner.empty)
+        return not self.pending and (self.broadcast.owner is None or self.broadcast.owner.empty)
 
     @property
     def in_use(self) -> bool:
         """Whether more captions may come: it is connected, or captions come by POST."""
-        return not self.ended and (self.by_post or self.delivery.owner is not None)
+        return not self.ended and (self.by_post or self.broadcast.owner is not None)
 
     def _finish(self) -> None:
         if self.done and not self.transcript.closed:
             self.transcript.close()
             self.release()
             self._publish_stats()
-            self.delivery.done()
+            self.broadcast.done()
             if self.over:
                 self.over()
 
@@ -389,8 +389,8 @@ class LiveSession:
         """Close all connections with an error, and end the session without translating the rest."""
         self._drop_work()
         self.transcript.close()
-        self.delivery.feed = None  # viewers elsewhere stay, since another replica may continue the session
-        self.delivery.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
+        self.broadcast.feed = None  # viewers elsewhere stay, since another replica may continue the session
+        self.broadcast.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
 
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
@@ -400,7 +400,7 @@ class LiveSession:
             self.transcript.close()
             if self.over:
                 self.over()
-        self.delivery.close(1000, "the session is over")
+        self.broadcast.close(1000, "the session is over")
 
     def _drop_work(self) -> None:
         """Drop what waits to be recognised or translated."""
@@ -417,12 +417,12 @@ class LiveSession:
     # Connections
 
     def attach(self, outbox: Outbox) -> None:
-        """Make this the owner's connection; see `Delivery.attach`."""
+        """Make this the owner's connection; see `Broadcast.attach`."""
         self.touched = time.monotonic()
-        self.delivery.attach(outbox)
+        self.broadcast.attach(outbox)
 
     def detach(self, outbox: Outbox) -> None:
         """Remove the owner's connection, which has ended."""
-        if self.delivery.owner is outbox:
+        if self.broadcast.owner is outbox:
             self.touched = time.monotonic()
-        self.delivery.detach(outbox)
+        self.broadcast.detach(outbox)

@@ -18,8 +18,8 @@ from redraft.errors import OptionError
 from redraft.protocol import ROOM_NAME, ROOM_RULE
 from redraft.protocol.codes import Refused
 from redraft.serve.access import Keys
-from redraft.serve.sessions.delivery import Outbox
 from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.outbox import Outbox
 
 if TYPE_CHECKING:
     from redraft.serve.fanout.feed import Mirror  # needs an extra
@@ -94,14 +94,14 @@ class Room:
         """Show a session; the previous one is ended if it is still running."""
         earlier, self.session = self.session, session
         if earlier is not None:
-            earlier.delivery.viewers -= self.viewers
+            earlier.broadcast.viewers -= self.viewers
             if not earlier.ended:
-                earlier.delivery.replaced(f"another session has taken over room {self.name!r}")
+                earlier.broadcast.replaced(f"another session has taken over room {self.name!r}")
                 earlier.end()
         session.over = partial(self._over, session)
         for viewer in self.viewers:
             viewer.put(self.message().frame)
-            session.delivery.watch(viewer)
+            session.broadcast.watch(viewer)
 
     def _over(self, session: Session) -> None:
         if self.session is session:
@@ -153,7 +153,7 @@ class Rooms:
         room.viewers.add(viewer)
         viewer.put(room.message().frame)
         if room.session is not None:
-            room.session.delivery.watch(viewer)
+            room.session.broadcast.watch(viewer)
         if self._closing is not None:
             viewer.close(*self._closing)
         self._rooms[name] = room
@@ -168,7 +168,7 @@ class Rooms:
         """Remove a viewer's connection that has ended."""
         room.viewers.discard(viewer)
         if room.session is not None:
-            room.session.delivery.detach(viewer)
+            room.session.broadcast.detach(viewer)
         self._tidy(room)
 
     def forget(self, session: Session) -> None:

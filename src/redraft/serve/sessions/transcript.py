@@ -23,6 +23,7 @@ from redraft.captions.languages import parse_language, same_of
 from redraft.errors import OptionError
 from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
+from redraft.serve.sessions.visibility import Key, Visibility, key_of
 
 log = logging.getLogger(__name__)
 
@@ -34,30 +35,23 @@ MOST, MOST_BYTES = 1000, 256_000_000
 _SLICE = 50
 #: Bytes of a caption besides its texts, about.
 _CAPTION = 500
-#: Utterance and target language of a caption.
-Key: TypeAlias = tuple[str, str]
 #: The final captions of an utterance by language; None where translation failed.
 Row: TypeAlias = dict[str, Caption | None]
-
-
-def key_of(caption: Caption) -> Key:
-    """Return what identifies a caption."""
-    return caption.utterance, caption.language
 
 
 class Transcript:
     """Collects the final captions of a session; adding one twice has no effect.
 
-    The owner may correct, hide or hold back captions.  Readers see those that are neither hidden nor held.
+    Args:
+        visible: which captions readers may see.
+
+    Attributes:
+        edits: how often captions in it were corrected, hidden or shown again.
     """
 
-    def __init__(self, targets: Sequence[str]) -> None:
-        self.targets = tuple(targets)
-        self.closed = False
-        #: Captions hidden from readers, including ones that have not arrived yet.
-        self.hidden: set[Key] = set()
-        #: Captions that arrived while captions were paused, in order.
-        self._held: dict[Key, None] = {}
+    def __init__(self, targets: Sequence[str], visible: Visibility) -> None:
+        self.targets, self.visible = tuple(targets), visible
+        self.closed, self.edits = False, 0
         #: How often captions have been corrected, for those that have.
         self._corrections: dict[Key, int] = {}
         #: Utterances that have ended in a language.
@@ -94,21 +88,17 @@ class Transcript:
         """Return how often a caption has been corrected."""
         return self._corrections.get(key, 0)
 
-    def shows(self, key: Key) -> bool:
-        """Whether readers may see a caption."""
-        return key not in self.hidden and key not in self._held
-
     @property
     def finals(self) -> Iterator[Caption]:
         """Yield the captions that readers may see, in order of utterances."""
-        return (caption for caption in self.kept if self.shows(key_of(caption)))
+        return (caption for caption in self.kept if self.visible.shows(key_of(caption)))
 
     @property
     def kept(self) -> Iterator[Caption]:
         """Yield all captions that are not hidden, including those held back, in order of utterances."""
         for row in list(self._rows.values()):  # threads export while captions are added
             for caption in list(row.values()):
-                if caption is not None and key_of(caption) not in self.hidden:
+                if caption is not None and key_of(caption) not in self.visible.hidden:
                     yield caption
 
     def begin(self, utterance: str, time: float | None) -> None:
@@ -120,45 +110,40 @@ class Transcript:
         """Return the start time of an utterance in seconds; None if it is unknown."""
         return self._begun.get(utterance)
 
-    def add(self, key: Key, caption: Caption | None, *, held: bool = False, corrected: int = 0) -> None:
+    def add(self, key: Key, caption: Caption | None, *, corrected: int = 0) -> None:
         """Add a final caption; only the first one of an utterance and language counts.
 
         Args:
             caption: None if translation failed.
-            held: whether to hold it back from readers until `release`.
             corrected: how often it was corrected elsewhere.
         """
         utterance, target = key
         if corrected:
             self._corrections[key] = corrected
         self._rows.setdefault(utterance, {}).setdefault(target, caption)
-        if held:
-            self._held[key] = None
-        self._notify()
+        if caption is not None:
+            self.visible.arrived(key)
+        self.changed()
 
     def replace(self, caption: Caption) -> None:
         """Replace the caption of the same utterance and language."""
         self._rows[caption.utterance][caption.language] = caption
         self._corrections[key_of(caption)] = self.corrected(key_of(caption)) + 1
+        self.edits += 1
 
     def hide(self, key: Key, *, hidden: bool) -> None:
         """Hide a caption from readers or show it again; it need not have arrived yet."""
-        (self.hidden.add if hidden else self.hidden.discard)(key)
-        self._notify()
-
-    def release(self) -> list[Key]:
-        """Show readers the captions that were held back, and return their keys."""
-        released = list(self._held)
-        self._held.clear()
-        self._notify()
-        return released
+        self.visible.hide(key, hidden)
+        self.edits += 1
+        self.changed()
 
     def close(self) -> None:
         """End the transcript; `live` stops after the last caption."""
         self.closed = True
-        self._notify()
+        self.changed()
 
-    def _notify(self) -> None:
+    def changed(self) -> None:
+        """Let `live` look for more that readers may see."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -210,10 +195,10 @@ class Transcript:
             await (asyncio.sleep(0) if more else changed.wait())
 
     def _ended(self, utterance: str, row: Row, targets: Sequence[str]) -> bool:
-        return all(target in row and (utterance, target) not in self._held for target in targets)
+        return all(target in row and not self.visible.holds((utterance, target)) for target in targets)
 
     def _write(self, utterance: str, row: Row, writer: Writer, targets: Sequence[str]) -> None:
-        found = [row.get(target) for target in targets if self.shows((utterance, target))]
+        found = [row.get(target) for target in targets if self.visible.shows((utterance, target))]
         captions = [caption for caption in found if caption is not None]
         if captions and isinstance(writer, SubtitleWriter):
             # A subtitle starts with its utterance's first caption.
@@ -244,12 +229,13 @@ class SessionFile:
     Errors do not keep captions from clients.
 
     Attributes:
-        outdated: whether captions in it have changed.
         failing: whether captions could not be written, lately.
     """
 
     def __init__(self, folder: Path | None, name: str, transcript: Transcript) -> None:
-        self.outdated, self.failing, self._transcript = False, False, transcript
+        self.failing, self._transcript = False, transcript
+        #: Whether lines in it must be replaced, besides those of captions that were edited.
+        self._outdated, self._edits = False, 0
         self._path = folder and folder / f"{name}.jsonl"
         self._had: set[Key] | None = None
 
@@ -267,26 +253,26 @@ class SessionFile:
             except OSError:
                 log.exception("a transcript could not be read")
         if key_of(caption) in self._had:
-            self.outdated = True
+            self._outdated = True
             return
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(_line(caption))
             self.failing = False
         except OSError:
-            self.failing = self.outdated = True  # the end of the session tries again
+            self.failing = self._outdated = True  # the end of the session tries again
             log.exception("a caption could not be written to the folder of transcripts")
 
     def rewrite(self) -> None:
         """Rewrite the file if it is outdated; captions that only the file has are kept, before the others."""
-        if self._path is None or not self.outdated:
+        if self._path is None or not (self._outdated or self._edits != self._transcript.edits):
             return
-        self.outdated = False
+        self._outdated, self._edits = False, self._transcript.edits
         fresh = self._path.with_suffix(".new")
         try:
             ours = {key_of(caption): _line(caption) for caption in self._transcript.kept}
             known = _rows(_read(self._path)).items()
-            kept = (line for key, line in known if key not in ours and key not in self._transcript.hidden)
+            kept = (line for key, line in known if key not in ours and key not in self._transcript.visible.hidden)
             fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
             fresh.replace(self._path)
         except OSError:

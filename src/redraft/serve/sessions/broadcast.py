@@ -4,138 +4,37 @@ A final caption is identified by utterance and language, so sending it twice doe
 sent to the owner again, who ignores duplicates.  The owner can pause captions for viewers, hide one, or correct one.
 
 A message about a caption goes to the viewers that want its language (`Outbox.wants`), any other message to all.
-Every connection has an `Outbox`: a bounded queue, in which a newer message replaces the one it supersedes.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
 
 from redraft import protocol
 from redraft.captions.events import Caption
-from redraft.captions.languages import canonical_tag
 from redraft.protocol import Frame
-from redraft.serve.sessions.transcript import Key, Transcript, key_of
+from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.transcript import Transcript
+from redraft.serve.sessions.visibility import Key, Visibility, key_of
 
-#: Maximum number of messages queued for a connection.
-MOST_MESSAGES = 256
 #: Maximum number of partial captions kept over all languages; more belong to utterances that never ended.
 MOST_PARTIALS = 64
 
 
-def close_reason(sentence: str) -> str:
-    """Shorten a sentence to fit into a close frame: 125 bytes, of which the code takes two."""
-    return sentence.encode()[:123].decode(errors="ignore")
-
-
-class Outbox:
-    """Messages of one connection, in order.
+class Broadcast:
+    """What a session of this replica, or the mirror of another one's, sends: its transcript, and its connections.
 
     Args:
-        most: maximum number of queued messages; beyond that the reader is too slow and is disconnected.
-        stays: whether the connection outlives a session, as for viewers of a room.
-        languages: canonical tags of the languages whose captions its reader wants; empty for all.
+        targets: the target languages.
+
+    Attributes:
+        visible: what of it viewers may see.
     """
 
-    def __init__(
-        self, most: int = MOST_MESSAGES, *, stays: bool = False, languages: frozenset[str] = frozenset()
-    ) -> None:
-        self.stays, self.languages = stays, languages
-        #: How the connection is closed: a close code (RFC 6455) and a reason.
-        self.closing: tuple[int, str] | None = None
-        #: Whether messages were lost because the reader was too slow.
-        self.slow = False
-        self._most = most
-        #: Messages, and histories of messages that are made when their turn comes.
-        self._waiting: OrderedDict[Hashable, Frame | Iterator[Frame]] = OrderedDict()
-        self._news, self._space = asyncio.Event(), asyncio.Event()
-        self._space.set()
-
-    def wants(self, language: str | None) -> bool:
-        """Whether its reader wants messages about a language; everybody wants those about none in particular."""
-        return language is None or not self.languages or canonical_tag(language) in self.languages
-
-    def put(self, message: Frame, key: Hashable | None = None) -> None:
-        """Queue a message.  It replaces a queued message with the same ``key``.
-
-        The replacement keeps its place in the queue: at the end, a message that is replaced often would never be sent
-        to a slow reader.
-        """
-        self._put(message, object() if key is None else key)
-
-    def _put(self, message: Frame | Iterator[Frame], key: Hashable) -> None:
-        if self.closing or self.slow:  # after a gap, more messages would look complete
-            return
-        self._waiting[key] = message
-        if len(self._waiting) > self._most:
-            self.slow = True
-            self._waiting.clear()
-        if 2 * len(self._waiting) > self._most:
-            self._space.clear()
-        self._news.set()
-
-    def fill(self, messages: Iterable[Frame]) -> None:
-        """Queue many messages, such as those a resuming client has missed; they do not count towards ``most``."""
-        for message in messages:
-            self._most += 1
-            self.put(message)
-
-    def recount(self, history: Iterator[Frame]) -> None:
-        """Queue a history, each message of which is made when it is sent: a long one must not hold up others."""
-        self._most += 1
-        self._put(history, object())
-
-    def drop(self, key: Hashable) -> None:
-        """Drop a queued message that is out of date."""
-        self._waiting.pop(key, None)
-
-    def close(self, code: int, reason: str) -> None:
-        """Close the connection once the queue is sent; only the first call has an effect."""
-        self.closing = self.closing or (code, close_reason(reason))
-        self._news.set()
-
-    @property
-    def empty(self) -> bool:
-        """Whether the queue is empty."""
-        return not self._waiting
-
-    async def get(self) -> Frame | None:
-        """Wait for the next message; None after the last one."""
-        if self._waiting and not isinstance(next(iter(self._waiting.values())), Frame):
-            await asyncio.sleep(0)  # sending need not let others have a turn
-        while (message := self._next()) is None:
-            if self.closing or self.slow:
-                return None
-            self._news.clear()
-            await self._news.wait()
-        if 2 * len(self._waiting) <= self._most:
-            self._space.set()
-        return message
-
-    def _next(self) -> Frame | None:
-        """Take the next message from the queue, or from the history at its front; None if there is none."""
-        while self._waiting:
-            key, first = next(iter(self._waiting.items()))
-            message = first if isinstance(first, Frame) else next(first, None)
-            if isinstance(first, Frame) or message is None:
-                del self._waiting[key]
-            if message is not None:
-                return message
-        return None
-
-    async def room(self) -> None:
-        """Wait until the queue is at most half full."""
-        await self._space.wait()
-
-
-class Delivery:
-    """The connections of a session, and the messages they are sent."""
-
-    def __init__(self, transcript: Transcript) -> None:
-        self.transcript = transcript
+    def __init__(self, targets: Sequence[str]) -> None:
+        self.visible = Visibility()
+        self.transcript = Transcript(targets, self.visible)
         self.owner: Outbox | None = None
         self.viewers: set[Outbox] = set()
         #: Number of readers of the growing transcript.
@@ -147,7 +46,6 @@ class Delivery:
         #: How connections are closed once the session has failed: close code, reason and last message.
         self._end: tuple[int, str, Frame] | None = None
         self._done = False
-        self.paused = False
         #: Messages that the owner has not acknowledged yet.
         self._unacknowledged: dict[Key, Frame] = {}
         #: The newest partial captions: caption, ``lag_ms``, and when it was made, in seconds since 1970.
@@ -164,7 +62,7 @@ class Delivery:
         self._partials[key] = caption, lag_ms, time.time()
         if len(self._partials) > MOST_PARTIALS:
             self._partials.pop(next(iter(self._partials)))
-        for outbox in self._outboxes(key[1], viewers=self._open(key)):
+        for outbox in self._outboxes(key[1], viewers=self.visible.sends(key)):
             outbox.put(message, self._place(key))
 
     def final(self, caption: Caption, lag_ms: float, made: float | None = None, corrected: int = 0) -> None:
@@ -176,15 +74,15 @@ class Delivery:
         """
         key = key_of(caption)
         self.transcript.made[key] = time.time() if made is None else made
-        self.transcript.add(key, caption, held=self.paused, corrected=corrected)
+        self.transcript.add(key, caption, corrected=corrected)
         self._conclude(key, self._final(caption, lag_ms))
 
     def restored(self, caption: Caption, made: float | None = None, corrected: int = 0) -> None:
         """Restore a final caption that the owner already has; see `final`, but without a time it counts as old."""
         key = key_of(caption)
         self.transcript.made[key] = made or 0.0
-        self.transcript.add(key, caption, held=self.paused, corrected=corrected)
-        if self.transcript.shows(key):
+        self.transcript.add(key, caption, corrected=corrected)
+        if self.visible.shows(key):
             self._fill(caption)
 
     def failed(self, key: Key, error: protocol.Error) -> None:
@@ -198,7 +96,7 @@ class Delivery:
         self._unacknowledged[key] = message
         for outbox in self._outboxes(key[1]):
             outbox.drop(self._place(key))
-        for outbox in self._outboxes(key[1], viewers=self._open(key)):
+        for outbox in self._outboxes(key[1], viewers=self.visible.sends(key)):
             outbox.put(message)
 
     def acknowledged(self, key: Key, corrected: int) -> None:
@@ -220,23 +118,23 @@ class Delivery:
 
     def pause(self, paused: bool) -> None:
         """Hold captions back from viewers, or release them."""
-        if paused == self.paused:
+        if paused == self.visible.paused:
             return
-        self.paused = paused
         message = self._decisions["paused"] = protocol.Paused(paused=paused).frame
         self.send(message, "paused")
-        if not paused:
-            for key in self.transcript.release():
-                self._reveal(key)
-            for key in self._partials:
-                self._reveal(key)
+        if paused:
+            self.visible.pause()
+            return
+        for key in [*self.visible.release(), *self._partials]:
+            self._reveal(key)
+        self.transcript.changed()
 
     def hide(self, key: Key, hidden: bool) -> None:
         """Hide a caption from viewers, or show it again; it need not be final."""
         message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden)
         self.send_to_owner(message)
         self._decisions[key] = message.frame
-        if hidden == (key in self.transcript.hidden):
+        if hidden == (key in self.visible.hidden):
             return
         self.transcript.hide(key, hidden=hidden)
         if not hidden:
@@ -251,19 +149,15 @@ class Delivery:
         key = key_of(caption)
         self.transcript.replace(caption)
         message = self._unacknowledged[key] = self._final(caption)
-        for outbox in self._outboxes(key[1], viewers=self.transcript.shows(key)):
+        for outbox in self._outboxes(key[1], viewers=self.visible.shows(key)):
             outbox.put(message)
-
-    def _open(self, key: Key) -> bool:
-        """Whether viewers are sent a caption at present."""
-        return not self.paused and self.transcript.shows(key)
 
     def _reveal(self, key: Key) -> None:
         """Send viewers a caption if they may see it."""
         caption = self.transcript.get(key)
-        if caption is not None and self.transcript.shows(key):
+        if caption is not None and self.visible.shows(key):
             self._fill(caption)
-        elif key in self._partials and self._open(key):
+        elif key in self._partials and self.visible.sends(key):
             for viewer in self._viewers(key[1]):
                 viewer.put(self._partial(key), self._place(key))
 
@@ -290,7 +184,7 @@ class Delivery:
         self._close_late(outbox)
 
     def _hidden(self) -> Iterator[Frame]:
-        for utterance, language in self.transcript.hidden:
+        for utterance, language in self.visible.hidden:
             yield protocol.Hidden(utterance=utterance, language=language, hidden=True).frame
 
     def replaced(self, sentence: str) -> None:
@@ -337,15 +231,15 @@ class Delivery:
     def _history(self, viewer: Outbox) -> Iterator[Frame]:
         """Return the messages for the captions that viewers may see now, and when each is made."""
         known = [key_of(caption) for caption in self.transcript.finals if viewer.wants(caption.language)]
-        captions = ((key, self.transcript.get(key)) for key in known if self.transcript.shows(key))
+        captions = ((key, self.transcript.get(key)) for key in known if self.visible.shows(key))
         made = self.transcript.made
         return (self._final(each, age_ms=_age(made.get(key, 0.0))) for key, each in captions if each is not None)
 
     def _catch_up(self, viewer: Outbox) -> None:
-        if self.paused:
+        if self.visible.paused:
             viewer.put(protocol.Paused(paused=True).frame)
         for key in self._partials:
-            if self._open(key) and viewer.wants(key[1]):
+            if self.visible.sends(key) and viewer.wants(key[1]):
                 viewer.put(self._partial(key, aged=True), self._place(key))
 
     def detach(self, outbox: Outbox) -> None:
