@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed
 from redraft.errors import OptionError
 from redraft.protocol import Begin, public_name
 from redraft.protocol.codes import Refused
-from redraft.serve.access import Keys, Rate, new_key
+from redraft.serve.access import ApiKeys, Rate, new_key
 from redraft.serve.engine.lanes import Lane
 from redraft.serve.engine.service import Service
 from redraft.serve.sessions.hub import Hub
@@ -281,7 +281,7 @@ def test_key_file(tmp_path: Path) -> None:
     first = new_key(path, "stage")
     path.write_text(path.read_text().rstrip("\n"))
     second = new_key(path, "stage-2")
-    keys = Keys(path)
+    keys = ApiKeys(path)
     assert [keys.owner(key) for key in (first, second, "other")] == ["stage", "stage-2", None]
     before = path.read_text()
     with pytest.raises(OptionError, match="key named 'stage' already"):
@@ -289,6 +289,6 @@ def test_key_file(tmp_path: Path) -> None:
     assert path.read_text() == before
     path.write_text(before.replace("stage-2", "stage"))
     with pytest.raises(OptionError, match="line 2: line 1"):
-        Keys(path)
+        ApiKeys(path)
     with pytest.raises(OptionError, match="cannot be written"):
         new_key(tmp_path / "nowhere" / "keys", "stage")

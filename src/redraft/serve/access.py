@@ -18,7 +18,7 @@ _KEY_BYTES = 32
 _MOST_ADDRESSES = 10_000
 
 
-class Keys:
+class ApiKeys:
     """API keys, stored as hashes: one line ``name:sha256`` per key, with unique names.
 
     Raises:
@@ -74,7 +74,7 @@ def new_key(path: Path, name: str) -> str:
         raise OptionError(
             f"the name of a key must not contain a colon, begin with # or have spaces around it, not {name!r}"
         )
-    if path.exists() and name in Keys(path):
+    if path.exists() and name in ApiKeys(path):
         raise OptionError(
             f"keys file {str(path)!r} has a key named {name!r} already: choose another name, or delete its line first, "
             "which revokes that key"

@@ -35,7 +35,7 @@ from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
 from redraft.models import SMALL_OF
 from redraft.protocol.codes import Refused
-from redraft.serve.access import Keys
+from redraft.serve.access import ApiKeys
 from redraft.serve.engine.engine import Engine, Engines
 from redraft.serve.engine.lanes import SlotPool
 from redraft.serve.engine.metrics import Metrics
@@ -61,7 +61,7 @@ def check(settings: ServeSettings) -> None:
         OptionError: a file of API keys, a room, an imitated API, a recogniser or the fan-out cannot be used.
     """
     if not settings.viewers_only:
-        check_rooms(settings.rooms, Keys(settings.keys) if settings.keys else None)
+        check_rooms(settings.rooms, ApiKeys(settings.keys) if settings.keys else None)
     check_compat(settings)
     check_recognition(settings)
     if settings.fanout:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from starlette.responses import PlainTextResponse
 
 from redraft.errors import OptionError
-from redraft.serve.access import Keys, Rate, Rates, new_key
+from redraft.serve.access import ApiKeys, Rate, Rates, new_key
 from redraft.serve.http.security import HEADERS, Guard
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.talking import expected, finals, say
@@ -274,9 +274,9 @@ def test_names_of_keys(tmp_path: Path, name: str) -> None:
 def test_invalid_key_file(tmp_path: Path, line: str) -> None:
     (tmp_path / "keys").write_text(f"# keys\n\n{line}\n")
     with pytest.raises(OptionError, match="line 3: must be NAME:SHA256"):
-        Keys(tmp_path / "keys")
+        ApiKeys(tmp_path / "keys")
     with pytest.raises(OptionError, match="cannot be read"):
-        Keys(tmp_path / "none")
+        ApiKeys(tmp_path / "none")
 
 
 @given(st.lists(st.floats(0, 2), min_size=1, max_size=60))

@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 
 from redraft.errors import OptionError
 from redraft.protocol import Begin
-from redraft.serve.access import Keys, new_key
+from redraft.serve.access import ApiKeys, new_key
 from redraft.serve.sessions.rooms import check_rooms
 from redraft.serve.settings import load
 from tests.serve.servers import Running, running
@@ -176,7 +176,7 @@ def test_settings(tmp_path: Path) -> None:
         check_rooms(rooms, None)
     new_key(tmp_path / "keys", "hall")
     with pytest.raises(OptionError, match="not in the file of keys"):
-        check_rooms(rooms, Keys(tmp_path / "keys"))
+        check_rooms(rooms, ApiKeys(tmp_path / "keys"))
     with pytest.raises(OptionError, match="name of a room"):
         check_rooms({"Hall": ()}, None)
 

@@ -25,7 +25,7 @@ _EDITING = "Enter sends the correction, Esc leaves the caption as it is, Up and 
 _KEPT, _NAMED = 20, 60
 
 
-class Control(Protocol):
+class ViewerControl(Protocol):
     """What controls the captions of a session, `redraft.client.control.Control`."""
 
     @property
@@ -55,7 +55,7 @@ class Keys:
 
     def __init__(
         self,
-        control: Control,
+        control: ViewerControl,
         say: Callable[[str], object],
         draw: Callable[[str, LineEdit | None], object],
         hold: Callable[[], AbstractContextManager[object]] = nullcontext,

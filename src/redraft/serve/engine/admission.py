@@ -9,7 +9,7 @@ from redraft.captions.events import Event, Update
 from redraft.errors import OptionError, RedraftError
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
-from redraft.serve.access import Keys
+from redraft.serve.access import ApiKeys
 from redraft.serve.engine.engine import Engine, Engines, Stopped
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.scheduler import NoCapacity
@@ -32,7 +32,7 @@ class Admission:
         keys: the API keys; None if the server needs none.
     """
 
-    def __init__(self, service: Service | None, engines: Engines, keys: Keys | None = None) -> None:
+    def __init__(self, service: Service | None, engines: Engines, keys: ApiKeys | None = None) -> None:
         self.keys = keys
         self._service, self._engines = service, engines
         self.draining = False

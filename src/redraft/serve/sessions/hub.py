@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from redraft import protocol
 from redraft.protocol import new_token, public_name
 from redraft.protocol.codes import Refused
-from redraft.serve.access import Keys, Rates
+from redraft.serve.access import ApiKeys, Rates
 from redraft.serve.engine.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission, Exchange, Exchanges
 from redraft.serve.engine.engine import Engines
 from redraft.serve.engine.metrics import Metrics
@@ -53,7 +53,7 @@ class Hub:
         #: Identifies this process among servers at the same address.
         self.name = secrets.token_hex(8)
         self.engines, self._service = engines, service
-        keys = Keys(settings.key_file) if settings.key_file else None
+        keys = ApiKeys(settings.key_file) if settings.key_file else None
         self.admission = Admission(service, engines, keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: Rate limit of captions by POST, by token.

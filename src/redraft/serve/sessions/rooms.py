@@ -17,7 +17,7 @@ from redraft import protocol
 from redraft.errors import OptionError
 from redraft.protocol import ROOM_NAME, ROOM_RULE
 from redraft.protocol.codes import Refused
-from redraft.serve.access import Keys
+from redraft.serve.access import ApiKeys
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox
 
@@ -30,7 +30,7 @@ Session: TypeAlias = "LiveSession | Mirror"
 _MOST_ROOMS = 10_000
 
 
-def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: Keys | None) -> None:
+def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: ApiKeys | None) -> None:
     """Raise `OptionError` if the name of a room in the settings is invalid, or its key does not exist."""
     for room, names in rooms.items():
         if not re.fullmatch(ROOM_NAME, room):
