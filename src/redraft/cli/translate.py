@@ -71,7 +71,8 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
             yield in_sentences(items, whole=not sentences)
 
     remote = "://" in form
-    captioning.caption(opened, live=file == "-", skip=remote or None, controls=remote or file != "-", **chosen)
+    skip = True if remote or rate is not None else None
+    captioning.caption(opened, live=file == "-", skip=skip, controls=remote or file != "-", **chosen)
 
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:

@@ -11,10 +11,6 @@ from typing import NamedTuple
 from redraft.captions.events import Update
 from redraft.captions.formats.read import Item
 
-#: An input is live if it was waited for so many seconds in all for the latest items: a recogniser writes a few updates
-#: a second, and what has been recorded can be read at once.
-_WAITED, _LATEST = 0.25, 4
-
 
 class _Read(NamedTuple):
     """An item, and when it was read."""
@@ -34,7 +30,7 @@ class Backlog:
 
     Args:
         items: what to read; only the thread uses it.
-        live: whether the input is live; None finds out by the time that it is waited for.
+        live: returns whether the input is live, which may only be known after a while.
         ahead: number of items that may wait, beyond which reading pauses, unless the input is live.
         clock: returns the time in seconds.
     """
@@ -42,13 +38,13 @@ class Backlog:
     def __init__(
         self,
         items: Iterable[Item],
+        live: Callable[[], bool] = lambda: False,
         *,
-        live: bool | None = None,
         ahead: int = 4,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._items, self._ahead, self._clock = items, ahead, clock
-        self._given, self._waits = live, deque[float](maxlen=_LATEST)
+        self._live, self._hurrying = live, False
         self._waiting: deque[_Read] = deque()
         self._taken = 0.0
         #: Number of updates that were dropped.
@@ -69,7 +65,7 @@ class Backlog:
     @property
     def live(self) -> bool:
         """Whether the input is live."""
-        return sum(self._waits) >= _WAITED if self._given is None else self._given
+        return self._hurrying or self._live()
 
     @property
     def age(self) -> float:
@@ -79,7 +75,7 @@ class Backlog:
     def hurry(self) -> None:
         """Read on without pauses, and drop partial updates that are overtaken, because the end is near."""
         with self._news:
-            self._given = True
+            self._hurrying = True
             waiting = list(self._waiting)
             self._waiting.clear()
             for read in waiting:
@@ -107,13 +103,13 @@ class Backlog:
 
     def _fill(self) -> None:
         try:
-            for read in self._timed():
+            for item in self._items:
                 with self._news:
                     while not self.live and len(self._waiting) >= self._ahead and not self._closed:
                         self._news.wait()
                     if self._closed:
                         return
-                    self._put(read)
+                    self._put(_Read(item, self._clock()))
                     self._news.notify_all()
         except BaseException as error:
             self._problem = error
@@ -121,16 +117,6 @@ class Backlog:
             with self._news:
                 self._over = True
                 self._news.notify_all()
-
-    def _timed(self) -> Iterator[_Read]:
-        """Yield the items with the time at which each was read, and note how long each was waited for."""
-        asked = None  # how long the input takes to start says nothing
-        for item in self._items:
-            now = self._clock()
-            if asked is not None:
-                self._waits.append(now - asked)
-            yield _Read(item, now)
-            asked = self._clock()
 
     def _put(self, read: _Read) -> None:
         if self.live:

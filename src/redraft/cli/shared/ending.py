@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -27,6 +28,9 @@ SIGNALS = tuple(signal.Signals[name] for name in _NAMES if name in signal.Signal
 _TOGETHER = 0.1
 #: Seconds to wait for what has arrived already, so that it is counted.
 _ARRIVING = 0.3
+#: A pipe is live if it was waited for so many seconds in all at its latest reads: a recogniser writes a few updates a
+#: second, and what has been recorded can be read at once.
+_WAITED, _LATEST = 0.25, 4
 #: Maximum bytes to read from a pipe after the end was asked for: more than a pipe holds.
 _HELD = 1 << 20
 
@@ -58,6 +62,7 @@ class Ending:
         #: Number of signals on their way from `_wake`.
         self._own = 0
         self._announcing = threading.Thread(target=self._announce, name="redraft-stopping", daemon=True)
+        self._waits = deque[float](maxlen=_LATEST)
         self._stops: list[Callable[[], object]] = []
         self._lock = threading.Lock()
         # Its other end becomes readable once the end is asked for; events cannot be waited for along with a pipe.
@@ -93,6 +98,15 @@ class Ending:
         """Sleep, but only until the end is asked for."""
         if not self.asked:
             select.select([self], [], [], seconds)
+
+    @property
+    def live(self) -> bool:
+        """Whether the input is a pipe that comes as it is spoken."""
+        return sum(self._waits) >= _WAITED
+
+    def waited(self, seconds: float) -> None:
+        """Record how long data was waited for at a read."""
+        self._waits.append(seconds)
 
     def pipe(self, number: int, *, drained: bool) -> io.BufferedReader:
         """Return a reader of a descriptor whose data ends when that is asked for, even while it waits for more.
@@ -194,14 +208,13 @@ class _Pipe(io.RawIOBase):
 
     def __init__(self, number: int, ending: Ending, *, drained: bool) -> None:
         self._number, self._ending, self._left = number, ending, _HELD if drained else 0
+        self._begun = False
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        # Otherwise a thread would still wait in `read` when the program ends, which Python takes for a fatal error.
-        # Windows can wait for sockets only.
-        if os.name == "posix" and self._number not in select.select([self._number, self._ending.fileno()], [], [])[0]:
+        if not self._ready():
             return 0
         ending = self._ending.asked
         if ending and self._left <= 0:
@@ -215,6 +228,21 @@ class _Pipe(io.RawIOBase):
         self._left -= len(data) if ending else 0
         buffer[: len(data)] = data
         return len(data)
+
+    def _ready(self) -> bool:
+        """Wait for data or the end; return whether there is data."""
+        # Otherwise a thread would still wait in `read` when the program ends, which Python takes for a fatal error.
+        # Windows can wait for sockets only.
+        if os.name != "posix":
+            return True
+        both, started = [self._number, self._ending.fileno()], time.monotonic()
+        # The time is not counted if there was data: this thread may have been the one that waited.
+        at_once = select.select(both, [], [], 0)[0]
+        ready = at_once or select.select(both, [], [])[0]
+        if self._begun:  # how long a program takes to start says nothing
+            self._ending.waited(0.0 if at_once else time.monotonic() - started)
+        self._begun = True
+        return self._number in ready
 
 
 def _leave_closed_terminal() -> None:

@@ -96,7 +96,7 @@ def accounted(
         Exit: a second signal has ended the block.
     """
     uncaptioned = Uncaptioned(languages)
-    backlog = Backlog(_begun(uncaptioned, items, ending), live=skip)
+    backlog = Backlog(_begun(uncaptioned, items, ending), (lambda: ending.live) if skip is None else lambda: skip)
     ending.open, ending.settle = uncaptioned.__len__, backlog.wait
     ending.when_asked(backlog.hurry)
     try:
