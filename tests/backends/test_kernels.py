@@ -1,4 +1,4 @@
-"""When llama.cpp may choose its kernels: what a self-test found is remembered for a build and a processor."""
+"""When llama.cpp may choose its kernels: a self-test's result is stored for a build and a processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is handed to llama.cpp in one call."""
+"""Batches that llama.cpp gets in one call."""
 
 from __future__ import annotations
 

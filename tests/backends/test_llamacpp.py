@@ -1,4 +1,4 @@
-"""The llama.cpp backend on tiny random models: what is reused, what is rolled back, what is refused."""
+"""The llama.cpp backend on tiny random models: reuse of the cache, roll-back, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the processor and of the installed library."""
+"""Facts about the processor and the installed library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that all speak at once to servers that come and go."""
+"""Many clients that speak at once, to servers that start and stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of a client over a line that tests cut."""
+"""Sessions of a client over a connection that tests cut."""
 
 from __future__ import annotations
 

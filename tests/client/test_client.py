@@ -1,4 +1,4 @@
-"""The client on a real server, over a line that is cut now and then."""
+"""The client on a real server, over a connection that drops now and then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client says of the captions that viewers see, and the room that they see them in."""
+"""A client's control over viewers' captions, and its room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop: same ids as greedy decoding for every drafter with exact acceptance, and no pass too many."""
+"""The loop: same ids as greedy decoding for every drafter with exact acceptance, in the fewest passes."""
 
 from __future__ import annotations
 

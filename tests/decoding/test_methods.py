@@ -1,4 +1,4 @@
-"""The table of methods: names, options with their ranges, what a backend must be able to do."""
+"""The table of methods: names, options with their ranges, and required capabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With one bias for all, `redraft` gives the output of `ssbd`, and needs a pass less for every guess that is kept."""
+"""With one bias for all, `redraft` gives the output of `ssbd` in one pass fewer for every accepted guess."""
 
 from __future__ import annotations
 

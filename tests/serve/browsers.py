@@ -1,4 +1,4 @@
-"""What tests do with the page in a real browser."""
+"""Steps of tests on the page in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests say to a server, what they expect from it, and how they wait for it."""
+"""Messages of tests to a server, expected responses, and waiting."""
 
 from __future__ import annotations
 

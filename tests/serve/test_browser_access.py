@@ -1,4 +1,4 @@
-"""The page for those who see, hear or move differently, on small screens, and after hours."""
+"""Accessibility of the page, small screens, and long sessions."""
 
 from __future__ import annotations
 

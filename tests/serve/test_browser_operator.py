@@ -1,4 +1,4 @@
-"""What the page lets its user decide over the captions that viewers see, and the room that they see them in."""
+"""The page's controls over viewers' captions, and its room."""
 
 from __future__ import annotations
 

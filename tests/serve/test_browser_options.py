@@ -1,4 +1,4 @@
-"""The page's options, and what it says where it is refused something."""
+"""The page's options, and its errors when the server refuses one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages while the server is started again: they follow to the end, and nothing in them moves."""
+"""Pages during a restart of the server: they follow to the end without moving."""
 
 from __future__ import annotations
 

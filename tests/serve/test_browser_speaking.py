@@ -1,4 +1,4 @@
-"""The microphone of the page, in a real browser that takes a file for one."""
+"""The page's microphone, in a real browser with a file in its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the owner of a session decides over the captions that viewers see: pause, hide, correct."""
+"""The owner's control over viewers' captions: pause, hide, correct."""
 
 from __future__ import annotations
 

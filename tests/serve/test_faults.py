@@ -1,4 +1,4 @@
-"""What goes wrong around a server: clients that vanish or read nothing; a stop in mid-talk."""
+"""Faults around a server: clients that vanish or read nothing, and a stop during a talk."""
 
 from __future__ import annotations
 

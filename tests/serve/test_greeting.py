@@ -1,4 +1,4 @@
-"""The greeting: which addresses a person is given."""
+"""The greeting: the addresses that it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections whose other end is there no more, over real TCP: noticed by pings, and the session is gone on with."""
+"""Half-open connections over real TCP: pings detect them, and the session can be resumed."""
 
 from __future__ import annotations
 

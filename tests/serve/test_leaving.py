@@ -1,4 +1,4 @@
-"""Clients that leave a server, at random moments too: what it got of them is in the transcript, as final captions."""
+"""Clients that leave at random moments: all their updates are in the transcript as final captions."""
 
 from __future__ import annotations
 

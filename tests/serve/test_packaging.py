@@ -1,4 +1,4 @@
-"""The image and the systemd unit, as far as they can be looked at without building and starting them."""
+"""The image and the systemd unit, checked without building or starting them."""
 
 from __future__ import annotations
 

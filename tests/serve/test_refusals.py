@@ -1,4 +1,4 @@
-"""Requests at the edges: refused in words or taken and not lost, and nobody gets more than is allowed."""
+"""Requests at the limits: refused with a reason or accepted and kept, and never more than allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configurations for several servers, as far as they can be looked at without a cluster."""
+"""The configurations for several servers, checked without a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the server: where they come from, and what is said of wrong ones."""
+"""Settings of the server: their sources, and errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognisers in processes: what they recognise is kept, and what was spoken is not lost, however they end."""
+"""Recognisers in processes: recognised text is kept and no speech is lost, however they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moonshine: the real one on a real voice, and a stand-in for what cannot be downloaded here."""
+"""Moonshine: the real one on a real voice, and a stand-in for models that must be downloaded."""
 
 from __future__ import annotations
 

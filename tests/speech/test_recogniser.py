@@ -1,4 +1,4 @@
-"""From hypotheses to updates, and what happens when something goes wrong on the way."""
+"""From hypotheses to updates, and errors on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences from a recogniser's text: where it is cut and joined, that no word is lost, and times."""
+"""Sentences from a recogniser's text: cutting, joining, times, and that no word is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognisers behind websockets: servers that die, come back, say nonsense, or say nothing."""
+"""Recognisers behind websockets: servers that crash, restart, send invalid messages, or nothing."""
 
 from __future__ import annotations
 

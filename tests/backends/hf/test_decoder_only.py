@@ -1,4 +1,4 @@
-"""Decoder-only models of transformers: their greedy ids in fewer passes, batches, trees, what is reused."""
+"""Decoder-only models of transformers: greedy ids in fewer passes, batches, trees, and reuse of the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What encoder-decoders are given to read for a pair of languages, family by family."""
+"""Encoder inputs for a pair of languages, by model family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows over a torch matrix: what NumPy's rows say of the same matrix, ties and masks included."""
+"""Rows over a torch matrix agree with NumPy's rows over the same matrix, ties and masks included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests on a real vLLM server need."""
+"""Fixtures of tests on a real vLLM server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What methods make of a remote model."""
+"""Outputs of methods on a remote model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AASD's drafter: Figure 2, what is widened, the caps, greedy's ids under exact acceptance."""
+"""AASD's drafter: Figure 2, widening, limits, and greedy ids under exact acceptance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a draft is worth verifying."""
+"""The part of a draft that is worth verifying."""
 
 from __future__ import annotations
 

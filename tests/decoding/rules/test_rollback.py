@@ -1,4 +1,4 @@
-"""Equation 3 of BiLD: which draft tokens the large model keeps, and what it puts in place of the others."""
+"""Equation 3 of BiLD: the accepted draft tokens, and the token after them."""
 
 from __future__ import annotations
 

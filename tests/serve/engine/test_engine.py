@@ -1,4 +1,4 @@
-"""The engine's thread: what is asked of it is done between rounds, and what fails there reaches who asked."""
+"""The engine's thread: it runs posted calls between rounds, and their errors reach the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several engines: sessions are spread over them, and what happens on one is no matter of another's."""
+"""Several engines: sessions are spread over them, and they do not affect each other."""
 
 from __future__ import annotations
 

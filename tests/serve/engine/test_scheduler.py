@@ -1,4 +1,4 @@
-"""Many lanes on one table model: what each gets alone, in fewer passes; newest wins; faults stay where they belong."""
+"""Many lanes on one table model: outputs as alone, fewer passes, the newest update wins, faults affect one lane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redis that dies, comes back, or loses the thread: viewers elsewhere miss nothing, and see nothing twice."""
+"""Redis that crashes, restarts or loses data: viewers on other replicas miss nothing and see nothing twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the settings of the fan-out is said in a sentence, before any model is loaded."""
+"""Invalid settings of the fan-out are refused in one sentence, before a model is loaded."""
 
 from __future__ import annotations
 

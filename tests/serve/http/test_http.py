@@ -1,4 +1,4 @@
-"""What is asked for over plain HTTP."""
+"""Requests over plain HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that need no key: many of them hold up nobody else."""
+"""Requests without a key: many of them do not delay others."""
 
 from __future__ import annotations
 

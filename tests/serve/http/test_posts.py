@@ -1,4 +1,4 @@
-"""Captions by POST: what their numbers mean, and the forms of services."""
+"""Captions by POST: their numbers, and the forms of services."""
 
 from __future__ import annotations
 

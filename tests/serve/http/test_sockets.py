@@ -1,4 +1,4 @@
-"""Sessions over real websockets: what is said, what comes back, and what a drop does not lose."""
+"""Sessions over real websockets: messages both ways, and no loss after a drop."""
 
 from __future__ import annotations
 

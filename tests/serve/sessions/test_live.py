@@ -1,4 +1,4 @@
-"""A live session by itself: what it takes, what it keeps, and that nothing it was given is lost in silence."""
+"""A live session by itself: the updates that it accepts and keeps, none of which is lost without an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rooms: links that stay good from session to session, and who may use them."""
+"""Rooms: links that stay valid from session to session, and access to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Viewers that ask for some languages: they are sent the captions of these, and everything that has no language."""
+"""Viewers that ask for some languages get their captions, and all messages without a language."""
 
 from __future__ import annotations
 

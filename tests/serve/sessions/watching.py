@@ -1,4 +1,4 @@
-"""A room, and who watches it."""
+"""A room and its viewers."""
 
 from __future__ import annotations
 

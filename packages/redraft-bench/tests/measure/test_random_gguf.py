@@ -1,4 +1,4 @@
-"""Files with random weights: what llama.cpp makes of them, and what is refused."""
+"""Files with random weights: llama.cpp loads them, and invalid ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of sentences: what is read, what is refused, what is held out."""
+"""Files of sentences: reading, refusals, and held-out sentences."""
 
 from __future__ import annotations
 

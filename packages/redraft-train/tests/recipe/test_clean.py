@@ -1,4 +1,4 @@
-"""What cleaning makes of sentence pairs, and which pairs it drops."""
+"""Cleaning of sentence pairs, and the pairs that it drops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipe on a toy language: what is fast equals what is plain, training resumes, the export is the model."""
+"""The recipe on a toy language: fast and plain code agree, training resumes, the export equals the model."""
 
 from __future__ import annotations
 

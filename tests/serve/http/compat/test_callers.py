@@ -1,4 +1,4 @@
-"""Utterances of callers at the same time: none gets what belongs to another, and lines are given back."""
+"""Utterances of concurrent callers: none gets another's translation, and line breaks are kept."""
 
 from __future__ import annotations
 

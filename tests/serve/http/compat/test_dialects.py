@@ -1,4 +1,4 @@
-"""Requests of the imitated services, as they are documented, and what comes back."""
+"""Requests of the imitated services as documented, and the responses."""
 
 from __future__ import annotations
 

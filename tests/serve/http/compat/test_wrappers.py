@@ -1,4 +1,4 @@
-"""What a tool puts around the text: marks, tags and instructions; and speech that looks like it."""
+"""Marks, tags and instructions that tools put around the text, and speech that looks like them."""
 
 from __future__ import annotations
 

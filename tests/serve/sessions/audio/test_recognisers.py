@@ -1,4 +1,4 @@
-"""The recogniser of a server: what is wrong with it is known before anybody speaks."""
+"""The recogniser of a server: its problems are reported at start-up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audio over a session's websocket: what is recognised in it, what is refused, and what a drop does not lose."""
+"""Audio over a session's websocket: recognition, refusals, and no loss after a drop."""
 
 from __future__ import annotations
 

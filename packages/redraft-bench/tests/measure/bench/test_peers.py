@@ -1,4 +1,4 @@
-"""The peers on the shipped model in 32-bit floats, held against Redraft's own greedy decoding of the same stream."""
+"""The peers on the shipped model in 32-bit floats, compared with Redraft's greedy decoding of the same stream."""
 
 from __future__ import annotations
 

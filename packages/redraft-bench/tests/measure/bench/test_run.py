@@ -1,4 +1,4 @@
-"""Runs of a bench on the shipped model: what they write, that they can be repeated and gone on with."""
+"""Runs of a bench on the shipped model: their files, repeating them and resuming them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``redraft bench``: every command runs, and refuses what it cannot do before anything is run."""
+"""``redraft bench``: every command runs, and refuses impossible options before it starts."""
 
 from __future__ import annotations
 

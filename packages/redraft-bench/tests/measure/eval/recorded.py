@@ -1,4 +1,4 @@
-"""Records and streams by hand and by chance, without a model."""
+"""Hand-made and random records and streams, without a model."""
 
 from __future__ import annotations
 

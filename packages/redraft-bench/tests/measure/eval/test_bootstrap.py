@@ -1,4 +1,4 @@
-"""Confidence intervals: against what is known of means, paired differences, seeds and bad arguments."""
+"""Confidence intervals: known intervals of means, paired differences, seeds and bad arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a line of a table is called."""
+"""Names of the lines of a table."""
 
 from __future__ import annotations
 

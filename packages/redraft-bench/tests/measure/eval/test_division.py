@@ -1,4 +1,4 @@
-"""What passes are spent on."""
+"""How passes are divided by purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes put into a stream: that they occur at their rates, are corrected, and are the same every time."""
+"""Mistakes added to a stream: their rates, their corrections, and that they are reproducible."""
 
 from __future__ import annotations
 

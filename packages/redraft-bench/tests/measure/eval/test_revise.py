@@ -1,4 +1,4 @@
-"""A recogniser that revises: how often it does, and that it ends with what was said."""
+"""A recogniser that revises: how often, and that it ends with the spoken text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams: what they may hold, that a saved one is loaded as it was, and what of a file is refused."""
+"""Streams: validation, saving and loading, and invalid files."""
 
 from __future__ import annotations
 

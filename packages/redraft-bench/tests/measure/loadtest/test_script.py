@@ -1,4 +1,4 @@
-"""What is said: at the pace that was asked for, from anywhere on, and again under new names."""
+"""Scripts of talks: their pace, their start, and repetition under new names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A talk with viewers: what is counted of them."""
+"""Counts of a talk with viewers."""
 
 from __future__ import annotations
 

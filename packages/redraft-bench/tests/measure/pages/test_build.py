@@ -1,4 +1,4 @@
-"""docs/benchmarks: it is what the checked-in results make of it, with a page for each table."""
+"""docs/benchmarks is up to date with the results in the repository, with a page for each table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files: pictures hold every word, and what is missing is said."""
+"""Files of pictures: they contain every word, and missing dependencies are reported."""
 
 from __future__ import annotations
 
