@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,11 +55,6 @@ VIEWERS = (
     *("method", "viewers", "replicas", "outage", "sent", "lost", "doubled", "disordered"),
     *("added_lag_p50_ms", "added_lag_p95_ms", "added_lag_max_ms", "messages_a_second"),
     *("viewers_cpu", "viewers_a_core", "server_cpu", "redis_cpu", "client_cpu"),
-)
-
-DIVIDED = (
-    *("method", "target_passes", "passes_verify", "passes_new", "passes_changed", "passes_again"),
-    *("speedup", "pass_speedup", "limit_distance"),
 )
 
 
@@ -124,28 +119,6 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
     ]
 
 
-#: Draft sources of `redraft`, each of which an option turns off.
-PARTS = ("recycle", "lookup", "beyond")
-
-
-def _redraft(language: str, _smalls: Sequence[str]) -> list[Contender]:
-    def line(method: str, cost: str, parts: Mapping[str, Any], beta: float = BETA) -> Contender:
-        return _line(method, language, WHOLE, beta=beta, hidden_beta=beta, cost=cost, **parts)
-
-    def parts(method: str, cost: str) -> list[Contender]:
-        without = [line(method, cost, {part: "off"}) for part in PARTS]
-        return [line(method, cost, {}), *without, line(method, cost, dict.fromkeys(PARTS, "off"))]
-
-    return [
-        _line("ar", language),
-        *(_line("ssbd", language, beta=beta) for beta in (0.0, BETA)),
-        *parts("redraft", "measured"),
-        line("redraft", "flat", {}),
-        *parts("redraft-tree", "flat"),
-        line("redraft-tree", "flat", {}, beta=0.0),
-    ]
-
-
 def _trade(language: str, _smalls: Sequence[str]) -> list[Contender]:
     def redraft(agree: int = 2, lead: float = LEAD, hold_back: bool = False, **options: Any) -> Contender:
         return _line("redraft", language, Display(agree, lead), hold_back=hold_back, **options)
@@ -206,13 +179,6 @@ TABLES = {
             recognised=True,
         ),
         Table("ssbd", "Methods on a stream, language by language (Tables 2 and 6 of SSBD v2).", _ssbd),
-        Table(
-            "redraft",
-            "What each part of `redraft` saves, with measured costs and with a flat curve.",
-            _redraft,
-            3,
-            DIVIDED,
-        ),
         Table(
             "trade",
             "Quality, lag, flicker and processor time of every method and display (Tables 3 and 4 of SSBD v2).",

@@ -12,7 +12,6 @@ import numpy as np
 
 from redraft.decoding.cost import CostCurve
 from redraft_bench.eval.contender import Contender
-from redraft_bench.eval.division import KINDS, division
 from redraft_bench.eval.limit import distance, tails
 from redraft_bench.eval.measure import Run
 from redraft_bench.eval.record import Record, Step
@@ -140,18 +139,9 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "bleu": None,
         "chrf": None,
     }
-    row.update(_divided(line, int(row["updates"] or 0)))
     if baseline is not None:
         row.update(_speedups(line, baseline))
     return row
-
-
-def _divided(line: TableLine, updates: int) -> Row:
-    """Return target passes per update by kind; empty if each segment is one update."""
-    if all(len(record.steps) == 1 for record in line.records):
-        return {}
-    found = division(line.records)
-    return {f"passes_{kind}": _ratio(found[kind], updates, 3) for kind in KINDS}
 
 
 def _speedups(line: TableLine, baseline: TableLine) -> Row:

@@ -27,7 +27,6 @@ pages are generated from `benchmarks/results` by `python -m redraft_bench.pages.
 ABOUT = {
     "stream": "Redraft, re-translation, SSBD and LocalAgreement on the text that recognisers send, with its revisions.",
     "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
-    "redraft": "Which kinds of guesses save passes, and whether that saves time.",
     "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
     "cold": "What the decoders of the other papers save without a previous output to draft from.",
     "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
@@ -36,14 +35,13 @@ ABOUT = {
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
     "Is it better than what I use?": ("stream", "peers", "language_model"),
-    "Methods": ("trade", "ssbd", "redraft", "cold", "finals", "prompts"),
+    "Methods": ("trade", "ssbd", "cold", "finals", "prompts"),
     "Speech and servers": ("listening", "capacity"),
     "Speed and exactness": (),
 }
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
     "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, lead 0.7", ("speedup", "pass_speedup", "ne_display")),
-    "redraft": ("(?:redraft|redraft-tree) beta=0.2 hidden_beta=0.2 cost=flat", ("pass_speedup", "speedup")),
     "trade": (
         "ar|ssbd beta=0.2|redraft, shows 2 agree, lead 0.7|local-agreement n=2",
         ("chrf", "lag_good", "retracted", "cpu_ms"),

@@ -28,7 +28,6 @@ SHOWN = {
         *("method", "hold_back", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
         *("dal", "cpu_ms"),
     ),
-    "redraft": ("method", "passes_new", "passes_changed", "passes_again", "pass_speedup", "speedup"),
     "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
     "capacity": (
         *("method", "talks", "caption_lag_p50_ms", "caption_lag_p95_ms", "ne_units", "lanes_a_pass"),
@@ -38,12 +37,10 @@ SHOWN = {
 #: Benchmark -> lines that its page leaves out (named as by `redraft_bench.eval.columns.named`).
 LEFT_OUT = {
     "ssbd": r"pld|gs-jacobi.*|bild.*|.*shows mask 3.*",
-    "redraft": r".*beta=0( .*)?|redraft .*=off.*|.*recycle=off lookup=off.*",
 }
 #: Benchmark -> the plots to show.
 PICTURES = {
     "ssbd": ("quality", "limit", "acceptance", "cost"),
-    "redraft": ("speedups",),
     "trade": ("trade",),
     "cold": ("limit",),
     "peers": ("speedups",),

@@ -74,7 +74,6 @@ def runs() -> Iterator[Run]:
         yield Run("trade", "acl-second", language, 0)
     yield Run("trade", f"acl6060.talks{REVISED}0.55", "de", 24)
     for language in LANGUAGES:
-        yield Run("redraft", "flores200.devtest", language, 30)
         yield Run("cold", "flores200.devtest", language, 20)
     yield Run("peers", "flores200.devtest", "de", 10)
     for data in ("flores200.devtest", "acl6060.dev", "tatoeba2021", "mexpresso"):

@@ -46,7 +46,7 @@ class Plot:
 
 _STREAMS = ("ssbd", "peers")
 _ALL = ("ssbd", "cold", "peers")
-_BARS = ("ssbd", "redraft", "cold", "peers")
+_BARS = ("ssbd", "cold", "peers")
 
 PLOTS = (
     Plot(
