@@ -141,7 +141,9 @@ def test_failed_translation(visit: Callable[..., Any]) -> None:
 LANGUAGES = "ar bn cs da de el es fa fi fr he hi hu id it ja ko nl pl pt".split()
 
 
-@pytest.mark.parametrize(("width", "height", "least"), [(844, 390, 0.6), (320, 568, 0.45), (390, 844, 0.6)])
+@pytest.mark.parametrize(
+    ("width", "height", "least"), [(844, 390, 0.6), (640, 360, 0.6), (320, 568, 0.6), (390, 844, 0.7)]
+)
 def test_many_languages_leave_room(visit: Callable[..., Any], width: int, height: int, least: float) -> None:
     with running(targets=32, slots=64) as wide, wide.socket() as socket:
         name = socket.start(*LANGUAGES)["session"]

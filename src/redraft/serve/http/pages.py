@@ -37,6 +37,7 @@ _DOCUMENT = """<!doctype html>
 <meta charset="utf-8">
 <title>Redraft: {title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="description" content="Redraft, a server for live translation: {title}">
 <link rel="icon" href="{root}icon.svg">
 <link rel="stylesheet" href="{root}css/base.css">
 <link rel="stylesheet" href="{root}css/document.css">

@@ -40,10 +40,14 @@ export class Columns {
     this.#announcer = new Announcer(region);
     const link = element("a", { textContent: "transcript", target: "_blank", rel: "noopener" });
     const earlier = element("p", { className: "earlier", hidden: true });
-    earlier.append("Earlier captions are in the ", link, ".");
+    const onTrim = () => {
+      link.href = transcript();
+      if (earlier.hidden) earlier.append("Earlier captions are in the ", link, ".");
+      earlier.hidden = false;
+    };
     const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
     const table = element("div", { className: "table", role: "table", ariaLabel: "Captions" });
-    this.#captions = new Captions(view, this.#languages, { most: MOST, onTrim: () => ([earlier.hidden, link.href] = [false, transcript()]) });
+    this.#captions = new Captions(view, this.#languages, { most: MOST, onTrim });
     this.#head.append(...[...this.#languages].map(([key, language]) => titleOf(key, language)));
     table.append(this.#head, this.#captions.rows);
     view.append(earlier, table);

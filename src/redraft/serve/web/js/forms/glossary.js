@@ -4,8 +4,6 @@ import { nameOf } from "../captions/languages.js";
 import { makeField } from "./fields.js";
 
 const STORED = "redraft.glossary";
-/** Maximum length of a language's entries. */
-const LONGEST = 50_000;
 
 export class Glossary {
   #language;
@@ -25,12 +23,12 @@ export class Glossary {
         name: "glossary",
         label: "Terms",
         help: `One entry per line, at most ${most} for a language. Kept in this browser. Not every model supports glossaries.`,
-        attributes: { rows: 3, maxLength: LONGEST, placeholder: "term = translation", dir: "auto", spellcheck: false },
+        attributes: { rows: 3, maxLength: 50_000, placeholder: "term = translation", dir: "auto", spellcheck: false },
       }),
     );
     this.#language = place.querySelector("[name=glossary_language]");
     this.#box = place.querySelector("[name=glossary]");
-    place.querySelector("label[for=field-glossary]").className = "hidden";
+    place.querySelector("[for=field-glossary]").className = "hidden";
     this.#language.addEventListener("change", () => this.#show());
     this.#box.addEventListener("input", () => this.#write());
   }

@@ -18,7 +18,7 @@ export class Control {
   /** Queue a message "pause", "hide" or "correct"; it replaces an earlier one with the same subject. */
   ask(message) {
     this.#note(message.type, message);
-    this.#keep({ ...this.#asked, [subjectOf(message)]: message });
+    this.#memory.note({ asked: { ...this.#asked, [subjectOf(message)]: message } });
     this.#unsent.set(subjectOf(message), message);
   }
 
@@ -64,13 +64,9 @@ export class Control {
     return this.#memory.session.asked ?? {};
   }
 
-  #keep(asked) {
-    this.#memory.note({ asked });
-  }
-
   #forget(subject) {
-    const { [subject]: _, ...others } = this.#asked;
-    this.#keep(others);
+    const { [subject]: _, ...asked } = this.#asked;
+    this.#memory.note({ asked });
   }
 }
 
