@@ -90,6 +90,15 @@ def test_limit_holds_for_concurrent_starts() -> None:
         assert sum(shares(server)) == 3
 
 
+def test_more_languages_than_a_server_has() -> None:
+    """Waiting would not help, so this is not a lack of capacity."""
+    with running(CachedModel(1), languages=2) as server:
+        begin = Begin(targets=("de", "ja", "zh"))
+        with pytest.raises(Refused, match="targets must have at most 2 languages, not 3") as refused:
+            asyncio.run_coroutine_threadsafe(server.hub.open(begin, "", "here"), server.loop).result(20)
+        assert refused.value.code == "option"
+
+
 def test_one_engine_stopped(two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     with two.socket() as first, two.socket() as second:
         first.start("de")

@@ -56,6 +56,17 @@ def test_partial_captions(server: Running) -> None:
         assert finals(socket.until("final")) == [("1", "de", expected("we saw her"))]
 
 
+def test_stats_say_what_the_model_can_do(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    for able in ("", "this model can do little"):
+        monkeypatch.setattr(server.engine.scheduler, "able", lambda able=able: able)
+        with server.socket() as socket:
+            socket.start("de")
+            say(socket, "we saw")
+            socket.say("end")
+            stats = [each for each in socket.until("done") if each["type"] == "stats"]
+            assert stats[-1].get("able") == (able or None)
+
+
 def test_last_stats(server: Running) -> None:
     with server.socket() as socket:
         socket.start()
