@@ -44,6 +44,20 @@ def test_updates_in_captions_out(server: Running) -> None:
     run(work())
 
 
+def test_what_the_server_can_do(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server.engine.scheduler, "able", lambda: "this model can do little")
+
+    async def work() -> None:
+        async with Client(server.url, ["de"], method=EXACT) as client:
+            assert client.able == ""
+            await client.send(Update("1", 0, "it was", final=True))
+            await client.end()
+            assert len([event async for event in client]) == 1
+            assert client.able == "this model can do little"
+
+    run(work())
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_cut_connection(server: Running, seed: int) -> None:
     chance = random.Random(seed)

@@ -46,6 +46,7 @@ class Client:
         session: its public name, once it has started.
         control: pauses, hides and corrects what viewers see.
         reconnected: number of reconnections.
+        able: what the server's model can do, if it does not keep up with all languages; else empty.
 
     Args:
         server: its URL, such as ``http://127.0.0.1:8765``.
@@ -86,7 +87,7 @@ class Client:
         take_over: bool = False,
         backoff: Backoff = Backoff(),
     ) -> None:
-        self.session = self._server = ""
+        self.session = self.able = self._server = ""
         #: Maximum length of a message to the server, in bytes.
         self._most = 0
         #: Whether captions that were not known before have come on this connection.
@@ -322,6 +323,8 @@ class Client:
             self.control.confirmed(message)
         elif isinstance(message, protocol.Error):
             await self._refused(message)
+        elif isinstance(message, protocol.Stats):
+            self.able = message.able or ""
         elif isinstance(message, protocol.Done):
             self._done = True
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
     from redraft.captions.formats.write import Writer
+    from redraft.client import Client
     from redraft.speech.backlog import Backlog
     from redraft.speech.delay import Delay
 
@@ -178,7 +179,7 @@ def caption(
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
-        run, able = (remote, str) if remote else _here(stack, languages, wanted, chosen)
+        run, able = remote or _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
         backlog, written = stack.enter_context(accounted(items, ending, languages, skip=skip))
         watch = _watch(delay, None if remote else backlog, able)
@@ -241,19 +242,26 @@ def _here(
     return lambda items, writer, watch, live, _: stream.run(items, translator, writer, watch, live=live), able
 
 
-def _on_a_server(languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any], controls: bool) -> Run:
-    """Leave the options that were not given to the server."""
+def _on_a_server(
+    languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any], controls: bool
+) -> tuple[Run, Callable[[], str]]:
+    """Leave the options that were not given to the server; also return what says what its model can do."""
     from redraft.cli.shared import remote  # needs an extra
 
+    clients: list[Client] = []
     given = common.given()
     asked = {name: chosen[name] for name in ("server", "key", "room")}
     asked |= wanted if given & {"method", "beta", "option"} else {"style": wanted["style"]}
     asked |= {name: chosen[name] for name in common.DISPLAY if name in given}
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
     asked |= {"hold_back": chosen["hold_back"]} if "hold_back" in given else {}
-    return lambda items, writer, watch, _, ending: remote.run(
-        items, writer, languages, watch, ending=ending, controls=controls, **asked
-    )
+
+    def run(items: Iterable[Item], writer: Writer, watch: Watch, _live: bool, ending: Ending) -> bool:
+        return remote.run(
+            items, writer, languages, watch, ending=ending, controls=controls, opened=clients.append, **asked
+        )
+
+    return run, lambda: clients[0].able if clients else ""
 
 
 def _check_server(server: str | None) -> None:

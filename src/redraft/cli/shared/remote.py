@@ -40,6 +40,7 @@ def run(
     key: str | None = None,
     ending: Ending | None = None,
     controls: bool = False,
+    opened: Callable[[Client], object] = lambda client: None,
     **wanted: Any,
 ) -> bool:
     """Translate a stream on a server; return whether everything succeeded.
@@ -55,6 +56,7 @@ def run(
         key: API key, if the server needs one.
         ending: the end of the updates, which is asked for if an event cannot be written; None if they cannot be ended.
         controls: whether keys of the terminal control what viewers see (`redraft.cli.shared.keys`), if there is one.
+        opened: called with the client before it connects.
         wanted: further arguments of `redraft.client.Client`.
 
     Raises:
@@ -63,6 +65,7 @@ def run(
         OSError: the output cannot be written.
     """
     client = Client(to=to, key=key, **wanted)
+    opened(client)
     ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
     try:
         return asyncio.run(_run(items, ordered, client, watch, ending, controls))
