@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.talk import load_talk
 from redraft.serve.http.compat.callers import Continuation, likeness
-from redraft_bench.scripts.captioning import requests
+from tests.serve.http.compat.captioning_tool import requests
 
 
 def utterances(*texts: str, seconds: float = 1.0, **options: float) -> list[str]:

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from redraft.captions.talk import load_talk
-from redraft_bench.scripts.captioning import compare, requests
+from tests.serve.http.compat.captioning_tool import compare, requests
 
 
 @pytest.mark.slow

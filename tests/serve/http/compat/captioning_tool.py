@@ -1,25 +1,18 @@
-"""Simulate a captioning tool that uses this server as its translation service: flicker and cost.
+"""A captioning tool that uses this server as its translation service, as flicker and cost see it.
 
 The tool is LiveCaptions-Translator.  It reads the text of Windows' Live Captions 40 times a second.  It sends the last
 sentence when that has ended, after a number of changes, and once more when it has been unchanged for a while.  The
 speech is the demo talk.  The same requests are answered twice: as growing utterances, and each from scratch.
-
-python -m redraft_bench.scripts.captioning --to de --to ja --requests 500 --interval 0
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-
-import click
 
 from redraft.captions.events import Caption, Update
-from redraft.captions.talk import load_talk
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Rows, Score
 from redraft.protocol import Wanted
@@ -188,24 +181,3 @@ def compare(model: str, to: str, sent: Sequence[Sent]) -> tuple[Measured, Measur
         hub.engines.stop()
         for backend in engines[0].values():
             backend.close()
-
-
-@click.command()
-@click.option("--model", default="demo", show_default=True)
-@click.option("--to", "languages", multiple=True, default=["de"], show_default=True)
-@click.option("--requests", "most", default=500, show_default=True, help="The most requests.")
-@click.option("--interval", default=0, show_default=True, help="Changes between two requests.")
-def main(model: str, languages: Sequence[str], most: int, interval: int) -> None:
-    """Measure; print one JSON line per language."""
-    sent = list(islice(requests(load_talk(), interval), most))
-    for to in languages:
-        growing, scratch = compare(model, to, sent)
-        row = {"model": model, "to": to, "interval": interval, "requests": len(sent)}
-        for name, found in (("growing", growing), ("scratch", scratch)):
-            row |= {f"{name} passes": found.passes, f"{name} NE": round(found.erasure, 3)}
-            row |= {f"{name} ms": round(1000 * found.seconds / len(sent), 1)}
-        click.echo(json.dumps(row))
-
-
-if __name__ == "__main__":
-    main()
