@@ -11,7 +11,8 @@ from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.rules.biased import Biased
-from redraft.decoding.rules.exact import Everything, Exact
+from redraft.decoding.rules.everything import Everything
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Asking, Context, Draft, Output, Provenance, Rule, Verdict

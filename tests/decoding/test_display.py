@@ -17,7 +17,8 @@ from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.rules.biased import Biased
 from redraft.decoding.rules.conditional import Conditional, fixed_threshold
-from redraft.decoding.rules.exact import Everything, Exact
+from redraft.decoding.rules.everything import Everything
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import ROOT, Draft, Provenance, Rule, Score, Verdict, common_prefix
 from redraft.errors import OptionError
 from tests.fakes import RandomModel, distribution

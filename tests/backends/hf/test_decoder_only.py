@@ -17,7 +17,8 @@ from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
 from redraft.decoding.drafters.previous import PreviousOutput  # noqa: E402
 from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
-from redraft.decoding.rules.exact import Everything, Exact  # noqa: E402
+from redraft.decoding.rules.everything import Everything  # noqa: E402
+from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402

@@ -11,8 +11,10 @@ from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
 from redraft.decoding.drafters.lookup import Lookup
 from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.rules.biased import Biased, ByProvenance
-from redraft.decoding.rules.exact import Everything, Exact
+from redraft.decoding.rules.biased import Biased
+from redraft.decoding.rules.by_provenance import ByProvenance
+from redraft.decoding.rules.everything import Everything
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rule, Score

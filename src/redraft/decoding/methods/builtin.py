@@ -19,9 +19,11 @@ from redraft.decoding.drafters.small_model import SmallModel
 from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
 from redraft.decoding.methods.registry import BETA, FLOOR, register
 from redraft.decoding.rules.agreement import Agreement
-from redraft.decoding.rules.biased import Biased, ByProvenance
+from redraft.decoding.rules.biased import Biased
+from redraft.decoding.rules.by_provenance import ByProvenance
 from redraft.decoding.rules.conditional import Conditional, among_best, entropy_threshold, fixed_threshold
-from redraft.decoding.rules.exact import Everything, Exact
+from redraft.decoding.rules.everything import Everything
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.rules.rejection import Rejection
 from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler

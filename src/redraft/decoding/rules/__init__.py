@@ -1,1 +1,1 @@
-"""Acceptance rules; a rule decides which path of a scored draft is accepted."""
+"""Acceptance rules, one per file; a rule decides which path of a scored draft is accepted."""

@@ -1,4 +1,4 @@
-"""The way through a draft tree, and the two rules without a setting: exact, and everything."""
+"""The way through a draft tree, and exact acceptance."""
 
 from __future__ import annotations
 
@@ -43,15 +43,3 @@ class Exact:
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the path of argmaxes through the draft tree."""
         return walk(draft, rows, partial(argmax_child, draft, rows))
-
-
-class Everything:
-    """Accepts the whole draft (of a tree, the path of first children): continuous decoding (CD) in the SSBD papers."""
-
-    def biases(self, draft: Draft) -> tuple[float, ...]:
-        """Return a bias of 1 for every token."""
-        return (1.0,) * len(draft)
-
-    def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """Accept the whole draft."""
-        return walk(draft, rows, lambda _node, children: children[0])
