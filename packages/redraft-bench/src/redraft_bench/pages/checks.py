@@ -29,6 +29,7 @@ EXACT: Columns = {
     "method": lambda row: f"{row['method']} as {row['compared_with']}",
     "weights": lambda row: (
         "Gemma 3 270M, " * ("gemma" in row["signature"])
+        + "the tiny model, " * ("demo-tiny" in row["signature"])
         + next((name for name in ("F32", "Q4_K_M") if name in row["signature"]), "as shipped")
     ),
     "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "default",
@@ -222,7 +223,7 @@ CHECKS = (
     ),
     Check(
         "exact",
-        "The same ids: ssbd with beta 0 as ar, redraft as ssbd",
+        "The same ids: ssbd and redraft without bias as ar, redraft as ssbd and as LocalAgreement",
         "Whether methods that must give the same ids do so, and whether rounding explains the exceptions.",
         EXACT,
         ("mismatches", "not explained by rounding"),
