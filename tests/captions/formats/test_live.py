@@ -321,6 +321,17 @@ def test_what_others_print_stands_above(shown: bool, monkeypatch: pytest.MonkeyP
     assert sys.stderr is errors
 
 
+def test_closed_output_gives_standard_error_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    console, errors = terminal(), Errors()
+    monkeypatch.setattr(sys, "stderr", errors)
+    writer = LiveWriter(["de"], console)
+    writer.write(caption("1", "Hallo"))
+    console.file.close()
+    with pytest.raises(ValueError, match="closed"):
+        writer.close()
+    assert sys.stderr is errors
+
+
 def test_close_gives_cursor_back_and_may_come_twice() -> None:
     console = terminal()
     writer = LiveWriter(["de"], console)

@@ -186,16 +186,18 @@ class LiveWriter:
         if self._resizes:
             self._resizes.stop()
             self._resizes = None
-        with self._lock:
-            if self._drawn_width:
-                self._redraw(whole=True)
-                self._console.print("\n" if self._drawn else "", end="")
-                self._console.show_cursor(True)
+        try:
+            with self._lock:
+                if self._drawn_width:
+                    self._redraw(whole=True)
+                    self._console.print("\n" if self._drawn else "", end="")
+                    self._console.show_cursor(True)
+        finally:
             self._blocks.clear()
             self._drawn, self._drawn_width = [], 0
-        if self._errors and sys.stderr is self._errors:
-            sys.stderr = self._errors.stream
-        self._errors = None
+            if self._errors and sys.stderr is self._errors:
+                sys.stderr = self._errors.stream
+            self._errors = None
 
     @contextmanager
     def held(self) -> Iterator[None]:
