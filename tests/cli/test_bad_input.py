@@ -86,7 +86,7 @@ BAD = [
     (["demo", "--sentences", "x"], ["--sentences", "'x'", "of 0 or more"]),
     (["demo", "--beta", "1.5"], ["--beta", "'1.5'", "from 0 to 1"]),
     (["demo", "--to", "zh", "--to", "zh-Hans"], ["target languages 'zh' and 'zh-Hans' are the same"]),
-    (["viz", "drafts", "--to", "de", "--out", "a.html", "--lag", "2"], ["--lag is for --input text"]),
+    (["viz", "drafts", "--to", "de", "--out", "a.svg", "--lag", "2"], ["--lag is for --input text"]),
     (["demo", "--to", "xx"], ["--to 'xx'", "BCP 47"]),
     (["demo", "--method", "magic"], ["method 'magic'", "ar, cd, ssbd"]),
     (["doctor", "--threads", "2000"], ["--threads", "'2000'", "from 0 to 1024"]),

@@ -159,7 +159,7 @@ def _drop_output() -> None:
 
 
 #: Parameters that the library names otherwise than the command line.
-_OTHERWISE = {"glossary": "term", "source_language": "from", "target_language": "to"}
+_OTHERWISE = {"glossary": "term", "target_language": "to"}
 
 
 def _command(arguments: Sequence[str]) -> click.Command:
