@@ -1,6 +1,7 @@
 """The contract between clients and servers; it imports neither.
 
-messages  what they send each other
+messages  what they send each other over a websocket
+bodies    requests and responses over HTTP that are no such messages
 codes     the error codes
 fields    sentences about invalid messages and settings
 """

@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from pydantic import Field
-
 from redraft.backends.load import check_same_vocabulary
 from redraft.captions.chinese import writing_of
 from redraft.captions.languages import parse_language, same_of
@@ -26,7 +24,8 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import CapabilityError, OptionError, RedraftError
 from redraft.models import SHIPPED
-from redraft.protocol import BACKLOG_SECONDS, VERSION, Message, Wanted
+from redraft.protocol import Wanted
+from redraft.protocol.bodies import Offer, OfferedMethod, OfferedOption
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import all_recognisers, resolve
@@ -121,44 +120,6 @@ class Service:
 
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(tag.strip() for tag in text.split(",") if tag.strip())
-
-
-class OfferedOption(Message):
-    """An option of a decoding method: a number, or one of ``words``."""
-
-    name: str
-    help: str = Field(description="what it is")
-    default: float | str
-    allowed: str = Field(description="the allowed values in words")
-    words: tuple[str, ...] = Field((), description="the allowed values, if they are words")
-
-
-class OfferedMethod(Message):
-    """A decoding method."""
-
-    summary: str = Field(description="what it does")
-    options: tuple[OfferedOption, ...]
-
-
-class Offer(Message):
-    """What a client may ask for on this server (HTTP)."""
-
-    protocol: int = VERSION
-    methods: tuple[str, ...] = Field(description="decoding methods, the default first")
-    about: dict[str, OfferedMethod] = Field(description="these methods with their options")
-    source_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
-    target_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
-    most_targets: int = Field(description="maximum target languages per session")
-    most_context: int = Field(description="maximum earlier sentences in a prompt")
-    most_glossary: int = Field(description="maximum entries of a glossary for one language")
-    key: bool = Field(description="whether an API key is needed")
-    model: str = Field(description="name of the model that translates")
-    recogniser: str | None = Field(None, description="what recognises audio that is sent; null if audio is refused")
-    hold_back: bool = Field(True, description="whether words that are likely to be revised are held back by default")
-    sentences: bool = Field(True, description="whether recognised speech is cut into sentences by default")
-    audio_backlog: float = Field(BACKLOG_SECONDS, description="seconds of audio that may wait to be recognised")
-    transcript_seconds: float = Field(0, description="seconds for which a transcript is kept after its session ends")
-    demo: bool = Field(description="whether that is the small model for trying Redraft out")
 
 
 def offer_of(service: Service, *, key: bool) -> Offer:

@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from redraft import protocol
+from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import Refused
 from redraft.serve.engine.admission import DRAINING
-from redraft.serve.engine.service import Offer
 from redraft.serve.fanout.feed import RETRIES, Mirror, Publisher
 from redraft.serve.fanout.store import TROUBLE, SharedRooms, Store, room_key, session_key
 from redraft.serve.sessions.live import LiveSession

@@ -19,11 +19,11 @@ from starlette.routing import Route
 
 from redraft import __version__, protocol
 from redraft.captions.events import LONGEST_TEXT
+from redraft.protocol.bodies import Offer, Sentences, Text, Translate, Translations
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
-from redraft.serve.engine.service import Offer
 from redraft.serve.http import endpoints
-from redraft.serve.http.endpoints import Endpoint, Sentences, Text, Translate, Translations, answering
+from redraft.serve.http.endpoints import Endpoint, answering
 from redraft.serve.http.pages import document
 from redraft.serve.sessions.transcript import FORMS
 

@@ -21,7 +21,8 @@ from redraft.captions import events, languages
 from redraft.captions.formats.read import lines_of
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
-from redraft.protocol import Language, Line, Message, Wanted
+from redraft.protocol import Line
+from redraft.protocol.bodies import MOST_CHARACTERS, Sentences, Text, Translate, Translations
 from redraft.protocol.codes import CODES, Refused
 from redraft.protocol.fields import describe
 from redraft.serve.http.qr import MOST_LINK
@@ -33,8 +34,6 @@ from redraft.serve.sessions.transcript import FORMS, Past
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-#: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
-MOST_CHARACTERS = 500_000
 MOST_BYTES = 6 * MOST_CHARACTERS
 #: Maximum number of languages in a query; a session has fewer.
 MOST_LANGUAGES = 64
@@ -170,32 +169,6 @@ async def body_of(request: Request, read: Callable[[bytes], T], *kinds: type, mo
 def answer_of(message: protocol.Message, status: int = 200) -> Response:
     """Return a message as a response."""
     return Response(message.wire(), status, media_type="application/json")
-
-
-class Translate(Wanted):
-    """A text to translate (HTTP)."""
-
-    text: str = Field(min_length=1, max_length=events.LONGEST_TEXT)
-
-
-class Translations(Message):
-    """The translations of one text (HTTP)."""
-
-    translations: dict[str, str] = Field(description="by target language")
-    failures: list[str] = Field(default_factory=list, description="what went wrong, one sentence each")
-
-
-class Text(Message):
-    """A text to split into sentences (HTTP)."""
-
-    text: str = Field(min_length=1, max_length=MOST_CHARACTERS)
-    language: Language = "en"
-
-
-class Sentences(Message):
-    """The sentences of a text (HTTP)."""
-
-    sentences: tuple[str, ...]
 
 
 def split(text: Text) -> Sentences:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from redraft import protocol
 from redraft.protocol import new_token, public_name
+from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys, Rates
 from redraft.serve.engine.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission, Exchange, Exchanges
 from redraft.serve.engine.engine import Engines
 from redraft.serve.engine.metrics import Metrics
-from redraft.serve.engine.service import Offer, Service, offer_of
+from redraft.serve.engine.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox
