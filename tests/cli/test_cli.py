@@ -175,7 +175,7 @@ class TestTables:
         words = shown.split()
         for row in redraft("models", "--json").rows:
             assert row["model"] in words
-            assert row["source"] in words
+            assert row["provenance"] in words
             assert f"{row['megabytes']:,} MB" in shown
         table = shown.split("\n\n")[0].splitlines()
         assert max(map(len, table)) <= (80 if terminal else 160) and " GB" not in shown and "…" not in shown
