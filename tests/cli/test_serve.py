@@ -163,7 +163,7 @@ def test_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
         (("--method", "bild-early-exit"), "bild-early-exit"),
         (("--keys", "nowhere"), "keys file 'nowhere' cannot be read"),
         (("--recogniser", "nothing"), "recogniser 'nothing' is not known; known recognisers: moonshine"),
-        (("--punctuation", "punct"), "punctuation needs a recogniser"),
+        (("--punctuation", "punct"), "it needs the setting recogniser"),
     ],
 )
 def test_server_cannot_be_started(
@@ -188,7 +188,7 @@ def test_viewers_link(redraft: Run) -> None:
 def test_greeting() -> None:
     arguments = ("serve", "--model", "demo-tiny", "--threads", "1", "--port", "0")
     with Terminal(80, 24, program(*arguments)) as terminal:
-        terminal.wait_for("Ctrl-C stops the server")
+        terminal.wait_for("Ctrl-C finishes the current captions")
         terminal.wait_for("\n", terminal.output.index("Ctrl-C"))
         shown = re.sub(r"\x1b\[[\d;]*m|\x1b\]8;[^\x1b]*\x1b\\", "", terminal.output)
         addresses = re.findall(r"http://127\.0\.0\.1:\d+/\w*", shown)

@@ -172,7 +172,7 @@ class TestPunctuation:
         assert punctuator(str(folder(tmp_path, "model.onnx")))("你好") == "你好。"
 
     def test_folders_that_are_none(self, tmp_path: Path) -> None:
-        with pytest.raises(OptionError, match="--punctuation must be the folder of a punctuation model, not 'absent'"):
+        with pytest.raises(OptionError, match="^punctuation must be the folder of a punctuation model, not 'absent'"):
             punctuator("absent")
         with pytest.raises(ModelError, match="is not a punctuation model: model.onnx is missing"):
             punctuator(str(tmp_path))
