@@ -100,7 +100,7 @@ def _remarks(settings: ServeSettings) -> Iterator[str]:
         yield "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE"
     if settings.key_file:
         yield "An API key is needed to begin a session, not to watch one."
-    yield "Ctrl-C finishes the current captions, then stops the server; again: stops at once."
+    yield "Ctrl-C finishes the current captions and stops; a second one stops at once."
 
 
 class CaptionServer(uvicorn.Server):
