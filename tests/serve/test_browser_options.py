@@ -209,6 +209,7 @@ def test_room_by_its_title(visit: Callable[..., Any]) -> None:
 def test_languages(visit: Callable[..., Any]) -> None:
     page = visit()
     chips = page.locator(".chip:visible")
+    expect(chips.first).to_be_visible()  # the server's offer has come
     names = chips.all_inner_texts()
     assert names[:3] == ["Chinese", "German", "Japanese"] and names[3:] == sorted(names[3:])
     assert "English" not in names
