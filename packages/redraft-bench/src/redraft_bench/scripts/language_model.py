@@ -50,29 +50,22 @@ from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.table import print_table
 from redraft_bench.scripts.real_models import MODELS, example_prompt, with_style
 
-METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
-    ("ar", {}),
-    ("ssbd", {"beta": 0.2}),
-    ("cd", {}),
-    ("redraft", {}),
-    ("redraft-tree", {"cost": "flat"}),
-    ("pld", {}),
-    ("aasd", {}),
-)
 LOCAL_AGREEMENT = "local-agreement"
-#: Methods for chat models.  `aasd` asks for the rows of the whole prompt, each as long as a large vocabulary.
-CHAT_METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
+METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
     ("ar", {}),
     (LOCAL_AGREEMENT, {"n": 2}),
     ("ssbd", {"beta": 0.2}),
     ("redraft", {}),
+    ("redraft-tree", {"cost": "flat"}),
     ("cd", {}),
     ("pld", {}),
+    ("aasd", {}),
 )
-#: Methods with a small model; after the previous output, and alone.
+#: Methods with a small model: alone, after the previous output, and with exact acceptance.
 SMALL_METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
     ("bild", {}),
     ("ssbd-bild", {"beta": 0.2}),
+    ("speculative-sampling", {"temperature": 0.0}),
 )
 SHOWN = (
     *("target_language", "method", "draft_acceptance", "target_passes", "pass_speedup", "seconds", "speedup"),
@@ -123,6 +116,7 @@ class AgreementTimed(LocalAgreement):
 class Files:
     """The model and its small model, if there is one; a model without chat template is prompted by examples."""
 
+    name: str
     model: Path
     small: Path | None
     by_examples: bool
@@ -131,13 +125,12 @@ class Files:
     def named(cls, model: str, small: str | None) -> Self:
         """Find models by the names on the command line."""
         path, style = with_style(model, "de")
-        return cls(path, None if small is None else with_style(small, "de")[0], style.prompt is not None)
+        return cls(model, path, None if small is None else with_style(small, "de")[0], style.prompt is not None)
 
     @property
     def methods(self) -> tuple[tuple[str, dict[str, float | str]], ...]:
         """The methods to compare, with their options."""
-        methods = METHODS if self.by_examples else CHAT_METHODS
-        return methods if self.small is None else methods + SMALL_METHODS
+        return METHODS if self.small is None else METHODS + SMALL_METHODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +210,7 @@ def _write(out: Path, files: Files, languages: Sequence[Into], curve: CostCurve)
         for each in languages:
             done = each.stream.segments[: len(each.runs[0].records)]
             for row in each.rows(curve):
+                row["model"] = files.name
                 line = signature(
                     files.model,
                     each.stream.name,
@@ -257,7 +251,8 @@ def opened(files: Files, streams: dict[str, Stream]) -> Iterator[tuple[list[Into
             for method, values in files.methods:
                 contender = Contender(method, language, tuple(values.items()), small=_small_name(method, files))
                 if method == LOCAL_AGREEMENT:
-                    system: System = AgreementTimed(Task(chains, language, contender.max_tokens), int(values["n"]))
+                    task = Task(chains, language, contender.max_tokens, style.prompt)
+                    system: System = AgreementTimed(task, int(values["n"]))
                 else:
                     backend = branching if method in trees else chains
                     system = ProcessorTimed(backend, contender, style, small if contender.small else None, curve)

@@ -28,15 +28,16 @@ class Task:
         backend: the model on Redraft; only its tokenizer and metadata are used.
         language: BCP 47 tag of the target language.
         max_tokens: maximum length of one translation in tokens, at least 1.
+        prompt: a prompt of the user's own (`redraft.captions.style.Style`); None takes the model's template.
 
     Raises:
         ModelError: the model has no usable prompt template.
     """
 
-    def __init__(self, backend: Backend, language: str, max_tokens: int) -> None:
+    def __init__(self, backend: Backend, language: str, max_tokens: int, prompt: str | None = None) -> None:
         self.backend, self.language, self._max_tokens = backend, language, max_tokens
         source, target = parse_language("en", "source language"), parse_language(language)
-        self._prompter = Prompter.for_model(backend.metadata, source, target)
+        self._prompter = Prompter.for_model(backend.metadata, source, target, prompt=prompt)
         self._mark = final_mark(backend.metadata)
         self._script = own_script(backend, target)
 
