@@ -22,31 +22,12 @@ def caption(text: str, *, final: bool = False, utterance: str = "1", language: s
     return Caption(utterance, 0, language, text, final=final, time=None, source="x")
 
 
-def test_line_is_complete() -> None:
-    reading = Reading(*NARROW)
-    assert reading.read(caption("Ich sah, wie"), 0) == []
-    assert reading.read(caption("Ich sah, wie sie sich"), 1) == []
-    assert reading.read(caption("Ich sah, wie sie sich unter den"), 2) == ["Ich sah, wie sie"]
-    assert reading.read(caption("Ich sah, wie sie sich unter den Tisch", final=True), 2.1) == [
-        "sich unter den",
-        "Tisch",
-    ]
-
-
 def test_line_waits_at_most() -> None:
     reading, shown = Reading(*NARROW), list[tuple[float, str]]()
     for tenth in range(100):
         text = f"Ich sah {'wie' if tenth % 2 else 'dass'} sie sich unter den"
         shown += [(tenth / 10, line) for line in reading.read(caption(text), tenth / 10)]
     assert shown[0][0] == pytest.approx(NARROW[2])
-
-
-def test_time_alone_completes_line() -> None:
-    reading = Reading(*NARROW)
-    reading.read(caption("Ich sah, wie sie sich unter"), 0)
-    assert reading.due(0.9) == []
-    assert reading.due(1.0) == ["Ich sah, wie sie"]
-    assert reading.due(9.0) == []
 
 
 def test_revised_after_complete_line() -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import random
-import shutil
-import subprocess
 import unicodedata
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,20 +13,11 @@ import pytest
 from redraft.captions.breaks import cells
 from redraft.captions.events import Caption
 from redraft.captions.reading import Reading, continued
-from redraft.serve.http.pages import WEB
 from redraft.speech.audio import RATE
+from tests.serve.javascript import in_node, needs_node
 
-NODE = shutil.which("node")
-pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+pytestmark = needs_node
 
-#: Calls a function with each case.
-SCRIPT = """
-import { readFileSync } from "node:fs";
-const { module, body, cases } = JSON.parse(readFileSync(0, "utf-8"));
-const run = new Function("module", "given", body);
-const found = await import(`./js/${module}.js`);
-console.log(JSON.stringify(await Promise.all(cases.map((given) => run(found, given)))));
-"""
 LINES = """
 const [width, steps] = given, reading = new module.Reading(width);
 return steps.map(([text, final, now]) => (text === null ? reading.due(now) : reading.read({ text, final }, now)));
@@ -105,17 +92,6 @@ WORDS = (
     *("葛\U000e0100", "「", "（", "っ", "(", "«\u00a0", "\u202f!"),
     *("🦆", "🇩🇪 ", "👍🏽", "ﷺ ", "\u200b", "①", "—", "𠀋", "\u3000"),
 )
-
-
-def in_node(folder: Path, module: str, body: str, cases: list[Any]) -> Any:
-    """What a function of a ``module`` of the page and a ``given`` case returns for each case."""
-    shutil.copytree(WEB / "js", folder / "js")
-    (folder / "package.json").write_text('{"type": "module"}')
-    (folder / "run.js").write_text(SCRIPT)
-    given = json.dumps({"module": module, "body": body, "cases": cases})
-    done = subprocess.run([str(NODE), "run.js"], input=given, capture_output=True, text=True, cwd=folder, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_continued(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ revisions only affect the lines after it, so NE of the display is 0 by construct
 
 By convention, lines have at most 32 to 42 character cells (CEA-608 has 32, European television 37, streaming services
 42); see `redraft.captions.breaks`.
+
+The pages' ``reading.js`` does the same, for readers in a browser; ``tests/captions/reading.json`` says what both must do.
 """
 
 from __future__ import annotations
@@ -121,8 +123,7 @@ def continued(shown: Sequence[str], units: Sequence[str]) -> int:
         units: the units of the new text.
 
     A revision of shown units is ignored: reading continues after the last common unit, plus as many units as were shown
-    after it.  Common units are found as runs: the longest one, then the longest one after it, and so on.  The pages'
-    ``reading.js`` does the same.
+    after it.  Common units are found as runs: the longest one, then the longest one after it, and so on.
     """
     if list(units[: len(shown)]) == list(shown):
         return len(shown)

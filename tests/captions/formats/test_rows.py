@@ -117,20 +117,6 @@ def test_patience_by_times_of_captions() -> None:
     assert kept.events[-1] == Failure("bad")
 
 
-def test_speakers_at_same_time() -> None:
-    kept = Kept()
-    writer = RowsWriter(kept, 37, lambda: 0.0)
-    for time in range(4):
-        for name in "ab":
-            writer.write(caption(name, float(time), f"{TEXT} {name}", final=time == 3))
-    assert [(each.utterance, each.text) for each in kept.events if isinstance(each, Caption)] == [
-        ("a.1", "Meine Damen und Herren, ich freue"),
-        ("b.1", "Meine Damen und Herren, ich freue"),
-        ("a.2", "mich sehr, heute hier zu sein. a"),
-        ("b.2", "mich sehr, heute hier zu sein. b"),
-    ]
-
-
 def test_lines_that_wait_at_close() -> None:
     kept = Kept()
     writer = RowsWriter(kept, 37, lambda: 0.0)

@@ -1,5 +1,6 @@
-// Reading mode: complete lines that never change, as television has them.  The rules are those of the Python module
-// redraft.captions.reading: a line is shown when the text has gone past it and it has stood, or has waited, long enough.
+// Reading mode: complete lines that never change, as television has them.  A line is shown when the text has gone past it
+// and it has stood, or has waited, long enough.  The Python module redraft.captions.reading does the same for files and
+// terminals; docs/design.md says why there are two, and tests/captions/reading.json what both must do.
 
 /** What stays on one line: a word, or one character of a script without spaces, with the signs round it. */
 const CJK = "\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
@@ -177,9 +178,7 @@ export class ReadingLines extends EventTarget {
 
   /** Look at lines that wait, until `stop`. */
   start() {
-    this.#timer = setInterval(() => {
-      for (const { reading, caption } of [...this.#open.values()]) this.#emit(caption, reading.due(performance.now() / 1000));
-    }, TICK);
+    this.#timer = setInterval(() => this.#pass(performance.now() / 1000), TICK);
   }
 
   stop() {
@@ -199,11 +198,26 @@ export class ReadingLines extends EventTarget {
   read(caption, final) {
     const key = JSON.stringify([caption.utterance, caption.language]);
     if (!this.#open.has(key) && this.#counts.has(key)) return; // after a drop all that there was comes again
-    const { reading } = this.#open.get(key) ?? { reading: new Reading(this.#width) };
+    const now = performance.now() / 1000;
+    this.#pass(now); // a line that is due is not revised any more
+    const { reading } = this.#open.get(key) ?? this.#begin(key, caption.language);
     this.#open.set(key, { reading, caption });
-    this.#counts.set(key, this.#counts.get(key) ?? 0);
-    this.#emit(caption, reading.read({ text: caption.text, final }, performance.now() / 1000));
+    this.#emit(caption, reading.read({ text: caption.text, final }, now));
     if (final) this.#open.delete(key);
+  }
+
+  /** Begin an utterance; the others may never have a final caption, so their lines wait no longer. */
+  #begin(key, language) {
+    for (const { reading, caption } of this.#open.values()) {
+      if (caption.language === language) this.#emit(caption, reading.due(Infinity));
+    }
+    this.#counts.set(key, 0);
+    return { reading: new Reading(this.#width) };
+  }
+
+  /** Show the lines that are complete at a time in seconds. */
+  #pass(now) {
+    for (const { reading, caption } of [...this.#open.values()]) this.#emit(caption, reading.due(now));
   }
 
   #emit(caption, lines) {

@@ -1,0 +1,36 @@
+"""Runs modules of the pages in node."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redraft.serve.http.pages import WEB
+
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
+
+#: Calls a function with each case.
+SCRIPT = """
+import { readFileSync } from "node:fs";
+const { module, body, cases } = JSON.parse(readFileSync(0, "utf-8"));
+const run = new Function("module", "given", body);
+const found = await import(`./js/${module}.js`);
+console.log(JSON.stringify(await Promise.all(cases.map((given) => run(found, given)))));
+"""
+
+
+def in_node(folder: Path, module: str, body: str, cases: list[Any]) -> Any:
+    """What a function of a ``module`` of the page and a ``given`` case returns for each case."""
+    shutil.copytree(WEB / "js", folder / "js")
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "run.js").write_text(SCRIPT)
+    given = json.dumps({"module": module, "body": body, "cases": cases})
+    done = subprocess.run([str(NODE), "run.js"], input=given, capture_output=True, text=True, cwd=folder, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
