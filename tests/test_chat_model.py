@@ -76,7 +76,7 @@ def test_no_answer_to_the_source(chat: LlamaCpp, text: str) -> None:
 
 
 def test_glossary(chat: LlamaCpp) -> None:
-    with Translator(chat, ["de"], style=Style(glossary=(("dog", "Dackel"), ("cats", "Miezen")))) as translator:
+    with Translator(chat, ["de"], style=Style(glossary={"de": [("dog", "Dackel"), ("cats", "Miezen")]})) as translator:
         last = captions(translator, GROWING)[-1]
         assert "Dackel" in last.text and "Miezen" in last.text
 

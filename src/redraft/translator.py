@@ -109,6 +109,7 @@ class Translator:
             chosen, values, display or chosen.display, style.context, max_tokens, cost, hold_back, final
         )
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
+        style.check_targets([*languages])
         encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
         if not encoders:
             raise OptionError("at least one target language is needed")
@@ -296,10 +297,10 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
     if isinstance(backend, _EncodesSources):
         return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
-    script = own_script(backend, target)
+    script, terms = own_script(backend, target), style.terms(target)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]]) -> Prompt:
-        ids = prompter.encode(Request(text, tuple(earlier), style.glossary), backend.encode)
+        ids = prompter.encode(Request(text, tuple(earlier), terms), backend.encode)
         return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
 
     # Fails now if the model's prompt does not support a glossary or context.

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from redraft.captions.languages import Language, canonical_tag, same_of
+from redraft.errors import OptionError
+
+#: Target language, by tag or name -> source terms and their translations.
+Glossary = Mapping[str, Sequence[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,15 +21,48 @@ class Style:
         source_language: its BCP 47 tag.
         template: name of a prompt template (`redraft.captions.templates`); None chooses by the model's metadata.
         prompt: a prompt of one's own (`redraft.captions.own_prompt`), instead of a template.
-        glossary: (source term, translation) pairs for the instruction.
+        glossary: for each target language that has one, pairs of a source term and its translation.
         context: number of earlier sentences in the prompt.
+
+    Raises:
+        OptionError: the glossary has another form, or names a language twice.
     """
 
     source_language: str = "en"
     template: str | None = None
     prompt: str | None = None
-    glossary: tuple[tuple[str, str], ...] = ()
+    glossary: Glossary = field(default_factory=dict)
     context: int = 0
+
+    def __post_init__(self) -> None:
+        form = ": must be pairs of a term and its translation for each target language, such as"
+        if not (isinstance(self.glossary, Mapping) and all(map(_are_pairs, self.glossary.values()))):
+            example = {"de": [("hull", "Rumpf")]}
+            raise OptionError(f"{form} {example}, not {reprlib.repr(self.glossary)}", "glossary")
+        if len({canonical_tag(tag) for tag in self.glossary}) < len(self.glossary):
+            raise OptionError(f": must name each language once, not {', '.join(self.glossary)}", "glossary")
+
+    def terms(self, target: Language) -> tuple[tuple[str, str], ...]:
+        """Return the glossary of a target language; empty if it has none."""
+        tag = same_of(target.tag, self.glossary)
+        return () if tag is None else tuple(self.glossary[tag])
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        """Check that the glossary is for these target languages.
+
+        Raises:
+            OptionError: it names another language.
+        """
+        for tag in self.glossary:
+            if same_of(tag, targets) is None:
+                raise OptionError(f"must be for one of {', '.join(targets)}, not {tag!r}", "glossary")
+
+
+def _are_pairs(terms: object) -> bool:
+    """Whether these are pairs of texts."""
+    if not isinstance(terms, Sequence):
+        return False
+    return all(isinstance(pair, Sequence) and [*map(type, pair)] == [str, str] for pair in terms)
 
 
 @dataclass(frozen=True, slots=True)

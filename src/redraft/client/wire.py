@@ -75,7 +75,7 @@ def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
     for field in ("template", "prompt"):
         if getattr(style, field) is not None:
             raise OptionError("is chosen by the server, so leave it out", field)
-    glossary = dict.fromkeys(to, style.glossary) if style.glossary else {}
+    glossary = {tag: tuple(map(tuple, terms)) for tag, terms in style.glossary.items()}
     styled = {"source_language": style.source_language, "context": style.context, "glossary": glossary}
     try:
         return protocol.Start(targets=tuple(to), **styled, **fields)

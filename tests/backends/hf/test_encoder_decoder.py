@@ -203,7 +203,7 @@ def _languages(*tags: str) -> list[Any]:
 
 @pytest.mark.parametrize(
     "style",
-    [Style(context=1), Style(glossary=(("dog", "Hund"),)), Style(template="chat")],
+    [Style(context=1), Style(glossary={"de": [("dog", "Hund")]}), Style(template="chat")],
     ids=lambda style: repr(style),
 )
 def test_styles_that_no_encoder_reads_are_refused(style: Style) -> None:

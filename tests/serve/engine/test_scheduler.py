@@ -493,20 +493,16 @@ def test_operator_limits(wanted: Wanted, complaint: str) -> None:
 
 
 def test_glossary_of_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    styles = dict[str, Style]()
+    terms = dict[str, tuple[tuple[str, str], ...]]()
     service = Rig(CachedModel()).service
     encoder = prompt_encoder
     plain = Style()
 
     def keep(backend: Any, style: Style, target: Language) -> Any:
-        styles[target.tag] = style
+        terms[target.tag] = style.terms(target)
         return encoder(backend, plain, target)
 
     monkeypatch.setattr("redraft.serve.engine.service.prompt_encoder", keep)
     wanted = Wanted(targets=("de", "Japanese", "zh-Hans"), glossary={"de": (("a", "b"),), "zh": (("a", "c"),)})
     service.lanes(wanted, lambda *_: None)
-    assert {tag: style.glossary for tag, style in styles.items()} == {
-        "de": (("a", "b"),),
-        "ja": (),
-        "zh-Hans": (("a", "c"),),
-    }
+    assert terms == {"de": (("a", "b"),), "ja": (), "zh-Hans": (("a", "c"),)}

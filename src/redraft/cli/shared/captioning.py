@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -97,7 +97,10 @@ translation = common.all_of(
         common.final,
         click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences in the prompt."),
         click.option(
-            "--term", multiple=True, metavar="TERM=TRANSLATION", help="Glossary entry, such as hull=Rumpf; repeatable."
+            "--term",
+            multiple=True,
+            metavar="[LANGUAGE:]TERM=TRANSLATION",
+            help="Glossary entry, such as hull=Rumpf, or de:hull=Rumpf with several languages; repeatable.",
         ),
         template,
         prompt,
@@ -155,7 +158,6 @@ def caption(
     """
     _check_server(chosen["server"])
     options = common.method_options(chosen["method"], chosen["beta"], chosen["option"])
-    glossary = tuple(_glossary(chosen["term"]).items())
     with interrupt.ends_process():  # slow imports
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.own_prompt import prompt_file
@@ -167,6 +169,7 @@ def caption(
     parse_language(chosen["source_language"], "source language")
     beam_width(chosen["final"], "--final")
     languages = parse_targets(chosen["to"])
+    glossary = _glossary(chosen["term"], languages)
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
@@ -293,13 +296,37 @@ def _pushed(target: str, languages: Sequence[str]) -> tuple[str, CaptionService]
     return language, CaptionService(rest, language)
 
 
-def _glossary(terms: Sequence[str]) -> dict[str, str]:
-    glossary: dict[str, str] = {}
-    for text in terms:
-        term, sign, translation = (part.strip() for part in text.partition("="))
-        if not (term and sign and translation):
-            raise OptionError(f"--term must be TERM=TRANSLATION, not {text!r}")
-        if term in glossary:
-            raise OptionError(f"--term {term!r} is given twice, so leave one out")
-        glossary[term] = translation
-    return glossary
+def _glossary(entries: Sequence[str], languages: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return the terms of each language, given ``--term`` options.
+
+    Raises:
+        OptionError: an entry is incomplete or given twice, or its language is missing or not a target.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for text in entries:
+        left, _, translation = (part.strip() for part in text.partition("="))
+        language, term = _term(left, languages)
+        if not (term and translation):
+            raise OptionError(f"must be TERM=TRANSLATION or LANGUAGE:TERM=TRANSLATION, not {text!r}", "term")
+        if language not in languages:
+            example = f"{languages[0]}:{term}={translation}"
+            raise OptionError(f"must name one of the languages {', '.join(languages)}, as in {example}", "term")
+        if term in (terms := found.setdefault(language, {})):
+            raise OptionError(f"{term!r} is given twice, so leave one out", "term")
+        terms[term] = translation
+    return {language: [*terms.items()] for language, terms in found.items()}
+
+
+def _term(text: str, languages: Sequence[str]) -> tuple[str, str]:
+    """Return the language that stands before a term, and the term.
+
+    Without a language it is for the only target; with several, it has none.  What stands before a colon and is no
+    language belongs to the term.
+    """
+    from redraft.captions.languages import parse_language, same_of
+
+    named, colon, term = (part.strip() for part in text.partition(":"))
+    with suppress(OptionError):
+        if colon:
+            return same_of(named, languages) or parse_language(named).standard, term
+    return languages[0] if len(languages) == 1 else "", text

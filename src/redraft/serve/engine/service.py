@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from redraft.backends.load import check_same_vocabulary
 from redraft.captions.chinese import writing_of
-from redraft.captions.languages import parse_language, same_of
+from redraft.captions.languages import parse_language
 from redraft.captions.metadata import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.own_prompt import prompt_file
 from redraft.captions.settings import Settings
@@ -81,11 +80,10 @@ class Service:
             ModelError: the model's prompt format does not support the request.
         """
         self._check(wanted)
-        style = Style(wanted.source_language, self.settings.template, self._prompt, context=wanted.context)
+        style = Style(wanted.source_language, self.settings.template, self._prompt, wanted.glossary, wanted.context)
+        style.check_targets(wanted.targets)
         languages = [parse_language(tag, "target") for tag in wanted.targets]
-        terms = {same_of(language, wanted.targets): pairs for language, pairs in wanted.glossary.items()}
-        styles = {each.tag: replace(style, glossary=terms.get(each.tag, ())) for each in languages}
-        encoders = {each.tag: prompt_encoder(self.backends[TARGET], styles[each.tag], each) for each in languages}
+        encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
         if len({each.canonical for each in languages}) < len(languages):
             raise OptionError("must be different languages", "targets")
         method = self.methods[wanted.method or self.settings.methods[0]]
@@ -113,9 +111,6 @@ class Service:
             most = getattr(self.settings, name)
             if number > most:
                 raise OptionError(f"must {verb} at most {most}{unit}, not {number}", name)
-        for language in wanted.glossary:
-            if same_of(language, wanted.targets) is None:
-                raise OptionError(f"must be for one of {', '.join(wanted.targets)}, not {language!r}", "glossary")
 
 
 def _tags(text: str) -> tuple[str, ...]:
