@@ -105,7 +105,6 @@ class TestHelp:
             ("bench capacity", "serve"),
             ("bench viewers", "serve,fanout"),
             ("models get", "hub"),
-            ("bench shape", "gguf"),
             ("translate", "serve"),
         ],
     )

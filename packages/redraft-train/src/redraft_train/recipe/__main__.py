@@ -23,7 +23,6 @@ from tokenizers import Tokenizer
 from redraft.errors import RedraftError
 from redraft.models import SHIPPED, shipped_path
 from redraft.signature import print_json, signature
-from redraft_bench.models.shape import FORMATS  # the quantiser's list needs llama.cpp
 from redraft_train.recipe import align as alignment
 from redraft_train.recipe import average as averaging
 from redraft_train.recipe import ship as shipping
@@ -70,9 +69,9 @@ data_option = click.option(
     default=os.environ.get("REDRAFT_DATA", "../shared/data"),
     help="Folder with train/, as in docs/training.md.",
 )
-format_option = click.option(
-    "--format", type=click.Choice(list(FORMATS)), default="Q8_0", help="Weights of the GGUF files."
-)
+#: Those of the quantiser, which needs llama.cpp.
+FORMATS = ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K_M")
+format_option = click.option("--format", type=click.Choice(FORMATS), default="Q8_0", help="Weights of the GGUF files.")
 
 
 @recipe.command()

@@ -66,9 +66,17 @@ def write_hf(model: Decoder, tokenizer: Tokenizer, folder: Path, facts: Mapping[
         facts: metadata under keys that start with ``redraft.``: prompt format and languages.
         context: maximum number of ids of prompt and output.
     """
-    vocabulary = tokenizer.get_vocab()
+    vocabulary, shape = tokenizer.get_vocab(), model.shape
     config = Qwen3Config(
-        **model.shape.published(context).hf_settings(),
+        num_hidden_layers=shape.layers,
+        hidden_size=shape.hidden,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.heads,
+        head_dim=shape.head,
+        intermediate_size=shape.feed_forward,
+        vocab_size=shape.vocabulary,
+        max_position_embeddings=context,
+        tie_word_embeddings=True,
         rms_norm_eps=EPSILON,
         rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE},
         bos_token_id=vocabulary[BOS],

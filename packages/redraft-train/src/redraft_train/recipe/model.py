@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from redraft.backends.machine import processor
-from redraft_bench.models import shape as published
 
 EPSILON = 1e-6
 #: Features of processors with bfloat16 multiplication; others are three times as fast in 32 bits.
@@ -32,11 +31,6 @@ class Shape:
     heads: int
     feed_forward: int
     head: int = 64
-
-    def published(self, context: int) -> published.Shape:
-        """Return the shape as GGUF and transformers describe it, for this context length."""
-        sizes = self.layers, self.hidden, self.heads, self.heads, self.head, self.feed_forward, self.vocabulary
-        return published.Shape("qwen3", *sizes, context)
 
 
 class Norm(nn.Module):
