@@ -10,8 +10,6 @@ from pathlib import Path
 from redraft.captions.languages import parse_language
 from redraft.captions.talk import TRANSCRIPT
 from redraft.errors import InputError, OptionError
-from redraft_bench.eval.perturb import perturb
-from redraft_bench.eval.revise import revise
 from redraft_bench.eval.sets import SETS, lag_stream, load_set
 from redraft_bench.eval.spoken import SPOKEN, load_spoken
 from redraft_bench.eval.stream import Stream
@@ -40,34 +38,25 @@ def open_stream(
     name: str,
     to: str,
     *,
-    form: str = "jsonl",
     limit: int = 0,
     least_words: int = 0,
     lag: int = 3,
-    noise: bool = False,
-    revisions: float = 0.0,
-    seed: int = 0,
 ) -> Stream:
     """Open a data set or a JSON Lines file as a stream for one target language.
 
     Args:
         name: name of a data set, or path of a file.
         to: target language, as a tag or an English name.
-        form: format of the file, one of `redraft_bench.eval.stream.FORMS`; for a file only.
         least_words: minimum number of source words of a segment; test sets only.
         lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser``, ``talk`` and `RECOGNISED`
             have updates of their own, of which 0 keeps only the final ones.
-        noise: whether to simulate recognition errors in the newest words.
-        revisions: share of updates that rewrite earlier words, in utterances of several sentences
-            (`redraft_bench.eval.revise`); 0 leaves the data unchanged.
-        seed: random seed for ``noise`` and ``revisions``.
 
     Raises:
         InputError: the set or file does not exist, or the set lacks the language.
-        OptionError: ``revisions`` is out of range, or combined with ``noise`` or whole sentences; ``form`` or
-            ``least_words`` has no effect on this data.
+        OptionError: ``least_words`` has no effect on this data.
     """
-    _refuse_idle(name, form, least_words)
+    if least_words and name not in SETS:
+        raise OptionError(f"least_words is for test sets, so leave it out for {name!r}")
     if name in (*SETS, SPOKEN):
         test = load_spoken(to, limit) if name == SPOKEN else load_set(name, to, limit, least_words)
         stream = lag_stream(test, to, lag)
@@ -81,25 +70,14 @@ def open_stream(
     elif name == "recogniser":
         stream = replace(recogniser_stream(languages=(to,), limit=limit), name=name)
     elif Path(name).is_file():
-        stream = Stream.load(Path(name), form)
+        stream = Stream.load(Path(name))
         stream = replace(stream, segments=stream.segments[: limit or None])
     else:
         known = ", ".join((TALK, *RECOGNISED, *SETS, SPOKEN, *TALKS))
         raise InputError(f"--data must be one of {known} or a JSON Lines file, not {name!r}")
-    if revisions:
-        if noise or lag == 0:
-            raise OptionError("revisions cannot be combined with noise, or with whole sentences (lag 0)")
-        return revise(stream, revisions, seed, lag=lag)
     if lag == 0 and not reveals(name):
         stream = replace(stream, segments=tuple(replace(each, updates=each.updates[-1:]) for each in stream.segments))
-    return perturb(stream, seed) if noise else stream
-
-
-def _refuse_idle(name: str, form: str, least_words: int) -> None:
-    if least_words and name not in SETS:
-        raise OptionError(f"least_words is for test sets, so leave it out for {name!r}")
-    if form != "jsonl" and name in (TALK, *RECOGNISED, *SETS, SPOKEN, *TALKS):
-        raise OptionError(f"the format {form} is for a file of your own, so leave it out for {name!r}")
+    return stream
 
 
 def recognised(name: str, to: str, limit: int = 0) -> Stream:

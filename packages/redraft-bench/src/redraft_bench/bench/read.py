@@ -15,15 +15,11 @@ from redraft.models import SHIPPED
 from redraft_bench.bench.tables import TABLES
 from redraft_bench.eval.columns import COLUMNS
 from redraft_bench.eval.figures import Row
-from redraft_bench.eval.revise import REVISED
 
 ENDING = ".rows.jsonl"
 
 #: Order of languages, as in the papers' tables; other languages follow.
 LANGUAGES = ("de", "zh", "ja")
-
-#: Suffix of streams with simulated recognition errors (`redraft_bench.eval.perturb`).
-PERTURBED = ".perturbed"
 
 #: Display names of the test sets.
 SETS = {
@@ -75,10 +71,7 @@ class Result:
     @property
     def data_name(self) -> str:
         """Data set in words."""
-        data, _, revised = self.data.removesuffix(PERTURBED).partition(REVISED)
-        changes = ", misheard at first" if self.data.endswith(PERTURBED) else ""
-        changes += f", {float(revised):.0%} of the updates revised" if revised else ""
-        return f"{SETS.get(data, data)}{changes}"
+        return SETS.get(self.data, self.data)
 
     @property
     def other_model(self) -> str:

@@ -95,7 +95,7 @@ class Bench:
             _path(self.engine.model),
             self.stream.name,
             self.stream.hash,
-            self.stream.seed,
+            seed=None,
             segments=len(self.stream.segments),
             threads=engine.threads or "adaptive",
             exact=engine.exact,

@@ -1,40 +1,24 @@
 """Streams to measure on: utterances with updates and references, which can be saved, loaded and hashed.
 
 ``talk.jsonl`` contains the updates in the format of ``redraft translate --input jsonl``.  Everything else is in
-``talk.references.jsonl`` beside it: a line with name and seed, then a line for each utterance that has references or a
+``talk.references.jsonl`` beside it: a line with the name, then a line for each utterance that has references or a
 position in a recording.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from redraft.captions.events import TEXT, TIME, Failure, Field, Update, is_text, is_whole
-from redraft.captions.formats.read import (
-    MAX_LINE_BYTES,
-    NAME,
-    Item,
-    LineSource,
-    check_fields,
-    decoded,
-    finished,
-    json_object,
-    parse_update,
-    read_jsonl,
-    read_simulstreaming,
-    refuse_unknown,
-)
+from redraft.captions.events import TEXT, TIME, Failure, Field, Update, is_text
+from redraft.captions.formats.read import check_fields, finished, parse_update, read_jsonl
 from redraft.captions.words import WORD
-from redraft.errors import InputError, OptionError
+from redraft.errors import InputError
 from redraft.signature import text_hash
-
-#: File formats that a stream can be loaded from.
-FORMS: dict[str, Callable[[LineSource], Iterator[Item]]] = {"jsonl": read_jsonl, "simulstreaming": read_simulstreaming}
 
 Row: TypeAlias = dict[str, Any]
 
@@ -47,10 +31,6 @@ def _are_references(value: object) -> bool:
     return isinstance(value, Mapping) and all(is_text(part) for pair in value.items() for part in pair)
 
 
-_OF_STREAM: dict[str, Field] = {
-    "name": TEXT,
-    "seed": (lambda value: value is None or is_whole(value), "a whole number or null"),
-}
 _OF_SEGMENT: dict[str, Field] = {
     "references": (_are_references, "texts by language"),
     "start": TIME,
@@ -121,18 +101,15 @@ class Stream:
     Attributes:
         name: name of its data, such as ``flores200.devtest``.
         segments: at least one.
-        seed: random seed of its noise; None if nothing is random.
 
     Raises:
-        InputError: there are no segments, a name occurs twice, or a field has an invalid value.
+        InputError: there are no segments, or a name occurs twice.
     """
 
     name: str
     segments: tuple[Segment, ...]
-    seed: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields({"name": self.name, "seed": self.seed}, _OF_STREAM, (), "a stream")
         names = [segment.utterance for segment in self.segments]
         if not names or len(set(names)) < len(names):
             raise InputError("segments of a stream must be one or more, each with an utterance of its own name")
@@ -163,50 +140,36 @@ class Stream:
             OSError: a file cannot be written.
         """
         path = Path(path)
-        header, notes = {"name": self.name, "seed": self.seed}, [*_notes(self.segments)]
         _write(path, map(row_of, self.updates))
-        if notes or header != _header(path):
-            _write(beside(path), [header, *notes])
-        else:
-            beside(path).unlink(missing_ok=True)  # left by a stream saved here earlier
+        _write(beside(path), [{"name": self.name}, *_notes(self.segments)])
 
     @classmethod
-    def load(cls, path: Path | str, form: str = "jsonl") -> Stream:
+    def load(cls, path: Path | str) -> Stream:
         """Load a saved stream, or a file of your own.
 
         Without a file of references beside it, the stream is named after the file.  An utterance without a final update
         gets one: its last text with the next ``seq``.  Interleaved utterances are separated, in the order in which they
         start.
 
-        Args:
-            form: ``jsonl``, or ``simulstreaming`` for output of SimulStreaming.
-
         Raises:
             InputError: a file cannot be read, or a line is invalid; the message has its number.
-            OptionError: ``form`` is unknown.
         """
         path = Path(path)
-        if form not in FORMS:
-            raise OptionError(f"form must be one of {', '.join(FORMS)}, not {form!r}")
         updates: dict[str, list[Update]] = {}
-        for update in _updates(path, FORMS[form]):
+        for update in _updates(path):
             updates.setdefault(update.utterance, []).append(update)
-        header, notes = _read_beside(path)
-        unknown = notes.keys() - updates.keys()
-        if unknown:
+        name, notes = _read_beside(path)
+        if unknown := notes.keys() - updates.keys():
             raise InputError(f"{beside(path)}: utterance {min(unknown)!r} must be one of {path}")
-        segments = (Segment(_ended(found), **notes.get(utterance, {})) for utterance, found in updates.items())
-        return cls(header["name"], tuple(segments), header.get("seed"))
+        try:
+            return cls(name, tuple(Segment(_ended(found), **notes.get(each, {})) for each, found in updates.items()))
+        except TypeError as error:  # a field that segments do not have
+            raise InputError(f"{beside(path)}: {error}") from None
 
 
 def beside(path: Path) -> Path:
     """Return the path of the file with references for the stream in ``path``."""
     return path.with_name(path.name.removesuffix(".jsonl") + ".references.jsonl")
-
-
-def _header(path: Path) -> Row:
-    """Return name and seed for a stream without a file of references."""
-    return {"name": path.name.removesuffix(".jsonl"), "seed": None}
 
 
 def row_of(update: Update) -> Row:
@@ -228,13 +191,13 @@ def _write(path: Path, rows: Iterable[Row]) -> None:
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
 
 
-def _updates(path: Path, reader: Callable[[LineSource], Iterator[Item]]) -> Iterator[Update]:
+def _updates(path: Path) -> Iterator[Update]:
     try:
         file = path.open("rb")
     except OSError as error:
         raise InputError(f"stream file {str(path)!r} cannot be read: {error.strerror}") from error
     with file:
-        for item in reader(file):
+        for item in read_jsonl(file):
             if isinstance(item, Failure):
                 raise InputError(f"{path}: {item.message}", item.line)
             yield item
@@ -245,27 +208,15 @@ def _ended(updates: Sequence[Update]) -> tuple[Update, ...]:
     return (*updates,) if updates[-1].final else (*updates, finished(updates[-1]))
 
 
-def _read_beside(path: Path) -> tuple[Row, dict[str, Row]]:
-    """Return name and seed, and utterance -> fields of its segment."""
-    if not beside(path).exists():
-        return _header(path), {}
-    rows = [*_rows(beside(path))]
-    if not rows:
-        raise InputError(f"{beside(path)}: the first line must hold {', '.join(_OF_STREAM)}, but the file is empty")
-    return rows[0], {str(note.pop("utterance")): note for note in rows[1:]}
-
-
-def _rows(path: Path) -> Iterator[Row]:
-    """Yield the lines of the file beside a stream: first the header, then the segments."""
-    with path.open("rb") as file:
-        for number, text in decoded(file, MAX_LINE_BYTES):
-            known, needed = (_OF_STREAM, "name") if number == 1 else ({"utterance": NAME, **_OF_SEGMENT}, "utterance")
-            if isinstance(text, Failure):
-                raise InputError(f"{path}: {text.message}", number)
-            try:
-                row = json_object(text, tuple(known))
-                refuse_unknown(row, known)
-                check_fields(row, known, (needed,), "the line")
-            except InputError as error:
-                raise InputError(f"{path}: {error}", number) from None
-            yield row
+def _read_beside(path: Path) -> tuple[str, dict[str, Row]]:
+    """Return the stream's name, and utterance -> fields of its segment."""
+    file = beside(path)
+    if not file.exists():
+        return path.name.removesuffix(".jsonl"), {}
+    try:
+        header, *rows = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line]
+        return str(header["name"]), {str(row.pop("utterance")): row for row in rows}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{file} must have a JSON object with the name, then one with each utterance: {error}"
+        ) from None

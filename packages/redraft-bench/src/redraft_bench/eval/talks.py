@@ -8,16 +8,14 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from redraft.captions.events import Update, whole
 from redraft.captions.formats.read import finished
 from redraft.captions.languages import parse_language
-from redraft.errors import InputError, OptionError
 from redraft_bench.eval.sets import load_set, read_data, reveal
 from redraft_bench.eval.stream import Segment, Stream
 
@@ -25,9 +23,8 @@ SET = "acl6060.dev"
 #: Name of these streams, whose updates differ from those of the test set.
 NAME = "acl6060.talks"
 LANGUAGES = ("de", "zh", "ja")
-#: The talk with measured word times and with a recogniser's output.
+#: The talk with a recogniser's output.
 RECOGNISED = "2022.acl-long.110"
-WORDS = ("spread", "gold")
 
 #: Sentence-final punctuation at the end of a word, with closing quotation marks and brackets.
 _SENTENCE_END = re.compile(r"""[.?!]["')\]”’]*(?=\s|$)""")
@@ -45,21 +42,13 @@ class _Sentence:
     references: Mapping[str, str]
 
 
-def talk_stream(
-    talk: str | None = None,
-    *,
-    languages: Sequence[str] = LANGUAGES,
-    words: str = "spread",
-    lag: int = 3,
-    limit: int = 0,
-) -> Stream:
+def talk_stream(*, languages: Sequence[str] = LANGUAGES, lag: int = 3, limit: int = 0) -> Stream:
     """Return the transcripts of ACL 60/60 (development set), revealed ``lag`` words at a time as they are spoken.
 
+    All characters of a segment take the same time.
+
     Args:
-        talk: one of the five talks; None takes all, each with its own times.
         languages: languages of the references, as tags or English names: German, Chinese, Japanese.
-        words: source of word times.  ``spread`` assumes that all characters of a segment take the same time; ``gold``
-            uses measured times, available only for the talk `RECOGNISED`.
         lag: words added by each update; 0 gives whole segments.
         limit: maximum number of segments; 0 takes all.
 
@@ -69,30 +58,21 @@ def talk_stream(
     """
     whole("lag", lag, 0)
     whole("limit", limit, 0)
-    if words not in WORDS:
-        raise OptionError(f"words must be {' or '.join(WORDS)}, not {words!r}")
-    if words == "gold" and talk != RECOGNISED:
-        raise OptionError(f"talk must be {RECOGNISED} where words is gold, not {talk!r}")
-    sentences = _sentences(talk, languages)
-    end_of = _measured(sentences) if words == "gold" else _spread
-    segments = [_segment(sentence, lag, end_of) for sentence in sentences[: limit or None]]
-    return Stream(NAME if talk is None else f"{NAME}.{talk}", tuple(segments))
+    return Stream(NAME, tuple(_segment(sentence, lag) for sentence in _sentences(languages)[: limit or None]))
 
 
-def _segment(sentence: _Sentence, lag: int, end_of: Callable[[_Sentence, str], float]) -> Segment:
+def _segment(sentence: _Sentence, lag: int) -> Segment:
+    length, letters = sentence.end - sentence.start, len(sentence.text)
     updates = (
-        replace(update, time=round(end_of(sentence, update.text), 3))
+        replace(update, time=round(sentence.start + length * len(update.text) / letters, 3))
         for update in reveal(str(sentence.number), sentence.text, lag)
     )
     return Segment(tuple(updates), sentence.references, sentence.start, sentence.end, sentence.talk)
 
 
-def _sentences(talk: str | None, languages: Sequence[str]) -> list[_Sentence]:
-    """Return the segments of one talk or of all."""
+def _sentences(languages: Sequence[str]) -> list[_Sentence]:
+    """Return the segments of all talks."""
     spans = json.loads("".join(read_data(f"test/{SET}.segments.json")))
-    talks = list(dict.fromkeys(span["doc"] for span in spans))
-    if talk is not None and talk not in talks:
-        raise OptionError(f"talk must be one of {', '.join(talks)}, not {talk!r}")
     sets = {parse_language(to).code: load_set(SET, to) for to in languages}
     texts = read_data(f"test/{SET}.en.txt")
     return [
@@ -105,35 +85,7 @@ def _sentences(talk: str | None, languages: Sequence[str]) -> list[_Sentence]:
             {code: test.references[number] for code, test in sets.items()},
         )
         for number, span in enumerate(spans)
-        if talk in (None, span["doc"])
     ]
-
-
-def _spread(sentence: _Sentence, beginning: str) -> float:
-    """Return the time of the last character of a prefix, if all characters take the same time."""
-    return sentence.start + (sentence.end - sentence.start) * len(beginning) / len(sentence.text)
-
-
-def _measured(sentences: Sequence[_Sentence]) -> Callable[[_Sentence, str], float]:
-    """Return a function that looks up the time of a prefix's last character in the measured word times of a talk.
-
-    The measured words are tokenized differently ("let 's"), so texts are matched by characters without spaces.
-    """
-    rows = [line.split("\t") for line in read_data(f"asr/ufal-asr_latency.gold.{RECOGNISED}.wav.ts.txt")]
-    if "".join(word for _, _, word in rows).lower() != _letters("".join(each.text for each in sentences)).lower():
-        raise InputError(f"the measured words of {RECOGNISED} must be those of {SET}")
-    ends = list(accumulate(len(word) for _, _, word in rows))
-    before = accumulate((len(_letters(sentence.text)) for sentence in sentences), initial=0)
-    starts = {sentence.number: letters for sentence, letters in zip(sentences, before, strict=False)}
-
-    def end_of(sentence: _Sentence, beginning: str) -> float:
-        return float(rows[bisect_left(ends, starts[sentence.number] + len(_letters(beginning)))][1])
-
-    return end_of
-
-
-def _letters(text: str) -> str:
-    return "".join(text.split())
 
 
 def recogniser_stream(*, languages: Sequence[str] = LANGUAGES, limit: int = 0) -> Stream:
@@ -158,7 +110,7 @@ def recogniser_stream(*, languages: Sequence[str] = LANGUAGES, limit: int = 0) -
     whole("limit", limit, 0)
     utterances = _utterances(read_data(f"asr/ufal-asr_latency.candidate.{RECOGNISED}.txt"))
     held: list[list[_Sentence]] = [[] for _ in utterances]
-    sentences = _sentences(RECOGNISED, languages)
+    sentences = [each for each in _sentences(languages) if each.talk == RECOGNISED]
     texts = [updates[-1].text for updates in utterances]
     for sentence, place in zip(sentences, places_of(texts, [each.text for each in sentences]), strict=True):
         held[place].append(sentence)

@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from redraft.models import SHIPPED
-from redraft_bench.bench.read import PERTURBED, Result, options
+from redraft_bench.bench.read import Result, options
 from redraft_bench.bench.tables import TABLES
-from redraft_bench.eval.revise import REVISED, SENTENCES
 
 
 def reproduce(group: Sequence[Result]) -> str:
@@ -19,20 +18,15 @@ def reproduce(group: Sequence[Result]) -> str:
         return shlex.join(_capacity(group))
     if result.bench not in TABLES:
         return ""
-    data, _, revisions = result.data.removesuffix(PERTURBED).partition(REVISED)
-    words = ["redraft", "bench", "run", result.bench, "--data", data]
-    words += ["--revisions", revisions] if revisions else ["--noise"] if data != result.data else []
+    words = ["redraft", "bench", "run", result.bench, "--data", result.data]
     words += [word for each in group for word in ("--to", each.language)]
     for fact, option, shipped in (("model", "--model", "demo"), ("small", "--draft-model", "demo-tiny")):
         names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]
         if names and names != [SHIPPED[shipped]]:
             words += [word for name in names for word in (option, name)]
-    for option, default in (("lag", str(TABLES[result.bench].lag)), ("seed", "0"), ("dtype", "")):
+    for option, default in (("lag", str(TABLES[result.bench].lag)), ("dtype", "")):
         words += [f"--{option}", facts[option]] if facts.get(option, default) not in (default, "none") else []
-    size = _size(facts)
-    if revisions and "segments" in facts:
-        size[1] = str(SENTENCES * int(size[1]))
-    return shlex.join([*words, *size, *(["--exact"] if facts.get("exact") == "True" else [])])
+    return shlex.join([*words, *_size(facts), *(["--exact"] if facts.get("exact") == "True" else [])])
 
 
 def _capacity(group: Sequence[Result]) -> list[str]:

@@ -21,7 +21,6 @@ from redraft.models import shipped_path
 from redraft.signature import file_hash
 from redraft_bench.bench.data import RECOGNISED, TUNED
 from redraft_bench.bench.read import ENDING, LANGUAGES
-from redraft_bench.eval.revise import REVISED
 
 ROOT = Path(__file__).resolve().parents[5]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -54,9 +53,7 @@ class Run:
 
     def command(self, out: Path) -> list[str]:
         """Return its command line."""
-        data, _, revisions = self.data.partition(REVISED)
-        chosen = ["--data", data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
-        chosen += ["--revisions", revisions] if revisions else []
+        chosen = ["--data", self.data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
         options = [*chosen, *OPTIONS.get(self.table, ())]
         return [sys.executable, "-m", "redraft", "bench", "run", self.table, *options, "--out", str(out)]
 
@@ -72,7 +69,6 @@ def runs() -> Iterator[Run]:
     for language in LANGUAGES:
         yield Run("trade", "acl6060.talks", language, 0)
         yield Run("trade", "acl-second", language, 0)
-    yield Run("trade", f"acl6060.talks{REVISED}0.55", "de", 24)
     for language in LANGUAGES:
         yield Run("cold", "flores200.devtest", language, 20)
     yield Run("peers", "flores200.devtest", "de", 10)

@@ -42,15 +42,13 @@ def test_table_of_stream_of_ones_own(redraft: Run, talk: Path, tmp_path: Path) -
         *[("ssbd", 2, 4)] * 2,
     ]
     assert [row["display"] for row in again.rows] == ["", "", "mask 3"]
-    assert "hold_back:" not in again.rows[0]["signature"]
 
 
 def test_without_data_talk_that_ships_is_measured(redraft: Run, tmp_path: Path) -> None:
     command = ("bench", "run", "ssbd", "--method", "ssbd", "--limit", "1", *ONE, "--out", str(tmp_path), "--json")
-    done = redraft(*command, "--hold-back")
+    done = redraft(*command)
     assert done.status == 0, done.err
     assert {row["segments"] for row in done.rows} == {1} and "data:talk@" in done.rows[0]["signature"]
-    assert "|hold_back:True|" in done.rows[0]["signature"]
     assert "--lag: 'talk' has updates of its own" in redraft(*command, "--lag", "2").err
 
 

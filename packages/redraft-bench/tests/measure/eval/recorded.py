@@ -94,4 +94,4 @@ def by_chance(number: int, language: str, *, timed: bool, seed: int = 0) -> tupl
         span = (start, clock) if timed else None
         records.append(made)
         segments.append(segment_of(made, reference, language, span, f"2022.talk-{index // (number // 2)}"))
-    return records, Stream("chance", tuple(segments), seed)
+    return records, Stream("chance", tuple(segments))

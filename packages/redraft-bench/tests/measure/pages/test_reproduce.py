@@ -27,8 +27,6 @@ def result(signature: str, bench: str = "trade", **more: Any) -> Result:
         ("trade", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --threads 2 --exact"),
         ("cold", "lag:0", ""),
         ("cold", "lag:3", "--lag 3"),
-        ("trade", "seed:3", "--seed 3"),
-        ("trade", "seed:none", ""),
         ("trade", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2", ""),
         (
             "trade",

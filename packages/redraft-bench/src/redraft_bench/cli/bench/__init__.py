@@ -6,7 +6,7 @@ import click
 
 from redraft_bench.cli.bench.load import capacity, load
 from redraft_bench.cli.bench.report import report
-from redraft_bench.cli.bench.run import run, stream
+from redraft_bench.cli.bench.run import run
 from redraft_bench.cli.bench.viewers import viewers
 
 EXAMPLES = """\b
@@ -26,5 +26,5 @@ def bench() -> None:
     """
 
 
-for _command in (run, report, stream, load, capacity, viewers):
+for _command in (run, report, load, capacity, viewers):
     bench.add_command(_command)

@@ -33,41 +33,18 @@ Examples:
   redraft bench run cold --data flores200.devtest --to de --to ja
 """
 
-data = click.option(
-    "--data",
-    default=TALK,
-    metavar="NAME|FILE",
-    help="talk, dickens, a test set such as flores200.devtest (docs/metrics.md), or a JSON Lines file.",
-)
-data_options = (
+run_options = (
     click.option(
-        "--input",
-        "-i",
-        "form",
-        type=click.Choice(("jsonl", "simulstreaming")),
-        default="jsonl",
-        help="Format of your own file.",
+        "--data",
+        default=TALK,
+        metavar="NAME|FILE",
+        help="talk, dickens, a test set such as flores200.devtest (docs/metrics.md), or a JSON Lines file.",
     ),
     click.option("--limit", type=common.Whole(0), default=100, help="Number of sentences; 0 for all."),
     click.option(
         "--least-words", type=common.Whole(0), default=0, help="Skip sentences of a test set with fewer words."
     ),
-    click.option("--noise", is_flag=True, help="Simulate recognition errors in the newest words."),
-    click.option(
-        "--revisions",
-        type=common.Real(0, 0.9),
-        default=0.0,
-        help="Share of updates that rewrite earlier text; 0.55 is typical of a recogniser.",
-    ),
-    click.option(
-        "--seed",
-        type=common.Whole(0),
-        default=0,
-        help="Random seed.",
-    ),
-)
-lag = click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 for whole sentences.")
-run_options = (
+    click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 for whole sentences."),
     click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable."),
     common.model,
     click.option(
@@ -82,7 +59,6 @@ run_options = (
     common.gpu_layers,
     common.exact,
     common.dtype,
-    click.option("--hold-back", is_flag=True, help=common.HOLD_BACK),
     common.as_json,
 )
 
@@ -90,7 +66,7 @@ run_options = (
 @click.command(
     cls=common.Grouped,
     groups={
-        "Data": ("data", "form", "limit", "least_words", "noise", "revisions", "seed", "lag", "to"),
+        "Data": ("data", "limit", "least_words", "lag", "to"),
         "Methods and models": ("methods", "model", "small"),
         "Engine": ("threads", "gpu_layers", "exact", "dtype"),
     },
@@ -98,7 +74,7 @@ run_options = (
     short_help="Run a table of methods on your model, text and machine.",
 )
 @click.argument("name", metavar="TABLE", type=click.Choice(list(TABLES)))
-@common.all_of([data, *data_options, lag, *run_options])
+@common.all_of(run_options)
 def run(
     name: str,
     as_json: bool,
@@ -133,7 +109,7 @@ def run(
     jobs = [_bench(table, language, out, given=dict(given), methods=methods) for language in to]
     for job in jobs:
         show = partial(_progress, f"{name} {job.stream.name} {job.language}")
-        rows, line = finish(job, job.run(show), given["seed"])
+        rows, line = finish(job, job.run(show))
         if as_json:
             print_json(rows, line, sys.stdout)
         else:
@@ -149,27 +125,15 @@ def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any], met
     from redraft_bench.bench.run import Bench
 
     tag = parse_language(language).tag
-    hold_back = given.pop("hold_back")
-    of_stream = {
-        name: given.pop(name) for name in ("form", "limit", "least_words", "lag", "noise", "revisions", "seed")
-    }
     data = given.pop("data")
-    facts: dict[str, object] = {
-        name: of_stream[name] for name in ("lag", "least_words") if of_stream[name] or name == "lag"
-    }
-    if not reveals(data):
-        if common.is_given("lag"):
-            raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
-        facts.pop("lag")
-    if table.recognised and hold_back:
-        raise OptionError(f"--hold-back: the table {table.name} has lines with and without it, so leave it out")
-    if hold_back:
-        facts["hold_back"] = True
+    of_stream = {name: given.pop(name) for name in ("limit", "least_words", "lag")}
+    if common.is_given("lag") and not reveals(data):
+        raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
+    facts = {"lag": of_stream["lag"]} if reveals(data) else {}
+    if of_stream["least_words"]:
+        facts["least_words"] = of_stream["least_words"]
     stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
-    chosen = _only(table, methods, tag, engine.smalls)
-    if hold_back:
-        chosen = _holding_back(chosen)
-    return Bench(chosen, stream, tag, engine, out, facts)
+    return Bench(_only(table, methods, tag, engine.smalls), stream, tag, engine, out, facts)
 
 
 def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[str]) -> Table:
@@ -194,12 +158,6 @@ def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[
     )
 
 
-def _holding_back(table: Table) -> Table:
-    return replace(
-        table, contenders=lambda to, smalls: [replace(each, hold_back=True) for each in table.contenders(to, smalls)]
-    )
-
-
 def _engine(
     *, model: str, small: str | None, threads: int, gpu_layers: int, exact: bool, dtype: str | None
 ) -> BenchModels:
@@ -217,22 +175,3 @@ def _progress(title: str, segments: Sequence[int]) -> Iterable[int]:
     from rich.progress import track
 
     return track(segments, title, console=Console(stderr=True))
-
-
-@click.command(short_help="Write a stream to a file.")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@common.all_of([data, *data_options, lag])
-@click.option("--to", "-t", default="de", metavar="LANGUAGE", help="Language of the references.")
-def stream(file: Path, to: str, **given: Any) -> None:
-    """Write a stream to FILE, for `redraft translate --input jsonl` or for --data of a table.
-
-    References and positions in a recording go to a second file beside it.
-    """
-    from redraft.captions.languages import parse_language
-    from redraft_bench.bench.data import open_stream
-
-    written = open_stream(given.pop("data"), parse_language(to).tag, **given)
-    written.save(file)
-    click.echo(
-        f"{file}: {len(written.segments)} segments, {len(written.updates)} updates, {written.name}@{written.hash}"
-    )
