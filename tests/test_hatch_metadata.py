@@ -8,16 +8,22 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("hatchling", reason="hatchling is not installed (extra `dev`)")
-from tools.hatch_metadata import RepositoryHook, absolute
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
+
+from tools.hatch_metadata import absolute
 
 ROOT = Path(__file__).parent.parent
 REPOSITORY = "https://git.example/o/redraft"
+PACKAGES = [
+    ROOT,
+    *(path.parent for folder in ("packages", "plugins") for path in ROOT.glob(f"{folder}/*/pyproject.toml")),
+]
+packages = pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
 
 
-def metadata() -> dict[str, object]:
-    found: dict[str, object] = {}
-    RepositoryHook(str(ROOT), {}).update(found)
-    return found
+def metadata(folder: Path) -> ProjectMetadata:
+    return ProjectMetadata(str(folder), PluginManager())
 
 
 def test_links() -> None:
@@ -28,15 +34,39 @@ def test_links() -> None:
     )
 
 
-def test_published(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_of_a_folder() -> None:
+    text = "[a](../../docs/a.md#b) [t](TRIED.md) ![p](p.svg)"
+    assert absolute(text, REPOSITORY, "packages/a") == (
+        f"[a]({REPOSITORY}/blob/main/docs/a.md#b) [t]({REPOSITORY}/blob/main/packages/a/TRIED.md) "
+        f"![p]({REPOSITORY}/raw/main/packages/a/p.svg)"
+    )
+
+
+@packages
+def test_published(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_REPOSITORY", f"{REPOSITORY}/")
-    found = metadata()
-    assert set(found) == {"readme", "urls"}
-    links = re.findall(r"\]\(([^)]+)\)", str(found["readme"]))
-    assert len(links) > 15 and all(link.startswith(("https://", "http://", "#")) for link in links)
+    core = metadata(folder).core
+    assert set(core.urls) == {"Repository", "Documentation", "Changelog", "Issues"}
+    links = re.findall(r"\]\(([^)]+)\)", core.readme)
+    assert links and all(link.startswith(("https://", "http://", "#")) for link in links)
+    own = [link.removeprefix(f"{REPOSITORY}/").split("/", 2) for link in links if link.startswith(REPOSITORY)]
+    assert all((ROOT / path.partition("#")[0]).exists() for _, _, path in own)
 
 
-def test_unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
+@packages
+def test_unpublished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REDRAFT_REPOSITORY", raising=False)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert metadata() == {"readme": {"content-type": "text/markdown", "text": text}}
+    core = metadata(folder).core
+    assert not core.urls and core.readme == (folder / "README.md").read_text(encoding="utf-8")
+
+
+@packages
+def test_what_every_package_has(folder: Path) -> None:
+    core = metadata(folder).core
+    assert core.description and core.authors and core.keywords and core.classifiers
+    assert core.license_expression == "Apache-2.0"
+    assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes() and "LICENSE" in core.license_files
+
+
+def test_hooks_of_packages_are_the_same() -> None:
+    assert len({(folder / "hatch_build.py").read_bytes() for folder in PACKAGES if folder != ROOT}) == 1
