@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.rules.biased import Biased
-from redraft.decoding.types import Output
+from redraft.decoding.types import Output, Provenance
 from tests.fakes import RandomModel
 
 STEEP = CostCurve((1, 64), (1.0, 64.0))
@@ -224,6 +225,18 @@ def test_trees_where_they_are_cheap() -> None:
     assert drafts_a_tree(FLAT) and drafts_a_tree(None, cost="flat") and drafts_a_tree(AMX, cost="flat")
     assert not (drafts_a_tree(FLAT, trees=False) or drafts_a_tree(FLAT, branches=1))
     assert not (drafts_a_tree(AMX) or drafts_a_tree(STEEP) or drafts_a_tree(None))
+
+
+def test_no_guesses_where_passes_cost_a_request_little() -> None:
+    def guesses(curve: CostCurve | None, **options: Value) -> int:
+        model = RandomModel(3, vocabulary=6, end_bias=-4)
+        stream("redraft", {**same(0.0), **options}, model, [(1, 2), (1, 3), (2, 3)], 20, curve)
+        return sum(Provenance.RECYCLED in request.draft.provenance for request in model.requests)
+
+    dear, cheap = CostCurve((1, 2), (0.02, 0.02)), CostCurve((1, 2), (0.001, 0.001))
+    shared = replace(dear, requests=16)
+    assert guesses(dear) and guesses(cheap, cost="flat")
+    assert not (guesses(None) or guesses(cheap) or guesses(shared))
 
 
 def test_each_kind_of_guess_saves_passes() -> None:

@@ -14,10 +14,12 @@ class CostCurve:
     Attributes:
         sizes: numbers of new tokens, ascending from 1.
         seconds: seconds of one pass for each size.
+        requests: number of requests that usually share a pass, at least 1.
     """
 
     sizes: tuple[int, ...]
     seconds: tuple[float, ...]
+    requests: int = 1
     _table: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -30,6 +32,13 @@ class CostCurve:
     def __call__(self, new: int) -> float:
         """Return the seconds of a pass over ``new`` tokens, at least 1."""
         return self._table[new - 1] if new <= len(self._table) else self._interpolated(new)
+
+    def of_request(self, new: int) -> float:
+        """Return the seconds that ``new`` tokens, at least 1, cost one of the requests that usually share a pass.
+
+        Each is counted its part of a pass in which all have as many tokens.
+        """
+        return self(self.requests * new) / self.requests
 
     def break_even(self, drafted: int) -> int:
         """Return how many of ``drafted`` tokens must be accepted for their pass to save time over single tokens.

@@ -7,7 +7,8 @@ ending it (`redraft.decoding.drafters.continuations`).  Each later pass has a sm
     tokens that followed the same context in the text  (`redraft.decoding.drafters.lookup`)
 
 Only the part of the tree that pays off by the cost of a pass is verified (`redraft.decoding.drafters.worth`).  As
-long as that cost is unknown, nothing is guessed.
+long as that cost is unknown, nothing is guessed, nor where a pass costs a request next to nothing: with a small model,
+or in a server whose requests share their passes.
 The previous output is always verified completely, as in SSBD: each dropped token that would have been accepted costs a
 pass.  So the first pass accepts as much of it as SSBD's, each later pass yields at least one token, and, with equal
 outputs,
@@ -20,13 +21,12 @@ pass, which then has accepted more than it saved.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
 
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.drafters.continuations import Continuations
 from redraft.decoding.drafters.lookup import Pool
 from redraft.decoding.drafters.recycled import LONGEST_KEY, Successors
@@ -52,6 +52,8 @@ FARTHEST = 8
 #: `Kind.known` of a token that the target nearly chose instead of an end.
 BEYOND = -1
 
+#: Seconds that a pass costs, by its number of tokens.
+Cost: TypeAlias = Callable[[int], float]
 #: A guessed continuation: tokens with their kinds, computed lazily.
 Guess: TypeAlias = Iterable[tuple[int, Kind]]
 
@@ -97,12 +99,12 @@ class Redraft(Drafter):
     Args:
         shape: limits of the trees.
         memory: the stream's.
-        curve: T(n); None drafts the previous output only.
+        cost: what a pass costs a request in seconds, by its tokens; None drafts the previous output only.
         end_tokens: ids that end an output; they are not drafted.
     """
 
-    def __init__(self, shape: TreeShape, memory: Memory, curve: CostCurve | None, end_tokens: frozenset[int]) -> None:
-        self._shape, self._memory, self._curve, self._end_tokens = shape, memory, curve, end_tokens
+    def __init__(self, shape: TreeShape, memory: Memory, cost: Cost | None, end_tokens: frozenset[int]) -> None:
+        self._shape, self._memory, self._cost, self._end_tokens = shape, memory, cost, end_tokens
         self._pool = Pool(3, end_tokens)
         self._context: Context | None = None
         self._kinds: Sequence[Kind] = ()
@@ -119,10 +121,10 @@ class Redraft(Drafter):
 
     def _cut(self, draft: Draft) -> Draft:
         """Return the previous output with those guesses that pay off."""
-        given, curve, pays = sum(each in OF_PREVIOUS for each in draft.provenance), self._curve, list[int]()
-        if curve is not None:
+        given, cost, pays = sum(each in OF_PREVIOUS for each in draft.provenance), self._cost, list[int]()
+        if cost is not None:
             reached = self._memory.acceptance.reached(draft, self._kinds)[given:]
-            pays = worth_verifying(reached, self._tail + given, curve, self._memory.throughput.per_second(curve))
+            pays = worth_verifying(reached, self._tail + given, cost, self._memory.throughput.per_second(cost))
         nodes = [*range(given), *(given + node for node in pays)]
         self._kinds = [self._kinds[node] for node in nodes]
         return draft if len(nodes) == len(draft) else draft.keeping(nodes)
@@ -180,9 +182,9 @@ class Redraft(Drafter):
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn from the result of a draft, and from all its rows."""
         self._memory.acceptance.learn(draft, self._kinds, verdict)
-        if self._curve is not None and self._tail == 1 and OF_PREVIOUS.isdisjoint(draft.provenance):
-            self._memory.throughput.learn(len(verdict.accepted) + 1, 1 + len(draft), self._curve)
-        if self._context is None or self._curve is None:
+        if self._cost is not None and self._tail == 1 and OF_PREVIOUS.isdisjoint(draft.provenance):
+            self._memory.throughput.learn(len(verdict.accepted) + 1, 1 + len(draft), self._cost)
+        if self._context is None or self._cost is None:
             return  # nothing is guessed yet, and a server computes the rows of rejected tokens only if they are read
         if self._shape.recycle:
             self._memory.successors.learn(_latest(self._context), draft, rows)

@@ -26,6 +26,9 @@ from typing import NamedTuple
 
 from redraft.decoding.types import OF_PREVIOUS, ROOT, Draft, Provenance, Verdict
 
+#: Seconds that a pass must cost a request for guesses: below, drafting them and learning from every pass takes longer
+#: than the few passes that they save.
+LEAST_PASS = 0.005
 #: Depth from which positions of a draft are no longer distinguished.
 DEEPEST = 6
 #: Acceptance rates assumed before any observation: of guesses, and of the previous output.
@@ -118,7 +121,7 @@ def worth_verifying(reached: Sequence[float], tail: int, curve: Callable[[int], 
     Args:
         reached: (n,) probability of each node, from `Acceptance.reached`.
         tail: ids that the pass processes in any case, at least 1.
-        curve: T(n) in seconds.
+        curve: T(n) in seconds, as it counts for one request.
         throughput: tokens per second of other passes.
     """
     order = sorted(range(len(reached)), key=reached.__getitem__, reverse=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from redraft.decoding.backend import Capability
-from redraft.decoding.cost import FLAT, CostCurve
+from redraft.decoding.cost import FLAT
 from redraft.decoding.display import Display
 from redraft.decoding.drafters.aligned import Aligned, PromptRows
 from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
@@ -16,6 +16,7 @@ from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drafters.redraft import Memory, Redraft, TreeShape
 from redraft.decoding.drafters.small_model import SmallModel
+from redraft.decoding.drafters.worth import LEAST_PASS
 from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
 from redraft.decoding.methods.registry import BETA, FLOOR, register
 from redraft.decoding.rules.agreement import Agreement
@@ -59,20 +60,24 @@ MAX_TREE_COST = 2.0
 
 def _branches(setup: Setup) -> int:
     """Return the option ``branches`` if the backend scores trees and a pass over one is cheap, otherwise 1."""
-    branches, curve = setup.whole("branches"), _curve(setup)
-    if not setup.trees or curve is None:
+    branches, cost = setup.whole("branches"), _cost(setup)
+    if not setup.trees or cost is None:
         return 1
-    return branches if curve(1 + branches * setup.whole("length")) <= MAX_TREE_COST * curve(1) else 1
+    return branches if cost(1 + branches * setup.whole("length")) <= MAX_TREE_COST * cost(1) else 1
 
 
-def _curve(setup: Setup) -> CostCurve | None:
-    return FLAT if setup.word("cost") == "flat" else setup.curve
+def _cost(setup: Setup) -> Callable[[int], float] | None:
+    """Return what a pass costs a request, by its tokens; None if that is unknown, or too little for guesses to pay."""
+    if setup.word("cost") == "flat":
+        return FLAT
+    curve = setup.curve
+    return None if curve is None or curve.of_request(1) < LEAST_PASS else curve.of_request
 
 
 def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
     shape = TreeShape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
     rule = _biased(setup, setup.number(HIDDEN.name))
-    return Redraft(shape, setup.recall(Memory), _curve(setup), setup.end_tokens), rule
+    return Redraft(shape, setup.recall(Memory), _cost(setup), setup.end_tokens), rule
 
 
 GUESSES = (

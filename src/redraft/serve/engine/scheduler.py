@@ -312,7 +312,7 @@ class Scheduler:
             return
         new, seconds = sum(part.new for part in parts), self.clock() - started
         if model == TARGET:
-            self._costs.took(new, seconds)
+            self._costs.took(new, seconds, len(parts))
         if self._watch:
             self._watch(PassReport(len(parts), new, seconds))
         for part, rows in zip(parts, answers, strict=True):
