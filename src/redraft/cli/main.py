@@ -49,7 +49,7 @@ ENTRY_POINT_GROUP = "redraft.commands"
 #: Commands of this repository's other distributions: their line in the list, and the folders to install for them.
 ELSEWHERE = {
     "bench": ("Benchmark methods on your model, text and machine.", ["packages/redraft-bench"]),
-    "viz": ("Draw how a translation was decoded, as SVG or PNG.", ["packages/redraft-bench"]),
+    "viz": ("Show where the tokens of translations came from.", ["packages/redraft-bench"]),
     "finetune": ("Fine-tune a model so that it flickers less.", ["packages/redraft-bench", "packages/redraft-train"]),
 }
 
