@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from redraft.captions.languages import parse_language
-from redraft.decoding.cost import CostCurve
 from redraft.errors import InputError
 from redraft.models import SHIPPED
 from redraft_bench.bench.tables import TABLES
@@ -48,8 +47,6 @@ class Result:
     Attributes:
         bench: name of the table (`redraft_bench.bench.tables`), or of a load test.
         language: BCP 47 tag of the target language.
-        curve: T(n), measured in the same run.
-        acceptance: title of a row -> for each draft position, the tokens accepted and the tokens proposed there.
         trials: title of a row -> p95 of the caption lag in ms for each number of talks tried.
     """
 
@@ -58,8 +55,6 @@ class Result:
     language: str
     rows: tuple[Row, ...]
     signatures: tuple[str, ...] = ()
-    curve: CostCurve | None = None
-    acceptance: Mapping[str, Sequence[tuple[int, int]]] | None = None
     trials: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     @property
@@ -112,7 +107,7 @@ def read_results(folder: Path) -> list[Result]:
 def read_result(path: Path) -> Result:
     """Read one ``.rows.jsonl`` file; raises as `read_results`."""
     rows: list[Row] = []
-    more: dict[str, Any] = {}
+    trials: dict[str, list[tuple[float, float]]] = {}
     keys: dict[tuple[str, str, str], None] = {}
     signatures: dict[str, None] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -122,7 +117,11 @@ def read_result(path: Path) -> Result:
             if "method" in fields:
                 rows.append(_checked(fields))
             else:
-                more = _data_of_plots(fields)
+                # If nothing was answered, there is no lag.
+                trials = {
+                    title: [(float(talks), float(lag)) for talks, lag in pairs if lag is not None]
+                    for title, pairs in (fields.get("trials") or {}).items()
+                }
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path}, line {number}: this is not a row of a bench: {error!r}") from None
         if fields.get("signature"):
@@ -130,7 +129,7 @@ def read_result(path: Path) -> Result:
     if len(keys) != 1:
         raise InputError(f"{path} must hold the rows of one bench, data set and language, not of {len(keys)}")
     (key,) = keys
-    return Result(*key, tuple(rows), tuple(signatures), **more)
+    return Result(*key, tuple(rows), tuple(signatures), trials)
 
 
 def _checked(fields: dict[str, Any]) -> Row:
@@ -144,34 +143,6 @@ def _checked(fields: dict[str, Any]) -> Row:
     return fields
 
 
-def _data_of_plots(fields: Mapping[str, Any]) -> dict[str, Any]:
-    curve = fields.get("curve")
-    acceptance, trials = fields.get("acceptance_by_position") or {}, fields.get("trials") or {}
-    return {
-        "curve": curve and CostCurve(tuple(curve["sizes"]), tuple(map(float, curve["seconds"]))),
-        "acceptance": {title: [(int(a), int(b)) for a, b in counts] for title, counts in acceptance.items()},
-        # If nothing was answered, there is no lag.
-        "trials": {
-            title: [(float(talks), float(lag)) for talks, lag in pairs if lag is not None]
-            for title, pairs in trials.items()
-        },
-    }
-
-
 def options(row: Row) -> dict[str, str]:
     """Return the options of a row by name."""
     return {name: value for name, _, value in (each.partition("=") for each in str(row.get("options") or "").split())}
-
-
-def number(row: Row, name: str) -> float:
-    """Return a numeric option of a row; NaN if it is not set."""
-    return float(options(row).get(name, "nan"))
-
-
-def pick(rows: Iterable[Row], *methods: str, **wanted: str) -> list[Row]:
-    """Return the rows of these methods with these options, without rows that hide output."""
-    return [
-        row
-        for row in rows
-        if row["method"] in methods and not row.get("display") and wanted.items() <= options(row).items()
-    ]

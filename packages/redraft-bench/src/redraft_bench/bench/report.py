@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from redraft.errors import InputError
-from redraft_bench.bench.plots.kinds import draw, plots_of
+from redraft_bench.bench.plots import plot_of
 from redraft_bench.bench.read import ENDING, Result, read_results
 from redraft_bench.eval.columns import cell, column, filled
 from redraft_bench.eval.table import legend, markdown_table
@@ -51,8 +51,8 @@ def _part(result: Result, folder: Path) -> Iterator[str]:
     yield f"### {result.name}\n"
     yield markdown_table([each.heading for each in columns], rows)
     yield below(result.signatures)
-    for plot in plots_of(result):
+    if plot := plot_of(result):
         stem = "-".join(filter(None, (result.bench, result.data, result.language, result.other_model, plot.name)))
         file = re.sub(r"[^0-9A-Za-z.-]+", "-", stem) + ".svg"
-        (folder / file).write_text(draw(plot, [result], stem) + "\n", encoding="utf-8", newline="\n")
+        (folder / file).write_text(plot.draw(result, stem) + "\n", encoding="utf-8", newline="\n")
         yield f"![{plot.name}]({file})\n\n*{plot.about}*\n"

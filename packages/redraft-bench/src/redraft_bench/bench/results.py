@@ -12,7 +12,6 @@ from redraft.captions.languages import parse_language
 from redraft_bench.bench.run import Bench
 from redraft_bench.eval.bootstrap import difference, interval, ratio, speedup
 from redraft_bench.eval.caption_lag import caption_lag_figures
-from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, TableLine, baseline, rows
 from redraft_bench.eval.long_yaal import LongYaal, long_yaal
 from redraft_bench.eval.losses import losses
@@ -23,8 +22,6 @@ from redraft_bench.eval.timing import latency_figures
 
 #: The method with whose quality others are compared.
 PEER = "local-agreement"
-#: Draft positions from this one on are counted together.
-LAST_POSITION = 40
 
 
 def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[list[Row], str]:
@@ -55,7 +52,6 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         "data": bench.stream.name,
         "target_language": bench.language,
         "curve": asdict(curve),
-        "acceptance_by_position": {_shown(each.contender): acceptance(each) for each in lines},
     }
     with bench.file(".rows.jsonl").open("w", encoding="utf-8") as file:
         for written in (*found, more):
@@ -132,22 +128,3 @@ def _references(bench: Bench) -> dict[int, str]:
     """Return segment number -> reference, for segments that have one."""
     code, segments = parse_language(bench.language).code, enumerate(bench.stream.segments)
     return {n: each.references[code] for n, each in segments if code in each.references}
-
-
-def _shown(contender: Contender) -> str:
-    return contender.name.removesuffix(f", {contender.language}")
-
-
-def acceptance(line: TableLine) -> list[list[int]]:
-    """For each position of an update's first draft, count the tokens accepted and the tokens proposed there."""
-    counts = [[0, 0] for _ in range(LAST_POSITION)]
-    for step in line.steps:
-        if step.passes:
-            first = step.passes[0]
-            for position in range(first.depth):
-                count = counts[min(position, LAST_POSITION - 1)]
-                count[0] += position < first.accepted
-                count[1] += 1
-    while counts and counts[-1][1] == 0:
-        counts.pop()
-    return counts

@@ -18,11 +18,11 @@ from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
 
-from redraft_bench.bench.plots.kinds import Plot, draw
+from redraft_bench.bench.plots import Plot
 from redraft_bench.bench.read import Result, read_results
 from redraft_bench.pages.checks import card, checks
 from redraft_bench.pages.index import index
-from redraft_bench.pages.page import FRONT, fronts, groups, page, pictures
+from redraft_bench.pages.page import FRONT, front, groups, page, picture
 from redraft_bench.pages.streams import summary
 from redraft_bench.pages.typed_figures import typed
 from tools.build_docs import between
@@ -61,14 +61,11 @@ def readme(results: Sequence[Result]) -> str:
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + f"\n\n{picture}\n"
 
 
-def drawn(root: Path) -> dict[Path, tuple[Plot, Sequence[Result]]]:
-    """Return path -> plot and results of every picture."""
+def drawn(root: Path) -> dict[Path, tuple[Plot, Result]]:
+    """Return path -> plot and result of every picture."""
     everything = read_results(root / "benchmarks" / "results")
-    found: dict[Path, tuple[Plot, Sequence[Result]]] = {
-        root / PAGES / name: (plot, results) for group in groups(everything) for name, plot, results in pictures(group)
-    }
-    front = fronts(everything)
-    return found | ({root / PAGES / FRONT: front} if front else {})
+    shown = [front(everything), *map(picture, groups(everything))]
+    return {root / PAGES / name: (plot, result) for name, plot, result in filter(None, shown)}
 
 
 def surplus(root: Path, wanted: set[Path]) -> list[Path]:
@@ -82,8 +79,8 @@ def write(root: Path = ROOT) -> None:
     pages, shown = documents(root), drawn(root)
     for path in (*pages, *shown):
         path.parent.mkdir(parents=True, exist_ok=True)
-    for path, (plot, results) in shown.items():
-        text = draw(plot, results, f"benchmarks-{path.stem}")
+    for path, (plot, result) in shown.items():
+        text = plot.draw(result, f"benchmarks-{path.stem}")
         path.write_text(text + "\n", encoding="utf-8", newline="\n")
     for path, text in pages.items():
         path.write_text(text, encoding="utf-8", newline="\n")

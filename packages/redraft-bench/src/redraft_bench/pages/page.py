@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from redraft_bench.bench.plots.kinds import PLOTS, Plot, plots_of
+from redraft_bench.bench.plots import PLOTS, Plot, plot_of
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.tables import STREAMED, TABLES
 from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
@@ -23,12 +23,12 @@ MORE = {
 }
 #: Benchmark -> the columns that answer its question; all languages of a data set share a table.
 SHOWN = {
-    "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup"),
+    "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup", "limit_distance"),
     "trade": (
         *("method", "hold_back", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
         *("dal", "cpu_ms"),
     ),
-    "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup"),
+    "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup", "limit_distance"),
     "capacity": (
         *("method", "talks", "caption_lag_p50_ms", "caption_lag_p95_ms", "ne_units", "lanes_a_pass"),
         *("server_cpu", "server_mb"),
@@ -38,15 +38,7 @@ SHOWN = {
 LEFT_OUT = {
     "ssbd": r"pld|gs-jacobi.*|bild.*|.*shows mask 3.*",
 }
-#: Benchmark -> the plots to show.
-PICTURES = {
-    "ssbd": ("quality", "limit", "acceptance", "cost"),
-    "trade": ("trade",),
-    "cold": ("limit",),
-    "peers": ("speedups",),
-    "capacity": ("talks",),
-}
-#: Benchmark -> the data set of its pictures, if others have none.
+#: Benchmark -> the data set of its picture, if others have none.
 PICTURED = {"trade": "acl6060.talks"}
 #: Headings of the load tests (`redraft_bench.loadtest`).
 LOADS = {
@@ -162,7 +154,8 @@ def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
             yield f"{'#' * level} {result.name}\n"
             yield _result_table(result)
             yield below(result.signatures)
-    for name, plot, _results in pictures(group):
+    if shown := picture(group):
+        name, plot, _result = shown
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
 
 
@@ -194,23 +187,17 @@ def _columns(result: Result) -> list[str]:
     return filled(result.rows, [name for name in COLUMNS if name in wanted])
 
 
-def fronts(results: Sequence[Result]) -> tuple[Plot, list[Result]] | None:
-    """Return the plot of all streams and what it draws; None without streams."""
-    plot = next(plot for plot in PLOTS if plot.name == "front")
+def front(results: Sequence[Result]) -> tuple[str, Plot, Result] | None:
+    """Return file name, plot and medians of all streams; None without streams."""
     streams = [each for each in results if each.bench == "stream"]
-    return (plot, [typical(streams)]) if streams else None
+    return (FRONT, PLOTS["stream"], typical(streams)) if streams else None
 
 
-def pictures(group: Sequence[Result]) -> list[tuple[str, Plot, list[Result]]]:
-    """Return file name, plot and results of every picture for one benchmark and data set."""
-    found = []
-    for plot in PLOTS:
-        drawn = [result for result in group if plot in plots_of(result)]
-        if isinstance(plot.draw, tuple):  # rows of panels that look alike
-            drawn = drawn[:1]
-        drawn = [each for each in drawn if each.data == PICTURED.get(each.bench, each.data)]
-        if drawn and plot.name in PICTURES.get(drawn[0].bench, ()):
-            parts = drawn[0].bench, drawn[0].data, drawn[0].other_model, plot.name
-            stem = "-".join(filter(None, parts))
-            found.append((f"{re.sub(r'[^0-9A-Za-z.-]+', '-', stem)}.svg", plot, drawn))
-    return found
+def picture(group: Sequence[Result]) -> tuple[str, Plot, Result] | None:
+    """Return file name, plot and result of the picture for one benchmark and data set, in its first language."""
+    first = group[0]
+    plot = plot_of(first)
+    if plot is None or first.bench == "stream" or first.data != PICTURED.get(first.bench, first.data):
+        return None
+    stem = "-".join(filter(None, (first.bench, first.data, first.other_model, plot.name)))
+    return f"{re.sub(r'[^0-9A-Za-z.-]+', '-', stem)}.svg", plot, first

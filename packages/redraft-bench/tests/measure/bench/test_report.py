@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 
 from redraft.errors import InputError
 from redraft_bench.bench import report
-from redraft_bench.bench.plots.labels import spread
+from redraft_bench.bench.plots import PLOTS, spread
 from redraft_bench.bench.read import Result, read_result
 from redraft_bench.eval.columns import filled
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("recorded.jsonl").read_text().splitlines()]
-CURVE = {"sizes": [1, 2, 4, 8], "seconds": [0.001, 0.0011, 0.0014, 0.002]}
 
 
 def rows(bench: str, language: str = "de", **more: Any) -> list[dict[str, Any]]:
@@ -35,17 +38,10 @@ def save(folder: Path, name: str, objects: list[dict[str, Any]], **rest: Any) ->
     return path
 
 
-def acceptance(objects: list[dict[str, Any]]) -> dict[str, list[list[int]]]:
-    return {
-        f"{row['method']} {row['options']}".strip(): [[9, 10], [4, 5]] for row in objects if row["draft_acceptance"]
-    }
-
-
 def test_report_names_every_picture_and_explains_every_column(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for bench in dict.fromkeys(row["bench"] for row in RECORDED):
-        found = rows(bench)
-        save(tmp_path, bench, found, curve=CURVE, acceptance_by_position=acceptance(found))
+        save(tmp_path, bench, rows(bench))
     save(tmp_path, "ssbd-ja", rows("ssbd", "ja"))
     path = report.write(tmp_path)
     assert path == tmp_path / "report.md"
@@ -76,10 +72,11 @@ def test_what_is_missing_leaves_out_its_column_and_its_plot(tmp_path: Path) -> N
         row.pop("laal", None)
     save(tmp_path, "peers", bare)
     text = report.write(tmp_path).read_text(encoding="utf-8")
-    for words in ("chrF", "small model's passes", "× limit", "LAAL", "Quality against", "T(n)", "at a position"):
+    for words in ("chrF", "small model's passes", "× limit", "LAAL"):
         assert words not in text
-    assert "Speed-up over ar, in time and in passes" in text
-    save(tmp_path, "peers", [{**row, "speedup": None} for row in bare])
+    save(tmp_path, "trade", rows("trade"))
+    assert "![trade]" in report.write(tmp_path).read_text(encoding="utf-8")
+    save(tmp_path, "trade", [{**row, "dal": None} for row in rows("trade")])
     assert "![" not in report.write(tmp_path).read_text(encoding="utf-8")
 
 
@@ -99,16 +96,13 @@ def test_columns_that_say_nothing_are_left_out() -> None:
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
     table = rows("ssbd")
-    path = save(
-        tmp_path, "x", table, curve=CURVE, acceptance_by_position={"cd": [[3, 4]]}, signature="redraft:0|bench:ssbd"
-    )
+    path = save(tmp_path, "x", table, trials={"cd": [[3, 4], [5, None]]}, signature="redraft:0|bench:ssbd")
     result = read_result(path)
     assert (result.bench, result.data, result.language) == ("ssbd", "flores200.devtest", "de")
     assert list(result.rows) == table
     assert result.signatures == ("redraft:0|bench:ssbd",)
     assert result.facts == {"redraft": "0", "bench": "ssbd"}
-    assert result.curve is not None and result.curve(4) == 0.0014
-    assert result.acceptance == {"cd": [(3, 4)]}
+    assert result.trials == {"cd": [(3, 4)]}
 
 
 ROW = {"bench": "trade", "data": "x", "target_language": "de", "method": "ar"}
@@ -135,19 +129,9 @@ def test_broken_rows_are_refused_with_file_and_line(tmp_path: Path, lines: str, 
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"curve": {"sizes": [1]}},
-        {"curve": {"sizes": [2, 3], "seconds": [1, 1]}},
-        {"acceptance_by_position": {"cd": [[1]]}},
-        {"acceptance_by_position": {"cd": [["a", "b"]]}},
-        {"trials": [1]},
-    ],
-)
-def test_broken_data_of_plots(tmp_path: Path, more: dict[str, Any]) -> None:
+def test_broken_data_of_plots(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="this is not a row of a bench"):
-        read_result(save(tmp_path, "x", rows("trade"), **more))
+        read_result(save(tmp_path, "x", rows("trade"), trials=[1]))
 
 
 def test_empty_folder_has_no_report(tmp_path: Path) -> None:
@@ -170,38 +154,29 @@ def test_labels_at_ends_of_lines_are_spread(heights: list[float], gap: float) ->
         assert placed == pytest.approx(sorted(heights))
 
 
-@pytest.mark.parametrize("bench", ["ssbd", "trade", "peers"])
-def test_no_two_labels_overlap(bench: str) -> None:
+@pytest.mark.parametrize("panel", PLOTS["trade"].panels)
+def test_no_two_labels_overlap(panel: Callable[[Axes, Result], None]) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from redraft_bench.bench.plots.kinds import plots_of
-
-    result = Result(bench, "x", "de", tuple(rows(bench)))
-    plots = [plot for plot in plots_of(result) if plot.name not in ("speedups", "limit")]
-    assert plots
-    for plot in plots:
-        figure = Figure(figsize=(4.1, 3.0), dpi=72)
-        canvas = FigureCanvasAgg(figure)
-        axes = figure.add_axes((0.15, 0.17, 0.55, 0.78))
-        draw = plot.draw[1] if isinstance(plot.draw, tuple) else plot.draw
-        draw(axes, result)
-        canvas.draw()
-        boxes = [(each.get_text(), each.get_window_extent()) for each in axes.texts if each.get_text()]
-        assert len(boxes) > 1
-        for (_, first), (_, second) in combinations(boxes, 2):
-            assert not first.shrunk(0.9, 0.75).overlaps(second.shrunk(0.9, 0.75)), (plot.name, boxes)
+    figure = Figure(figsize=(4.1, 3.0), dpi=72)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.15, 0.17, 0.55, 0.78))
+    panel(axes, Result("trade", "x", "de", tuple(rows("trade"))))
+    canvas.draw()
+    boxes = [(each.get_text(), each.get_window_extent()) for each in axes.texts if each.get_text()]
+    assert len(boxes) > 1
+    for (_, first), (_, second) in combinations(boxes, 2):
+        assert not first.shrunk(0.9, 0.75).overlaps(second.shrunk(0.9, 0.75)), boxes
 
 
 def test_settings_are_lines_of_picture() -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
-    from redraft_bench.bench.plots import trade
-
     axes = Figure().add_subplot()
-    trade.panel("ne_display")(axes, Result("trade", "x", "de", tuple(rows("trade"))))
+    PLOTS["trade"].panels[1](axes, Result("trade", "x", "de", tuple(rows("trade"))))
     # biases of ssbd; leads, lines, biases of redraft, and its setting that takes no word back; ar, cd, LocalAgreement
     settings = [line for line in axes.lines if line.get_linewidth() > 1]  # others lead to labels
     assert [len(line.get_xdata()) for line in settings] == [4, 3, 2, 1, 1, 2, 3, 2]
