@@ -89,7 +89,8 @@ class Traced(Drafter):
         """Record a pass."""
         self.trace.passes += 1
         self.trace.drafted += draft.depth
-        found = [(draft.tokens[node], draft.provenance[node]) for node in verdict.accepted]
+        found: list[tuple[int, Provenance | Given]] = []
+        found += [(draft.tokens[node], draft.provenance[node]) for node in verdict.accepted]
         if verdict.token is not None:
             refused = (verdict.accepted[-1] if verdict.accepted else ROOT) in draft.parents
             found.append((verdict.token, Given.CORRECTION if refused else Given.BONUS if len(draft) else Given.ALONE))

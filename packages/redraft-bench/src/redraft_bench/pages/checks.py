@@ -58,15 +58,6 @@ LANGUAGE_MODEL: Columns = {
     "NE shown": lambda row: f"{row['ne_display']:.2f}",
     "chrF": lambda row: f"{row['chrf']:.1f} ({row['chrf_low']:.1f}–{row['chrf_high']:.1f})",
 }
-PROMPTS: Columns = {
-    "model": lambda row: next(size for size in ("0.5B", "1.5B") if f"-{size.lower()}" in row["signature"]),
-    "to": lambda row: row["target_language"],
-    "prompt": lambda row: str(row["prompt"]),
-    "sentences": lambda row: str(row["sentences"]),
-    "chrF": lambda row: f"{row['chrf']:.1f} ({row['chrf_low']:.1f}–{row['chrf_high']:.1f})",
-    "of what is read": lambda row: f"{row['chrf_read']:.1f}",
-    "of what is said": lambda row: f"{row['chrf_spoken']:.1f}",
-}
 #: Processors of kernels and updates.
 PROCESSORS = {
     "AMD EPYC (25-1)": "Zen 3, AVX2",
@@ -207,19 +198,6 @@ CHECKS = (
         "cannot correct itself, which costs quality; the other intervals overlap. `pld` gives the ids "
         "of `ar` except for rounding, which is coarse in Q4_K_M; in 32-bit floats, `ssbd` and `redraft` with beta 0, "
         "`pld` and `jacobi` gave the same ids in all of 33 updates each.",
-    ),
-    Check(
-        "prompts",
-        "Prompts for chat models",
-        "What raises the quality of chat models that were not made for translation: instructions, names, an example.",
-        PROMPTS,
-        (),
-        "`Qwen2.5-Coder` `0.5B` and `1.5B` Instruct translate whole sentences of training data greedily: from an "
-        "encyclopedia (for Japanese, stories) and from Tatoeba. `chat` is Redraft's prompt for models without a prompt "
-        "of their own: an instruction with the names of both languages as the system message, and an answer that "
-        "begins with the target's name. If the answer is not begun, chrF is lower in every language. An interpreter's "
-        "instruction and an example stay within the intervals of `chat`; an example would be needed for every target "
-        "language.",
     ),
     Check(
         "exact",

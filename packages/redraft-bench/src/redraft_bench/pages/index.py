@@ -35,7 +35,7 @@ ABOUT = {
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
     "Is it better than what I use?": ("stream", "peers", "language_model"),
-    "Methods": ("trade", "ssbd", "cold", "finals", "prompts"),
+    "Methods": ("trade", "ssbd", "cold", "finals"),
     "Speech and servers": ("listening", "capacity"),
     "Speed and exactness": (),
 }
