@@ -1,6 +1,6 @@
 # Give llama.cpp's processor backend (ggml-cpu) faster kernels for short passes.
 #
-#   CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE=$PWD/tools/kernels.cmake" pip install --no-cache-dir .
+#   CMAKE_ARGS="-DCMAKE_PROJECT_llama_cpp_INCLUDE=$PWD/native/llama.cpp/kernels.cmake" pip install --no-cache-dir .
 #
 # CMake runs this file after the `project` command of llama-cpp-python.  If the processor has AVX2, Q8_0 and Q5_0 get
 # the kernel in q8_rows.h, Q4_K and Q6_K the one in k_rows.h, and attention the one in attention_rows.h.  Tiles of
@@ -160,11 +160,30 @@ static void ggml_compute_forward_flash_attn_ext_f16(
     _close("attention_rows")
 endif()
 
+# Tiles are configured for every product: another library in the process, such as ONNX Runtime or oneDNN, configures
+# those of its threads for itself, and llama.cpp would go on with them.
+_open("amx/mmq.cpp" "REDRAFT_TILES")
+if(_new)
+    _replace([=[    static thread_local bool done = false;
+
+    if (done) {
+        return;
+    }
+]=] [=[    // REDRAFT_TILES: every time, since the thread's tiles need not be as they were configured here
+]=])
+    _replace([=[    _tile_loadconfig(&tc);
+    done = true;
+]=] [=[    _tile_loadconfig(&tc);
+]=])
+    _close()
+endif()
+
 _open("ggml-cpu.cpp" "REDRAFT_KERNELS")
 if(_new)
     _replace([=[        std::vector<ggml_backend_feature> features;
 ]=] "        std::vector<ggml_backend_feature> features;
         features.push_back({ \"REDRAFT_KERNELS\", \"${_mark}\" });
+        features.push_back({ \"REDRAFT_TILES\", \"1\" });
 ")
     _close()
 endif()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -151,7 +152,6 @@ def test_models_are_opened_with_kernels_that_may_run(
 
     monkeypatch.setattr(lib, "llama_model_load_from_file", spy)
     monkeypatch.setattr(kernels, "trusted", lambda: trusted)
-    monkeypatch.setattr(kernels, "tiles_are_ours", lambda: True)  # another test may have loaded torch
     LlamaModel(shipped_path("demo-tiny"), exact=exact).close()
     assert seen == [extra]
 
@@ -190,32 +190,60 @@ def test_report_tests_again(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("here", "loaded", "given", "ours", "told"),
+    ("features", "alone"),
     [
-        (AMX, False, None, True, ["AVX512_CORE_BF16", "AVX512"]),
-        (AMX, True, None, False, ["AVX512_CORE_BF16", "AVX512"]),
-        (AMX, True, "AVX2", True, ["AVX2", "AVX2"]),
-        (OTHER, True, None, True, [None, None]),
+        (b"AVX2 = 1 | ", False),
+        (b"AMX_INT8 = 1 | ", True),
+        (b"REDRAFT_KERNELS = 12ab34cd | REDRAFT_TILES = 1 | AMX_INT8 = 1 | ", False),
     ],
 )
-def test_torch_and_llama_cpp_do_not_both_use_amx(
-    monkeypatch: pytest.MonkeyPatch,
-    here: Processor,
-    loaded: bool,
-    given: str | None,
-    ours: bool,
-    told: list[str | None],
+def test_passes_share_no_thread_where_tiles_are_configured_once(
+    monkeypatch: pytest.MonkeyPatch, features: bytes, alone: bool
 ) -> None:
-    monkeypatch.setattr(kernels, "processor", lambda: here)
-    monkeypatch.setitem(sys.modules, "torch", kernels)
-    if not loaded:
-        monkeypatch.delitem(sys.modules, "torch")
-    for name in kernels.NO_TILES:
-        monkeypatch.setenv(name, given or "")
-        if given is None:
-            monkeypatch.delenv(name)
-    assert kernels.tiles_are_ours.__wrapped__() is ours
-    assert [os.environ.get(name) for name in kernels.NO_TILES] == told
+    monkeypatch.setattr(lib, "llama_print_system_info", lambda: features)
+    own = kernels.own_thread()
+    assert (own is not None) == alone
+    if own:
+        assert own.submit(threading.get_ident).result() != threading.get_ident()
+        own.shutdown()
+
+
+#: Configures AMX's tiles as no program would, or releases them: ``ldtilecfg [rdi]``, ``tilerelease``, and a return.
+LOAD, RELEASE = "c4e2784907c3", "c4e27849c0c3"
+#: Palette 1, and eight tiles of four rows of 16 bytes.
+SMALL_TILES = struct.pack("<2B14x8H16x8B8x", 1, 0, *[16] * 8, *[4] * 8)
+OTHER_LIBRARY = """import ctypes, mmap, sys
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(bytes.fromhex(sys.argv[1]))
+disturb = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+if "thread" in sys.argv:
+    from redraft.backends.engine import lib
+    lib.llama_print_system_info = lambda: b"AMX_INT8 = 1 |"  # as of another build than ours
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import open_model
+from redraft.decoding.types import Score
+backend = open_model("demo", LlamaOptions(context_length=128, threads=1))
+slot = backend.open_slot()
+found = set()
+for _ in range(2):
+    found.add(tuple(backend.score([(slot, Score(tuple(range(5, 101))))])[0].top_k(-1, 5)))
+    backend.close_slot(slot)
+    slot = backend.open_slot()
+    disturb(bytes.fromhex(sys.argv[2]))
+print(len(found))
+backend.close()
+"""
+
+
+@pytest.mark.skipif(
+    b"AMX_INT8 = 1" not in lib.llama_print_system_info(), reason="llama.cpp uses no AMX on this processor"
+)
+@pytest.mark.parametrize("code", [LOAD, RELEASE])
+@pytest.mark.parametrize("where", ["here", "thread"])
+def test_other_library_configures_tiles(code: str, where: str) -> None:
+    command = [sys.executable, "-c", OTHER_LIBRARY, code, SMALL_TILES.hex(), where]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
 
 
 #: Multiplication by oneDNN, and attention, which multiplies by MKL.
@@ -241,7 +269,5 @@ print("alive")
 @pytest.mark.skipif(find_spec("torch") is None, reason="the hf extra is not installed")
 @pytest.mark.parametrize("before", [TORCH + OPEN, OPEN + TORCH])
 def test_pass_after_torch_has_multiplied_does_not_crash(before: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in kernels.NO_TILES}
-    command = [sys.executable, "-c", before + PASSES]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", before + PASSES], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

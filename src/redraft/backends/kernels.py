@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
-import sys
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -28,8 +27,6 @@ REBUILD = (
     'CXXFLAGS="-fno-tree-dse -fno-dse" pip install --force-reinstall --no-deps --no-cache-dir '
     "--no-binary llama-cpp-python llama-cpp-python"
 )
-#: Keeps torch's libraries to AVX-512.
-NO_TILES = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "MKL_ENABLE_INSTRUCTIONS": "AVX512"}
 _FOUND = {
     "wrong": "compute wrong results",
     "crash": "crash",
@@ -60,22 +57,18 @@ def trusted() -> bool:
     return False
 
 
-@cache
-def tiles_are_ours() -> bool:
-    """Whether only llama.cpp uses AMX's tiles in this process; keeps torch from using them if it is not loaded yet.
+def own_thread() -> Executor | None:
+    """Return a thread in which a context must run its passes; None if it may run them in any.
 
-    llama.cpp configures the tiles once per thread.  oneDNN and MKL, which torch uses to multiply in bfloat16, reset
-    them, and llama.cpp's next pass in that thread ends with an illegal instruction.  These libraries read their
-    settings on first use, so if torch is already loaded, llama.cpp runs without AMX.
+    llama.cpp configures AMX's tiles once per thread.  Other libraries configure or release those of the threads in
+    which they run (ONNX Runtime, which recognisers use, and oneDNN and MKL, which torch uses); then llama.cpp's results
+    are wrong without an error, or its next pass ends with an illegal instruction.  Our build (native/llama.cpp)
+    configures them for every product; passes of other builds share their thread with nobody.
     """
-    if not processor().has_amx or set(NO_TILES) <= os.environ.keys():
-        return True
-    for name, value in NO_TILES.items():
-        os.environ.setdefault(name, value)
-    if "torch" not in sys.modules:
-        return True
-    log.warning("torch was loaded before llama.cpp, whose models run without AMX in this process, about half as fast")
-    return False
+    features = lib.llama_print_system_info().decode()
+    if "AMX_INT8 = 1" not in features or "REDRAFT_TILES = 1" in features:
+        return None
+    return ThreadPoolExecutor(1, "redraft-passes")
 
 
 def complaint(verdict: SelfTestResult) -> str:

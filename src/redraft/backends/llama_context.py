@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from redraft.backends import kernels
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints
 from redraft.backends.numpy_rows import Matrix
@@ -166,7 +167,7 @@ class LlamaContext:
             raise ModelError(
                 f"cannot create a context of {params.n_ctx} tokens for model {model.path.name!r}: {reason}"
             )
-        self._run = lib.llama_decode
+        self._own_thread = kernels.own_thread()
         self._memory = lib.llama_get_memory(self._handle)
         self.length = int(lib.llama_n_ctx_seq(self._handle))
         # llama.cpp lowers its limit to the size of the cache.
@@ -176,6 +177,8 @@ class LlamaContext:
 
     def close(self) -> None:
         """Free the cache."""
+        if self._own_thread:
+            self._own_thread.shutdown()
         if self._handle:
             self._batch.close()
             lib.llama_free(self._handle)
@@ -191,6 +194,12 @@ class LlamaContext:
     def share(self, source: int, target: int, start: int, end: int = -1) -> None:
         """Share the cells of ``source`` from position ``start`` up to, but not including, ``end`` with ``target``."""
         lib.llama_memory_seq_cp(self._memory, source, target, start, end)
+
+    def run(self, batch: Any) -> int:
+        """Run a pass over llama.cpp's batch; return its status."""
+        if self._own_thread is None:
+            return int(lib.llama_decode(self._handle, batch))
+        return int(self._own_thread.submit(lib.llama_decode, self._handle, batch).result())
 
     def decode(self, feed: Feed) -> Matrix:
         """Return the (wanted rows, vocabulary) logits in the order of the ids.
@@ -223,7 +232,7 @@ class LlamaContext:
             self.running = threads
         forget_complaints()
         batch, started = self._batch.filled(feed), time.perf_counter()
-        status = self._run(self._handle, batch)
+        status = self.run(batch)
         self.threads.took(new, time.perf_counter() - started)
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")

@@ -118,7 +118,7 @@ class LlamaModel:
         self.path = path
         params = lib.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
-        if exact or not (kernels.trusted() and kernels.tiles_are_ours()):
+        if exact or not kernels.trusted():
             params.use_extra_bufts = False
         forget_complaints()
         self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
