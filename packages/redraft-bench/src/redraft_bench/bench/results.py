@@ -13,12 +13,12 @@ from redraft_bench.bench.run import Bench
 from redraft_bench.eval.bootstrap import difference, interval, ratio, speedup
 from redraft_bench.eval.caption_lag import caption_lag_figures
 from redraft_bench.eval.figures import Row, TableLine, baseline, rows
+from redraft_bench.eval.latency import latency_figures
 from redraft_bench.eval.long_yaal import LongYaal, long_yaal
 from redraft_bench.eval.losses import losses
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.spoken import SPOKEN
-from redraft_bench.eval.timing import latency_figures
 
 #: The method with whose quality others are compared.
 PEER = "local-agreement"
@@ -40,8 +40,8 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         line += f"|metrics:{scores[0][1]}|bootstrap:1000,95%,seed {seed}"
     for row, each in zip(found, lines, strict=True):
         row.update(_intervals(each, baseline(each, lines) or lines[0], seed))
-        interval_of_dal = seed if "dal" in bench.table.columns else None
-        row.update(latency_figures(each.records, bench.stream, bench.language, interval_of_dal))
+        of_dal = seed if "dal" in bench.table.columns else None
+        row.update(latency_figures(each.records, bench.stream, bench.language, of_dal))
         row.update(caption_lag_figures(each.records, bench.stream, bench.language, seed))
         row.update(bench=bench.table.name, data=bench.stream.name)
     if bench.table.recognised:
@@ -70,7 +70,7 @@ def _resegmented(lines: Sequence[TableLine], bench: Bench, seed: int) -> list[Ro
     peer = next((scores for each, scores in zip(lines, found, strict=True) if each.contender.method == PEER), None)
     rows_: list[Row] = []
     for scores in found:
-        named = {"resegmented_bleu": scores.bleu, "resegmented_chrf": scores.chrf, "long_yaal": scores.ideal}
+        named = {"resegmented_bleu": scores.bleu, "resegmented_chrf": scores.chrf, "long_yaal": scores.lag}
         row: Row = {name: round(score, 4) for name, score in named.items()}
         rows_.append(row if peer in (None, scores) else row | chrf_change(scores, peer, bench.language, seed))
     return rows_

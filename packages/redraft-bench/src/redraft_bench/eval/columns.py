@@ -60,24 +60,17 @@ COLUMNS = {
     "cpu_ms": Column("CPU (ms)", ".1f", "processor time of an update in milliseconds"),
     "cpu_speedup": Column("by CPU time", ".2f", "processor time of ar for the same part of the text, relative to this"),
     "speedup": Column("speed-up", ".2f", "output tokens per second relative to ar in the same run"),
-    "speedup_median": Column("median", ".2f", "median of the speed-ups of the segments"),
     "pass_speedup": Column("by passes", ".2f", "output tokens per pass relative to ar"),
     "limit_distance": Column(
         "× limit", ".2f", "time relative to a drafter that knows the output beforehand; 1 is the best possible"
     ),
-    "update_p50_ms": Column("update p50 (ms)", ",.1f", "median time per update"),
-    "update_p95_ms": Column("update p95 (ms)", ",.1f", "95th percentile of the time per update"),
-    "laal": Column("LAAL", ".2f", "length-adaptive average lagging: how far captions are behind the speaker"),
-    "laal_ca": Column("LAAL, CA", ".2f", "the same, computation-aware: including the time for translating"),
-    "dal": Column("DAL", ".2f", "differentiable average lagging"),
-    "dal_ca": Column("DAL, CA", ".2f", "the same, computation-aware"),
+    "dal": Column("DAL", ".2f", "differentiable average lagging: how far captions are behind the speaker"),
+    "dal_ca": Column("DAL, CA", ".2f", "the same, computation-aware: including the time for translating"),
     "lag_p50_ms": Column("lag p50 (ms)", ",.0f", "median time from an update to its caption"),
     "lag_p95_ms": Column("lag p95 (ms)", ",.0f", "95th percentile of the time from an update to its caption"),
     "ne_units": Column(
         "NE, words", ".2f", "NE of what the reader sees, in words, or in characters for Chinese and Japanese"
     ),
-    "ne_output_mean": Column("NE, mean", ".2f", "mean of the NE of the segments"),
-    "ne_display_mean": Column("NE shown, mean", ".2f", "the same for what the reader sees"),
     "model_share": Column("in the model", ".0%", "share of the time spent in passes"),
     "segments": Column("segments", ",.0f", "sentences or utterances"),
     "updates": Column("updates", ",.0f", "updates translated"),
@@ -149,10 +142,10 @@ APART = {
 }
 
 #: Lag metrics in the unit that the row names: source words or seconds.
-_LAGS = {f"{name}{suffix}" for name in ("laal", "dal") for suffix in ("", "_ca")}
+_LAGS = {"dal", "dal_ca"}
 
 #: Figures that only make sense for streamed text.
-_STREAMED = {"ne_output", "ne_display", "ne_output_mean", "ne_display_mean", "ne_units", *_LAGS}
+_STREAMED = {"ne_output", "ne_display", "ne_units", *_LAGS}
 
 
 def column(name: str, rows: Sequence[Row]) -> Column:

@@ -68,16 +68,12 @@ class Delays:
         shown: the computation-aware delays: when that update was answered.  Updates are answered one after the other,
             so an answer comes ``Step.seconds`` after the update or, if later, after the previous answer.  Empty if
             untimed.
-        arrivals: the time of each update; empty if untimed.
-        answers: the time of each answer; empty if untimed.
     """
 
     timed: bool
     units: tuple[str, ...]
     delays: tuple[float, ...]
     shown: tuple[float, ...] = ()
-    arrivals: tuple[float, ...] = ()
-    answers: tuple[float, ...] = ()
 
 
 def pairs(records: Sequence[Record], stream: Stream) -> Iterator[tuple[Record, Segment]]:
@@ -104,32 +100,16 @@ def delays(records: Sequence[Record], stream: Stream, language: str) -> list[Del
         arrivals = [step.time for step in record.steps if step.time is not None]
         if len(arrivals) < len(record.steps):
             found.append(_in_words(record, language))
-        else:
-            answers = _answers(record, arrivals, ready[segment.recording])
-            ready[segment.recording] = answers[-1]
-            found.append(_in_seconds(record, language, arrivals, answers))
+            continue
+        answers = []
+        for step, arrival in zip(record.steps, arrivals, strict=True):
+            # busy with earlier updates until then
+            ready[segment.recording] = max(arrival, ready[segment.recording]) + step.seconds
+            answers.append(ready[segment.recording])
+        changed, units = _last_changed(record, language), tuple(split(record.translation, language))
+        times = (tuple(of[update] for update in changed) for of in (arrivals, answers))
+        found.append(Delays(True, units, *times))
     return found
-
-
-def _answers(record: Record, arrivals: Sequence[float], ready: float) -> list[float]:
-    """Return the time of each answer; the system is busy with earlier updates until ``ready``."""
-    answers = []
-    for step, arrival in zip(record.steps, arrivals, strict=True):
-        ready = max(arrival, ready) + step.seconds
-        answers.append(ready)
-    return answers
-
-
-def _in_seconds(record: Record, language: str, arrivals: Sequence[float], answers: Sequence[float]) -> Delays:
-    changed = _last_changed(record, language)
-    return Delays(
-        True,
-        tuple(split(record.translation, language)),
-        tuple(arrivals[update] for update in changed),
-        tuple(answers[update] for update in changed),
-        tuple(arrivals),
-        tuple(answers),
-    )
 
 
 def _in_words(record: Record, language: str) -> Delays:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +68,7 @@ def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row
     """Compute the figures of every line, under the names that all benchmarks share.
 
     Speed-ups are relative to the `baseline`, if there is one: ``speedup`` in output tokens per
-    second (SSBD v2, Tables 2 and 3), ``speedup_median`` as the median of that ratio over segments, ``pass_speedup`` in
-    tokens per target pass.  Times are in milliseconds.
+    second (SSBD v2, Tables 2 and 3), ``pass_speedup`` in tokens per target pass.
 
     Args:
         curve: cost curve measured in the same run, for ``limit_distance``.
@@ -104,7 +102,7 @@ def baseline(line: TableLine, table: Sequence[TableLine]) -> TableLine | None:
 def _row(line: TableLine, baseline: TableLine | None) -> Row:
     steps = line.steps
     drafted, accepted = sum(step.drafted for step in steps), sum(step.accepted for step in steps)
-    times = [step.seconds for step in steps if step.passes]
+    updates = sum(bool(step.passes) for step in steps)
     row: Row = {
         "method": line.contender.method,
         "options": line.contender.settings,
@@ -113,7 +111,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "small_model": Path(line.contender.small).name or None,
         "target_language": line.contender.language,
         "segments": len(line.records),
-        "updates": sum(bool(step.passes) for step in steps),
+        "updates": updates,
         "output_tokens": line.tokens,
         "target_passes": line.passes,
         "draft_passes": sum(step.draft_passes for step in steps) or None,
@@ -122,17 +120,12 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "output_acceptance": _ratio(accepted, line.tokens) if drafted else None,
         "ne_output": _erasure(line.records, 0),
         "ne_display": _erasure(line.records, 1),
-        "ne_output_mean": _mean_erasure(line.records, 0),
-        "ne_display_mean": _mean_erasure(line.records, 1),
         "tokens_per_second": _ratio(line.tokens, line.seconds, 1),
-        "update_p50_ms": percentile_ms(times, 50),
-        "update_p95_ms": percentile_ms(times, 95),
         "model_share": _ratio(sum(step.model_seconds for step in steps), line.seconds),
         "cpu_seconds": round(line.cpu_seconds, 2) or None,
-        "cpu_ms": round(1e3 * line.cpu_seconds / (len(times) or 1), 2) or None,
+        "cpu_ms": round(1e3 * line.cpu_seconds / (updates or 1), 2) or None,
         "cpu_speedup": None,
         "speedup": None,
-        "speedup_median": None,
         "pass_speedup": None,
         "limit_distance": None,
         "failures": sum(len(record.failures) for record in line.records),
@@ -145,23 +138,14 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
 
 
 def _speedups(line: TableLine, baseline: TableLine) -> Row:
-    pairs = [(_rate(mine), _rate(theirs)) for mine, theirs in zip(line.records, baseline.records, strict=True)]
-    ratios = [mine / theirs for mine, theirs in pairs if mine and theirs]
     cpu = baseline.cpu_seconds if line.contender.hold_back == baseline.contender.hold_back else 0.0
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
     return {
         "cpu_speedup": _ratio(cpu, line.cpu_seconds, 3) if cpu else None,
         "speedup": _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3),
-        "speedup_median": round(statistics.median(ratios), 3) if ratios else None,
         "pass_speedup": round(line.acceptance_length / baseline.acceptance_length, 3),
         "same_as_ar": sum(same),
     }
-
-
-def _rate(record: Record) -> float:
-    """Return output tokens per second of a segment."""
-    tokens = sum(len(step.tokens) for step in record.steps if step.passes)
-    return tokens / record.seconds if record.seconds else 0.0
 
 
 def _erasure(records: Sequence[Record], which: int) -> float:
@@ -169,16 +153,6 @@ def _erasure(records: Sequence[Record], which: int) -> float:
     erased = sum(step.erased[which] for record in records for step in record.steps)
     final = sum(record.steps[-1].length[which] for record in records)
     return round(erased / final, 4) if final else 0.0
-
-
-def _mean_erasure(records: Sequence[Record], which: int) -> float:
-    """Return the mean of the segments' normalized erasure; segments without a translation are left out."""
-    found = [
-        sum(step.erased[which] for step in record.steps) / record.steps[-1].length[which]
-        for record in records
-        if record.steps[-1].length[which]
-    ]
-    return round(statistics.fmean(found), 4) if found else 0.0
 
 
 def _ratio(above: float, below: float, digits: int = 4) -> float | None:

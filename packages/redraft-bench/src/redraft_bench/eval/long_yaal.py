@@ -32,16 +32,14 @@ class LongYaal:
     """LongYAAL in seconds, and the quality of the same alignment.
 
     Attributes:
-        ideal: from the times of the updates.
-        computation_aware: from the times of the answers; None if the log has none.
+        lag: from the times of the updates.
         bleu: BLEU of the aligned captions.
         chrf: chrF of the aligned captions.
         captions: the aligned captions, one for each reference.
         references: the references.
     """
 
-    ideal: float
-    computation_aware: float | None
+    lag: float
     bleu: float
     chrf: float
     captions: tuple[str, ...]
@@ -58,20 +56,18 @@ def long_yaal(records: Sequence[Record], stream: Stream, language: str) -> LongY
         MissingExtra: OmniSTEval is not installed.
         InputError: the stream is not timed, or OmniSTEval rejects it.
     """
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write(folder, records, stream, language)
-        return score_log(folder / "instances.log", folder / "segments.yaml", folder / "references.txt", language)
+    if find_spec("omnisteval") is None:
+        raise MissingExtra(f"LongYAAL needs the omnisteval extra: {install('omnisteval')}")
+    with tempfile.TemporaryDirectory() as folder:
+        _write(Path(folder), records, stream, language)
+        return _scored(Path(folder), language)
 
 
-def write(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
+def _write(folder: Path, records: Sequence[Record], stream: Stream, language: str) -> None:
     """Write the input of ``omnisteval longform``: ``instances.log``, ``segments.yaml`` and ``references.txt``.
 
     A line of the log is a whole recording with all its captions; delays are milliseconds from its start.  The other two
     files contain the segments that have start, end and reference.
-
-    Raises:
-        InputError: an update has no time, or the records are from another stream.
     """
     code = parse_language(language).code
     places, references = [], []
@@ -92,7 +88,8 @@ def write(folder: Path, records: Sequence[Record], stream: Stream, language: str
         line["units"] += caption.units
         line["delays"] += _milliseconds(caption.delays)
         line["elapsed"] += _milliseconds(caption.shown)
-        line["source_length"] = max(line["source_length"], *_milliseconds((*caption.arrivals, segment.end or 0.0)))
+        last = segment.updates[-1].time or 0.0
+        line["source_length"] = max(line["source_length"], *_milliseconds((last, segment.end or 0.0)))
     for line in lines.values():
         line["prediction"] = join(line.pop("units"), language)
     texts = {
@@ -108,39 +105,25 @@ def _milliseconds(seconds: Iterable[float]) -> list[float]:
     return [round(value * 1000, 3) for value in seconds]
 
 
-def score_log(log: Path, segments: Path, references: Path, language: str) -> LongYaal:
-    """Compute LongYAAL of a log with one line per recording.
-
-    Args:
-        log: `instances.log` in OmniSTEval's format.
-        segments: YAML or JSON file with ``wav``, ``offset`` and ``duration`` of each segment.
-        references: text file with one line per segment.
-
-    Raises:
-        MissingExtra: OmniSTEval is not installed.
-        InputError: OmniSTEval rejects the files.
-    """
-    if find_spec("omnisteval") is None:
-        raise MissingExtra(f"LongYAAL needs the omnisteval extra: {install('omnisteval')}")
-    code, by_character = parse_language(language).code, unit(language) == "char"
-    with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-c", "from omnisteval.cli import main; main()", "longform"]
-        command += ["--speech_segmentation", str(segments), "--ref_sentences_file", str(references)]
-        command += ["--hypothesis_file", str(log), "--output_folder", out, "--lang", code]
-        command += ["--bleu_tokenizer", bleu_tokenizer(code), "--char_level" if by_character else "--word_level"]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-        scores = Path(out) / "scores.tsv"
-        if done.returncode or not scores.is_file():
-            reason = done.stderr.strip().rpartition("\n")[2] or "it gave no reason"
-            raise InputError(f"OmniSTEval cannot score {log.name}: {reason}")
-        with scores.open(encoding="utf-8", newline="") as file:
-            found = {row["metric"]: float(row["value"]) for row in csv.DictReader(file, delimiter="\t")}
-        aligned = (Path(out) / "instances.resegmented.jsonl").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+def _scored(folder: Path, language: str) -> LongYaal:
+    code, level = parse_language(language).code, "--char_level" if unit(language) == "char" else "--word_level"
+    out = folder / "scores"
+    command = [sys.executable, "-c", "from omnisteval.cli import main; main()", "longform"]
+    command += ["--speech_segmentation", str(folder / "segments.yaml")]
+    command += ["--ref_sentences_file", str(folder / "references.txt")]
+    command += ["--hypothesis_file", str(folder / "instances.log"), "--output_folder", str(out), "--lang", code]
+    command += ["--bleu_tokenizer", bleu_tokenizer(code), level]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    scores = out / "scores.tsv"
+    if done.returncode or not scores.is_file():
+        reason = done.stderr.strip().rpartition("\n")[2] or "it gave no reason"
+        raise InputError(f"OmniSTEval cannot score these captions: {reason}")
+    with scores.open(encoding="utf-8", newline="") as file:
+        found = {row["metric"]: float(row["value"]) for row in csv.DictReader(file, delimiter="\t")}
+    aligned = (out / "instances.resegmented.jsonl").read_text(encoding="utf-8").removesuffix("\n").split("\n")
     parts = [json.loads(line) for line in aligned]
-    aware = found.get("LongYAAL (CA)")
     return LongYaal(
         found["LongYAAL (CU)"] / 1000,
-        None if aware is None else aware / 1000,
         found["BLEU"],
         found["chrF"],
         tuple(part["prediction"] for part in parts),

@@ -19,7 +19,7 @@ from redraft_bench.pages.streams import ordered, overview, stream_title, typical
 
 #: Columns in addition to those of the terminal.
 MORE = {
-    "peers": ("same_as_ar", "tokens_per_second", "laal"),
+    "peers": ("same_as_ar", "tokens_per_second"),
 }
 #: Benchmark -> the columns that answer its question; all languages of a data set share a table.
 SHOWN = {

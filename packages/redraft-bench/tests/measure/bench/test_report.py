@@ -68,11 +68,9 @@ def test_mark_of_columns_in_cell(tmp_path: Path) -> None:
 def test_what_is_missing_leaves_out_its_column_and_its_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     bare = [{**row, "chrf": None, "draft_passes": None, "limit_distance": None} for row in rows("peers")]
-    for row in bare:
-        row.pop("laal", None)
     save(tmp_path, "peers", bare)
     text = report.write(tmp_path).read_text(encoding="utf-8")
-    for words in ("chrF", "small model's passes", "× limit", "LAAL"):
+    for words in ("chrF", "small model's passes", "× limit"):
         assert words not in text
     save(tmp_path, "trade", rows("trade"))
     assert "![trade]" in report.write(tmp_path).read_text(encoding="utf-8")
@@ -82,7 +80,7 @@ def test_what_is_missing_leaves_out_its_column_and_its_plot(tmp_path: Path) -> N
 
 def test_columns_that_say_nothing_are_left_out() -> None:
     table = rows("cold", failures=0)
-    assert {"ne_output", "display", "target_language", "failures", "laal", "options", "bench"} & {
+    assert {"ne_output", "display", "target_language", "failures", "dal", "options", "bench"} & {
         *filled(table)
     } == set()
     assert "failures" in filled([*table[1:], {**table[0], "failures": 1}])

@@ -145,7 +145,7 @@ def test_every_table_has_baseline_first_and_no_line_twice() -> None:
 
 def test_chrf_is_compared_caption_by_caption() -> None:
     references = ("eins zwei drei vier", "fünf sechs sieben acht", "neun zehn elf zwölf")
-    raw = LongYaal(1, None, 50, 50, ("eins zwei drei", "fünf sechs", "neun zehn elf zwölf"), references)
+    raw = LongYaal(1, 50, 50, ("eins zwei drei", "fünf sechs", "neun zehn elf zwölf"), references)
     better = replace(raw, captions=references)
     same = {"chrf_change": 0, "chrf_change_low": 0, "chrf_change_high": 0}
     assert chrf_change(raw, raw, "de") == same
