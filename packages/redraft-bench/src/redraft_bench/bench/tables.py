@@ -52,9 +52,9 @@ LIVE = (
 )
 
 VIEWERS = (
-    *("method", "viewers", "replicas", "outage", "sent", "lost", "doubled", "disordered"),
+    *("method", "viewers", "replicas", "sent", "lost", "doubled", "disordered"),
     *("added_lag_p50_ms", "added_lag_p95_ms", "added_lag_max_ms", "messages_a_second"),
-    *("viewers_cpu", "viewers_a_core", "server_cpu", "redis_cpu", "client_cpu"),
+    *("viewers_cpu", "viewers_a_core", "server_cpu", "client_cpu"),
 )
 
 

@@ -105,7 +105,6 @@ COLUMNS = {
     "slots_in_use": Column("slots in use", ",.0f", "most slots of the cache in use"),
     "viewers": Column("viewers", ",.0f", "viewers of the talk"),
     "replicas": Column("replicas", ",.0f", "servers for viewers only; 0: all watch on the session's own server"),
-    "outage": Column("outage (s)", ".0f", "seconds for which Redis was killed"),
     "sent": Column("languages sent", "", "languages whose captions viewers were sent"),
     "finals": Column("final captions", ",.0f", "final captions of the talk"),
     "lost": Column("lost", ",.0f", "final captions that viewers did not get"),
@@ -120,7 +119,6 @@ COLUMNS = {
     "added_lag_max_ms": Column("added lag max (ms)", ",.1f", "the longest of these lags"),
     "viewers_cpu": Column("CPU for viewers", ".2f", "cores used to serve the viewers"),
     "viewers_a_core": Column("viewers per core", ",.0f", "viewers that a core would serve at this rate"),
-    "redis_cpu": Column("Redis' CPU", ".3f", "cores used by Redis"),
     "left_over": Column("left over", ",.0f", "sessions, lanes and slots still held after all talks"),
 }
 

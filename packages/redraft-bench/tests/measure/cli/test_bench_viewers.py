@@ -19,7 +19,7 @@ LANGUAGE = ("--to", "de", "--to", "ja", "--language", "de")
 def test_viewers(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("redis", reason="the extra `fanout` is not installed")
     monkeypatch.setattr(viewers, "Show", partial(viewers.Show, alone=1.0))
-    options = "--viewers 60 --seconds 4 --rate 10 --model demo-tiny --threads 1 --json --replicas 2 --outage 1"
+    options = "--viewers 60 --seconds 4 --rate 10 --model demo-tiny --threads 1 --json --replicas 2"
     done = redraft("bench", "viewers", *options.split(), *LANGUAGE, "--out", str(tmp_path))
     assert (done.status, done.err) == (0, "")
     (row,) = done.rows
@@ -32,10 +32,3 @@ def test_language_that_talk_is_not_translated_into(redraft: Run) -> None:
     done = redraft("bench", "viewers", "--to", "de", "--to", "ja", "--language", "fr")
     assert done.status == 2
     assert "--language must be one of de, ja, as in --to, not fr" in done.err
-
-
-@pytest.mark.parametrize("more", [("--replicas", "0", "--outage", "1"), ("--seconds", "5", "--outage", "5")])
-def test_outage_that_cannot_be(redraft: Run, more: tuple[str, ...]) -> None:
-    done = redraft("bench", "viewers", *more)
-    assert done.status == 2
-    assert "--outage must be shorter than --seconds, and needs --replicas" in done.err

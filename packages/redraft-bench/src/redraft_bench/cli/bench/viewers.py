@@ -16,7 +16,6 @@ EXAMPLES = """\b
 Examples:
   redraft bench viewers --viewers 2000 --replicas 2
   redraft bench viewers --viewers 500 --replicas 0
-  redraft bench viewers --viewers 2000 --replicas 2 --outage 5
   redraft bench viewers --to de --to zh --to ja --language de
 """
 
@@ -30,7 +29,6 @@ Examples:
     help="Servers for viewers; 0 uses the session's own, without Redis.",
 )
 @click.option("--seconds", type=common.Real(0, min_open=True), default=60.0, help="Length of the measurement.")
-@click.option("--outage", type=common.Real(0), default=0.0, help="Seconds without Redis in the middle.")
 @click.option("--method", default="ssbd", metavar="NAME", help="Decoding method of the session.")
 @click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words per second of the talk.")
 @click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable.")
@@ -49,7 +47,6 @@ def viewers(
     viewers: int,
     replicas: int,
     seconds: float,
-    outage: float,
     method: str,
     rate: float,
     to: tuple[str, ...],
@@ -71,15 +68,13 @@ def viewers(
     from redraft_bench.loadtest.script import open_script
     from redraft_bench.loadtest.viewers import Show, run
 
-    if outage >= seconds or (outage and not replicas):
-        raise OptionError("--outage must be shorter than --seconds, and needs --replicas")
     languages = tuple(dict.fromkeys(parse_language(each).tag for each in to))
     wanted = tuple(dict.fromkeys(parse_language(each, "--language").tag for each in language))
     if unknown := [each for each in wanted if each not in languages]:
         raise OptionError(f"--language must be one of {', '.join(languages)}, as in --to, not {unknown[0]}")
     script = open_script("talk", languages[0], rate)
     job = Job("viewers", script, languages, {}, "", model, threads, {}, out, 0, {"seconds": seconds})
-    plan = Show(viewers, replicas, seconds, outage=outage, languages=languages, method=method, wanted=wanted)
+    plan = Show(viewers, replicas, seconds, languages=languages, method=method, wanted=wanted)
     try:
         with progress_of(f"{viewers} viewers", seconds) as passed:
             row = asyncio.run(run(job, plan, passed))
