@@ -349,9 +349,9 @@ METHODS = (
     ),
     Method(
         "redraft",
-        "SSBD's output in fewer passes: also drafts from the model's earlier predictions and from the text; faster "
-        "than ssbd where a pass over four tokens costs little more than one over a single token",
-        "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
+        "the default: ssbd with a bias towards what the reader sees and a smaller one towards the rest, showing what "
+        "two outputs agree on; where passes are long, also guesses from the model's earlier predictions and the text",
+        "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement); Luo et al. 2024 (token recycling)",
         "previous output, then the likeliest guess, or a tree of guesses where long passes are cheap",
         "biased for the previous output, exact after it",
         lambda setup: _redraft(setup, _branches(setup)),
@@ -364,7 +364,7 @@ METHODS = (
     Method(
         "redraft-tree",
         "redraft that verifies several guesses at once",
-        "SSBD v2, Algorithm 1; Luo et al. 2024 (token recycling); ours",
+        "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement); Luo et al. 2024 (token recycling)",
         "previous output, then a tree of guesses",
         "biased for the previous output, exact after it",
         lambda setup: _redraft(setup, setup.whole("branches")),
