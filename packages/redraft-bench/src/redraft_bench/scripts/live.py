@@ -1,0 +1,193 @@
+"""Measure live captions of a model that may be too slow for the speech: their lag with computing time.
+
+A recogniser's updates of a talk are translated into one language, two and three, by a simulated clock.  An update takes
+the processor time that it took here, in one thread and for all languages together, so other programs do not matter.
+What comes in the meantime waits, and of an utterance only the newest update is kept, as in `redraft listen` and the
+server; final updates are all translated.  LocalAgreement is redraft's setting for it (docs/calm.md).
+
+The weights are in the extra ``model-tests``.  Methods that are in --out are not run again.
+
+python -m redraft_bench.scripts.live --model qwen-0.5b --out benchmarks/results/live.jsonl
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.console import Console
+
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.captions.events import Caption, Event, Update
+from redraft.decoding.display import Display
+from redraft.decoding.method import Value
+from redraft.signature import signature
+from redraft.translator import Translator
+from redraft_bench.bench.data import RECOGNISED, recognised
+from redraft_bench.eval.caption_lag import caption_lag_figures
+from redraft_bench.eval.figures import Row
+from redraft_bench.eval.record import Record, Step
+from redraft_bench.eval.stream import Stream
+from redraft_bench.scripts.real_models import MODELS, with_style
+
+LANGUAGES = ("de", "zh", "ja")
+#: Name of the line -> method, options and display; None is the method's own display.
+METHODS: dict[str, tuple[str, dict[str, Value], Display | None]] = {
+    "ar": ("ar", {}, None),
+    "LocalAgreement": ("redraft", {"beta": 0.5, "hidden_beta": 0.0}, Display(agree=2)),
+    "ssbd": ("ssbd", {}, None),
+    "redraft": ("redraft", {}, None),
+}
+SHOWN = ("method", "languages", "answer_p50", "answer_p95", "passed_over", "busy", "lag_first", "lag_good", "retracted")
+
+
+@dataclass(slots=True)
+class Waiting:
+    """The updates that have come and are not translated; of an utterance the newest one and the final one.
+
+    Attributes:
+        passed_over: number of updates that newer ones have replaced.
+    """
+
+    updates: list[Update] = field(default_factory=list)
+    passed_over: int = 0
+
+    def add(self, update: Update) -> None:
+        """Add an update; it replaces those of its utterance that are not final."""
+        kept = [each for each in self.updates if each.utterance != update.utterance or each.final]
+        self.passed_over += len(self.updates) - len(kept)
+        self.updates = [*kept, update]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The events of an update, and when they came, in seconds of the stream."""
+
+    update: Update
+    events: Sequence[Event]
+    time: float
+
+
+def replay(
+    updates: Sequence[Update], translate: Callable[[Update], list[Event]], clock: Callable[[], float]
+) -> tuple[list[Answered], int]:
+    """Translate a timed stream with whatever time that takes.
+
+    Args:
+        updates: the updates, in the order of their times.
+        translate: translates one.
+        clock: returns the time in seconds of which a translation takes some.
+
+    Returns:
+        The answers, and the number of updates that were passed over.
+    """
+    coming, waiting, now, found = list(reversed(updates)), Waiting(), 0.0, list[Answered]()
+    while coming or waiting.updates:
+        if not waiting.updates:
+            now = max(now, _time(coming[-1]))
+        while coming and _time(coming[-1]) <= now:
+            waiting.add(coming.pop())
+        update = waiting.updates.pop(0)
+        started = clock()
+        events = translate(update)
+        now += clock() - started
+        found.append(Answered(update, events, now))
+    return found, waiting.passed_over
+
+
+def _time(update: Update) -> float:
+    assert update.time is not None  # noqa: S101  # a recognised stream has times
+    return update.time
+
+
+def records(answers: Sequence[Answered], stream: Stream, language: str) -> list[Record]:
+    """Return what was shown in one language, with the times of the answers."""
+    steps: dict[str, list[Step]] = defaultdict(list)
+    for each in answers:
+        update, shown = each.update, ""
+        captions = [event for event in each.events if isinstance(event, Caption) and event.language == language]
+        if captions:
+            shown = captions[-1].text
+        elif steps[update.utterance]:
+            shown = steps[update.utterance][-1].text
+        steps[update.utterance].append(
+            Step(update.seq, update.text, update.final, each.time, 0, (), shown, "", True, 0.0, 0.0, ())
+        )
+    return [
+        Record(number, segment.utterance, language, tuple(steps[segment.utterance]))
+        for number, segment in enumerate(stream.segments)
+    ]
+
+
+def figures(answers: Sequence[Answered], passed_over: int, stream: Stream, languages: Sequence[str]) -> Row:
+    """Return the figures of a run; those of several languages are averaged."""
+    lags = [each.time - _time(each.update) for each in answers]
+    row: Row = {
+        "languages": len(languages),
+        "updates": len(answers) + passed_over,
+        "passed_over": round(passed_over / (len(answers) + passed_over), 3),
+        "answer_p50": round(float(np.percentile(lags, 50)), 2),
+        "answer_p95": round(float(np.percentile(lags, 95)), 2),
+        "answer_first": round(lags[0], 2),
+    }
+    found = [records(answers, stream, language) for language in languages]
+    shown = [caption_lag_figures(each, stream, tag) for each, tag in zip(found, languages, strict=True)]
+    for name in ("lag_first", "lag_good", "stood", "retracted"):
+        row[name] = round(float(np.mean([each[name] for each in shown])), 3)
+    return row
+
+
+def run(path: Path, stream: Stream, name: str, languages: Sequence[str], model: str) -> Row:
+    """Translate the stream with a method of `METHODS`, and return the figures."""
+    method, options, display = METHODS[name]
+    _, style = with_style(model, languages[0])
+    engine = LlamaOptions(context_length=512, threads=1)
+    spent = 0.0
+
+    def translate(update: Update) -> list[Event]:
+        nonlocal spent
+        started = time.process_time()
+        events = translator.translate(update)
+        spent += time.process_time() - started
+        return events
+
+    with closing(
+        Translator.open(path, to=languages, method=method, options=options, display=display, style=style, engine=engine)
+    ) as translator:
+        updates = [update for segment in stream.segments for update in segment.updates]
+        answers, passed_over = replay(updates, translate, time.process_time)
+    row = figures(answers, passed_over, stream, languages)
+    return {"model": model, "method": name, **row, "busy": round(spent / answers[-1].time, 3)}
+
+
+@click.command(help=__doc__)
+@click.option("--model", default="qwen-0.5b", type=click.Choice([each for each in MODELS if each != "gemma"]))
+@click.option("--data", default="acl-second", type=click.Choice(list(RECOGNISED)), show_default=True)
+@click.option("--limit", default=12, help="Utterances.", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("live.jsonl"), help="File for the rows.")
+def main(model: str, data: str, limit: int, out: Path) -> None:
+    """Run all methods into one language, two and three."""
+    console, stream, (path, _) = Console(), recognised(data, "de", limit), with_style(model, "de")
+    found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
+    done = {(row["model"], row["method"], row["languages"]) for row in found}
+    line = signature(path, stream.name, stream.hash, segments=limit, threads=1, prompt="chat", seconds="processor")
+    for count in range(1, len(LANGUAGES) + 1):
+        for name in METHODS:
+            if (model, name, count) in done:
+                continue
+            row = {**run(path, stream, name, LANGUAGES[:count], model), "data": stream.name, "signature": line}
+            found.append(row)
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            console.print(", ".join(f"{name} {row[name]}" for name in SHOWN))
+
+
+if __name__ == "__main__":
+    main()
