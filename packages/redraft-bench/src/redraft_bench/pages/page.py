@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -76,8 +77,13 @@ def page(results: Sequence[Result], notes: Path) -> str:
     if recognised:
         results = ordered(results)
         parts += overview(results, FRONT)
+    left_out = re.compile(LEFT_OUT.get(results[0].bench, ""))
     for group in groups(results):
-        parts += [f"## {stream_title(group[0])}\n", _folded(group)] if recognised else _section(group)
+        kept = [replace(each, rows=tuple(r for r in each.rows if not left_out.fullmatch(named(r)))) for each in group]
+        if recognised:
+            parts += [f"## {stream_title(group[0])}\n", _folded(kept)]
+        else:
+            parts += [*_command(group), *section(kept, 2)]
     note = notes / f"{results[0].bench}.md"
     if note.exists():
         parts += ["## Notes\n", note.read_text(encoding="utf-8")]
@@ -94,13 +100,10 @@ def _where(group: Sequence[Result]) -> str:
 def _together(group: Sequence[Result], level: int) -> Iterator[str]:
     """Yield heading, table and signatures of a group; a cell has the figures of all languages."""
     yield f"{'#' * level} {_where(group)}\n"
-    left_out = re.compile(LEFT_OUT.get(group[0].bench, ""))
     lines: dict[str, list[Row]] = {}
     for place, result in enumerate(group):
         for row in result.rows:
-            if not left_out.fullmatch(named(row)):
-                line = lines.setdefault(named(row), [{}] * len(group))
-                line[place] = row
+            lines.setdefault(named(row), [{}] * len(group))[place] = row
     every = [row for line in lines.values() for row in line if row]
     fields = filled(every, SHOWN[group[0].bench])
     columns = [column(field, every) for field in fields]
@@ -142,11 +145,14 @@ def glossary(results: Sequence[Result]) -> str:
     return legend({name for result in results for name in _columns(result)})
 
 
-def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
-    command = reproduce(group)
-    if command:
+def _command(group: Sequence[Result]) -> Iterator[str]:
+    if command := reproduce(group):
         # Blocks marked ``sh`` are run by the tests, and a load test takes minutes.
         yield f"```{'sh' if group[0].bench in TABLES else 'text'}\n{command}\n```\n"
+
+
+def section(group: Sequence[Result], level: int) -> Iterator[str]:
+    """Yield headings of a level, tables, signatures and the picture of a group."""
     if group[0].bench in SHOWN:
         yield from _together(group, level)
     else:
@@ -162,7 +168,7 @@ def _section(group: Sequence[Result], level: int = 2) -> Iterator[str]:
 def _folded(group: Sequence[Result]) -> str:
     """Return the section of a stream in all languages, folded."""
     languages = ", ".join(result.language_name for result in group)
-    return folded(f"All methods: {languages}", "\n".join(_section(group, level=3)))
+    return folded(f"All methods: {languages}", "\n".join([*_command(group), *section(group, 3)]))
 
 
 def _result_table(result: Result) -> str:

@@ -19,7 +19,7 @@ from redraft_bench.pages.checks import below, finals
 from redraft_bench.pages.page import page
 from redraft_bench.pages.typed_figures import figures, typed
 
-RECORDED = Path(__file__).parents[1] / "bench" / "recorded.jsonl"
+RECORDED = Path(__file__).with_name("recorded.jsonl")
 ROWS = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
 FACTS = "redraft:0|model:redraft-demo-q8_0.gguf@1|data:flores200.devtest@2|segments:8|threads:1|exact:False|lag:3"
 

@@ -13,6 +13,6 @@ from redraft_bench.cli.bench.folder import folder
 @folder("The folder of the runs.")
 def report(out: Path) -> None:
     """Write the report of a folder of runs, with all tables and plots."""
-    from redraft_bench.bench.report import write
+    from redraft_bench.pages.report import write
 
     click.echo(write(out))

@@ -91,11 +91,11 @@ def run(
     from rich.console import Console
 
     from redraft.signature import print_json
-    from redraft_bench.bench.report import write
     from redraft_bench.bench.results import finish
     from redraft_bench.eval.quality import quality
     from redraft_bench.eval.sets import SETS, TURN
     from redraft_bench.eval.table import print_table
+    from redraft_bench.pages.report import write
 
     table = TABLES[name]
     if not common.is_given("lag"):

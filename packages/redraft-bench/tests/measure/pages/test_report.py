@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import InputError
-from redraft_bench.bench import report
 from redraft_bench.bench.plots import PLOTS, spread
 from redraft_bench.bench.read import Result, read_result
 from redraft_bench.eval.columns import filled
+from redraft_bench.pages import report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
