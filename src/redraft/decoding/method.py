@@ -147,7 +147,6 @@ class Method:
         layers: for `DraftModel.LAYERS`, the option with the number of layers.
         bias: the option with the bias towards the previous output, or what is shown of it, if it has one; ``--beta``
             sets it.
-        uses_cost: whether its drafts depend on the cost of a pass (`Setup.curve`).
         display: what is shown of partial outputs, unless the user chooses.
 
     Raises:
@@ -167,7 +166,6 @@ class Method:
     draft_model: DraftModel | None = None
     layers: Option | None = None
     bias: Option | None = None
-    uses_cost: bool = False
     display: Display = Display()
 
     def __post_init__(self) -> None:

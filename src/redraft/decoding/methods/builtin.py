@@ -358,7 +358,6 @@ METHODS = (
         (*REDRAFT, replace(BRANCHES, low=1, help="maximum branches if a tree is drafted; 1 never drafts trees")),
         uses=frozenset({Capability.TREES}),
         bias=SHOWN,
-        uses_cost=True,
         display=AGREEMENT,
     ),
     Method(
@@ -371,7 +370,6 @@ METHODS = (
         (*REDRAFT, BRANCHES),
         needs=frozenset({Capability.TREES}),
         bias=SHOWN,
-        uses_cost=True,
         display=AGREEMENT,
     ),
 )

@@ -7,7 +7,6 @@ Everything in a record except its times is reproducible, so two runs can be comp
 from __future__ import annotations
 
 import json
-import lzma
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -168,12 +167,10 @@ def replace_records(path: Path, records: Iterable[Record]) -> None:
 def read_records(path: Path) -> Iterator[Record]:
     """Yield the records of a file; an incomplete last line is ignored.
 
-    A file whose name ends in ``.xz`` is decompressed.
-
     Raises:
         InputError: another line is not a record; the message has its number.
     """
-    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if not line.endswith("\n"):
                 return

@@ -78,7 +78,7 @@ def test_whole_sentences_of_stream_are_its_final_updates(redraft: Run, talk: Pat
     ],
 )
 def test_refusals(arguments: list[str], sentence: str, redraft: Run, talk: Path, tmp_path: Path) -> None:
-    given = [str(Path("benchmarks/models/redraft-plain-q8_0.gguf")) if each == "OTHER" else each for each in arguments]
+    given = [str(tmp_path / "other.gguf") if each == "OTHER" else each for each in arguments]
     data = [] if "--data" in given else ["--data", str(talk)]
     done = redraft("bench", "run", "ssbd", *data, *given, "--out", str(tmp_path / "out"))
     assert done.status == 2
