@@ -100,6 +100,8 @@ def test_characters_are_shown_whole() -> None:
     for confirmed, length in ((1, 1), (2, 1), (3, 3)):
         view = stabilise(pieces, Display(2), final=False, confirmed=confirmed)
         assert shown(view) == ("日本"[: min(length, 2)], "日本"[min(length, 2) :], length)
+    bytes_ = [bytes([byte]) for byte in "日".encode()]
+    assert [whole_words([*bytes_, b"a"], confirmed) for confirmed in range(4)] == [0, 0, 0, 3]
 
 
 def test_shown_token_stands() -> None:
@@ -122,6 +124,9 @@ def test_of_mask_k_and_agreement_one_that_hides_more_counts() -> None:
     for confirmed, standing in ((3, 0), (5, 0), (0, 5)):
         view = stabilise(PIECES, both, final=False, confirmed=confirmed, standing=standing)
         assert view == stabilise(PIECES, Display(mask_k=2, plain=True), final=False)
+    for confirmed in (4, 5):  # the mask may tear a word, also where both hide as much
+        view = stabilise(PIECES, Display(2, mask_k=1), final=False, confirmed=confirmed)
+        assert view == stabilise(PIECES, Display(mask_k=1), final=False)
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
@@ -194,4 +199,4 @@ def test_bytes_that_are_no_text_are_replaced_not_raised() -> None:
 
 
 def test_line_breaks_become_spaces() -> None:
-    assert stabilise([b"a\n", b"b"], final=True).shown == "a b"
+    assert stabilise([b"a\n", b"b\r\n", b"c"], final=True).shown == "a b c"

@@ -98,6 +98,22 @@ def test_only_tokens_that_rank_above_are_added() -> None:
     assert {path[1] for path in paths(drafts[1])} == {MADE, WAS}, "the second best has one token above it"
 
 
+def test_best_token_of_its_row_gets_no_siblings() -> None:
+    prompt = (MICHAEL, JACKSON, WAS, A, GREAT, SINGER, TELL)
+    _, drafts = drafted(Figure2(), prompt, Aligned(end_tokens=frozenset({END})))
+    assert {path[1] for path in paths(drafts[1])} == {WAS}
+
+
+def test_token_of_prompt_and_of_generated_text_counts_as_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RANKING, SINGER, [TELL])  # it never ends
+    model = Figure2()
+    drafted(model, PROMPT, Aligned(key_length=1, ngram=3, width=1), limit=16)
+    # After "Jackson" was generated again: "was a great" was generated, and "was" is also above "is" in the prompt.
+    (draft,) = (each.draft for each in model.requests if each.prefix[-1] == JACKSON)
+    assert paths(draft) == {(IS, A, GREAT), (WAS, A, GREAT)}
+    assert set(draft.provenance) == {Provenance.PROMPT}
+
+
 def test_all_rows_of_prompt_are_asked_for_once() -> None:
     _, drafts = drafted(Figure2(), PROMPT, Aligned(end_tokens=frozenset({END})))
     assert [draft.prompt_rows for draft in drafts] == [len(PROMPT), 1]

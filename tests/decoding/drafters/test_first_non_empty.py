@@ -87,7 +87,7 @@ def test_previous_output_first(
     seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int, tree: bool
 ) -> None:
     model, prompt = RandomModel(seed, vocabulary=5), (1, *prompt)
-    second = Aligned(end_tokens=model.end_tokens) if tree else Lookup(end_tokens=model.end_tokens)
+    second = Aligned(end_tokens=model.end_tokens) if tree else Lookup(3, 10, model.end_tokens)
     drafter = FirstNonEmpty(PreviousOutput(), second)
     output = run(
         decode(prompt, drafter, Exact(), previous=previous, end_tokens=model.end_tokens, limit=limit), model, 0

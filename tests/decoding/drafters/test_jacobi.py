@@ -64,7 +64,7 @@ def test_papers_mode_gives_greedy_ids_whoever_drafts(
     seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], block: int, limit: int, jacobi: bool
 ) -> None:
     model = RandomModel(seed, vocabulary=6)
-    second = Jacobi(1, block) if jacobi else Lookup(end_tokens=model.end_tokens)
+    second = Jacobi(1, block) if jacobi else Lookup(3, 10, model.end_tokens)
     asking = decode(
         prompt,
         FirstNonEmpty(PreviousOutput(), second),
@@ -147,9 +147,26 @@ def test_estimated_length() -> None:
 )
 def test_agreement(draft: tuple[int, ...], verdicts: list[Verdict]) -> None:
     model, rule = Counting(90), Agreement(frozenset({END}))
-    for expected in verdicts:
+    for expected in verdicts * 2:  # the next block is judged like the first
         chain = Draft.chain(draft, Provenance.ITERATION)
         assert rule.judge(chain, model.score([(0, Score((1,), chain))])[0]) == expected
+
+
+def test_end_token_of_draft_is_models_own_and_nothing_behind_it_is_kept() -> None:
+    model, chain = Counting(2), Draft.chain((END, 1), Provenance.ITERATION)
+    rows = model.score([(0, Score((1,), chain))])[0]
+    assert [rows.argmax(node) for node in (-1, 0)] == [END, 1]
+    assert Agreement(model.end_tokens).judge(chain, rows) == Verdict((), END)
+
+
+def test_whole_sentence_that_was_estimated_too_short_gets_another_block() -> None:
+    model = Counting(90)
+    output = decoded(model, (1, 1), Jacobi(0, 0), paper=False, limit=30)
+    assert output.tokens == tuple(range(2, 32))
+    for request in model.requests[:-8]:  # in the end, the limit leaves less room
+        done = len(request.prefix) - 2
+        assert len(request.draft) == 7 - done % 7 - 1
+        assert set(request.draft.provenance) <= {Provenance.ITERATION}
 
 
 class Counting(RandomModel):

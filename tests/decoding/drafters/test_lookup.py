@@ -41,10 +41,10 @@ def test_prompt_and_output_are_one_chain() -> None:
 
 
 def test_no_key_no_room_or_end_draft_nothing() -> None:
-    assert proposed(Lookup(), (1, 2, 3)) == EMPTY_DRAFT
-    assert proposed(Lookup(), (1, 2, 1), room=0) == EMPTY_DRAFT
-    assert proposed(Lookup(end_tokens=frozenset({END})), (1, END, 5, 1)) == EMPTY_DRAFT
-    assert proposed(Lookup(), (1, 2, 3, 1), room=1).tokens == (2,)
+    assert proposed(Lookup(3, 10), (1, 2, 3)) == EMPTY_DRAFT
+    assert proposed(Lookup(3, 10), (1, 2, 1), room=0) == EMPTY_DRAFT
+    assert proposed(Lookup(3, 10, frozenset({END})), (1, END, 5, 1)) == EMPTY_DRAFT
+    assert proposed(Lookup(3, 10), (1, 2, 3, 1), room=1).tokens == (2,)
 
 
 @given(seeds, prompts, st.integers(1, 4), st.integers(1, 8), st.integers(1, 30), st.sampled_from([-100.0, 0.0]))
@@ -61,6 +61,6 @@ def test_lookup_exact(seed: int, prompt: tuple[int, ...], key: int, ngram: int, 
 def test_repetitive_output_takes_fraction_of_passes() -> None:
     # Five tokens and a model that looks at two: after a while its output repeats itself.
     model = RandomModel(3, vocabulary=5, shift=0.0, end_bias=-100)
-    output = run(decode((1, 2), Lookup(), Exact(), end_tokens=model.end_tokens, limit=80), model, 0)
+    output = run(decode((1, 2), Lookup(3, 10), Exact(), end_tokens=model.end_tokens, limit=80), model, 0)
     assert output.passes < 30
     assert output.accepted == 80 - output.passes

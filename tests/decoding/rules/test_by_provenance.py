@@ -53,7 +53,7 @@ def test_lookup_after_ssbd(
 
     alone = passes_and_ids(PreviousOutput(), biased)
     both = passes_and_ids(
-        FirstNonEmpty(PreviousOutput(), Lookup(end_tokens=model.end_tokens)),
+        FirstNonEmpty(PreviousOutput(), Lookup(3, 10, model.end_tokens)),
         ByProvenance(dict.fromkeys(OF_PREVIOUS, biased), Exact()),
     )
     assert both[1:] == alone[1:]

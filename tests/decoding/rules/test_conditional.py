@@ -106,9 +106,13 @@ def test_longest_path_wins_even_over_best_token() -> None:
     assert (verdict.accepted, verdict.token) == ((2, 3, 4), 4)
 
 
+@pytest.mark.parametrize("tokens", [(3, 2, 1), (1, 2, 3), (2, 1, 3)])
+def test_most_probable_token_wins_wherever_it_stands(tokens: tuple[int, ...]) -> None:
+    draft = Draft(tokens, (-1, -1, -1), (PROMPT,) * 3)
+    assert lenient(fixed_threshold(0.15)).judge(draft, rows(*[SPREAD] * 4)).accepted == (tokens.index(1),)
+
+
 def test_of_equally_long_paths_most_probable_wins() -> None:
-    draft = Draft((3, 2, 1), (-1, -1, -1), (PROMPT,) * 3)
-    assert lenient(fixed_threshold(0.15)).judge(draft, rows(*[SPREAD] * 4)).accepted == (2,)
     # The first step of the one is more probable, but both together of the other: 0.4 * 0.15 < 0.3 * 0.4.
     draft = Draft((1, 3, 2, 1), (-1, 0, -1, 2), (PROMPT,) * 4)
     assert lenient(fixed_threshold(0.15)).judge(draft, rows(*[SPREAD] * 5)).accepted == (2, 3)
@@ -177,7 +181,7 @@ def test_ties_do_not_loosen_exact_acceptance() -> None:
 @given(seeds, prompts, st.floats(0, 1), st.floats(0, 1), st.booleans())
 def test_every_output_token_passes(seed: int, prompt: tuple[int, ...], alpha: float, beta: float, tree: bool) -> None:
     model = RandomModel(seed, vocabulary=5)
-    drafter = Aligned(end_tokens=ENDS) if tree else Lookup(end_tokens=ENDS)
+    drafter = Aligned(end_tokens=ENDS) if tree else Lookup(3, 10, ENDS)
     output = decoded(model, prompt, drafter, lenient(entropy_threshold(alpha, beta)))
     for place, token in enumerate(output.tokens):
         row = model.score([(0, Score((*prompt, *output.tokens[:place])))])[0]
@@ -191,5 +195,5 @@ def test_lenient_rule_keeps_more_of_prompt() -> None:
     for seed, beta in [(seed, beta) for seed in range(10) for beta in kept]:
         model = RandomModel(seed, vocabulary=8, end_bias=-100)
         prompt = tuple(np.random.default_rng(seed).integers(1, 8, 40).tolist())
-        kept[beta] += decoded(model, prompt, Lookup(), lenient(entropy_threshold(0.0, beta))).accepted
+        kept[beta] += decoded(model, prompt, Lookup(3, 10), lenient(entropy_threshold(0.0, beta))).accepted
     assert kept[0.1] > kept[1.0] > 0

@@ -30,7 +30,7 @@ class Jacobi(Drafter):
         start: one of `STARTS`.  Positions beyond the source or the previous output start as ``pad``.
     """
 
-    def __init__(self, pad: int, block: int = 0, parallel: int | None = None, start: str = "pad") -> None:
+    def __init__(self, pad: int, block: int, parallel: int | None = None, start: str = "pad") -> None:
         self._pad, self._block, self._parallel, self._start = pad, block, parallel, start
         self._guess: list[int] = []
 
@@ -41,7 +41,7 @@ class Jacobi(Drafter):
         if self._parallel is not None and done >= self._parallel:
             return Draft()
         # A short block slides on with the output; a whole sentence ends at its estimated length.
-        whole = 0 if self._block else estimated_length(context)
+        whole = estimated_length(context)
         wanted = (self._block or whole - done % whole) - 1
         copied = {"pad": (), "source": context.source_ids, "previous": context.previous}[self._start]
         for position in range(done + len(self._guess), done + wanted):

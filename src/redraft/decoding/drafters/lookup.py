@@ -75,12 +75,12 @@ class Lookup(Drafter):
     """Proposes one n-gram of prompt and output, from the first occurrence of the longest key found.
 
     Args:
-        key_length: maximum length of a key, at least 1; 3 in Saxena.
-        ngram: maximum length of a draft, at least 1; 10 in Saxena.
+        key_length: maximum length of a key, at least 1.
+        ngram: maximum length of a draft, at least 1.
         end_tokens: ids that end an output; they are not drafted.
     """
 
-    def __init__(self, key_length: int = 3, ngram: int = 10, end_tokens: frozenset[int] = frozenset()) -> None:
+    def __init__(self, key_length: int, ngram: int, end_tokens: frozenset[int] = frozenset()) -> None:
         self._pool, self._ngram = Pool(key_length, end_tokens), ngram
 
     def propose(self, context: Context) -> Asking[Draft]:

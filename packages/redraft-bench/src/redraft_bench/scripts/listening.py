@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from redraft.speech.backlog import Backlog
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.isolated import isolated
 from redraft.speech.recogniser import transcribe
-from redraft.speech.registry import resolve
+from redraft.speech.registry import all_recognisers, resolve
 from redraft.translator import Translator
 
 #: Recording -> file with its words, each with the time of its end in seconds; None if its text is not free.
@@ -185,7 +185,7 @@ def row(name: str, recogniser: str, to: Sequence[str], live: bool) -> dict[str, 
 def label(recogniser: str) -> str:
     """Return a recogniser's name for tables, with the version of its package."""
     name, _, model = recogniser.partition(":")
-    package = {"moonshine": "moonshine-voice", "whisper": "faster-whisper", "sherpa": "sherpa-onnx"}[name]
+    (package,) = packages_distributions()[all_recognisers()[name].PACKAGE]
     return f"{name}:{Path(model).name} ({package} {version(package)})"
 
 
