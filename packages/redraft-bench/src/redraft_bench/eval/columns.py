@@ -21,7 +21,6 @@ COLUMNS = {
     "target_language": Column("to", "", "target language"),
     "method": Column("method", "", "decoding method with the options that were set"),
     "hold_back": Column("holds back", "", "whether words that are likely to be revised are held back"),
-    "small_model": Column("small model", "", "small model that drafts"),
     "display": Column(
         "shows", "", "what is shown of partial captions; all if empty; plain: the rest is removed from the draft too"
     ),
@@ -30,7 +29,6 @@ COLUMNS = {
     "chrf_change": Column(
         "chrF to LA", "+.1f", "by how much that is more than LocalAgreement's, with its 95% interval"
     ),
-    "long_yaal": Column("LongYAAL (s)", ".2f", "lag of whole recordings as OmniSTEval measures it"),
     "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval if computed"),
     "chrf": Column("chrF", ".1f", "chrF of the final translations, with its 95% interval if computed"),
     "empty": Column("empty", ",.0f", "translations without any letter"),
@@ -66,35 +64,22 @@ COLUMNS = {
     ),
     "dal": Column("DAL", ".2f", "differentiable average lagging: how far captions are behind the speaker"),
     "dal_ca": Column("DAL, CA", ".2f", "the same, computation-aware: including the time for translating"),
-    "lag_p50_ms": Column("lag p50 (ms)", ",.0f", "median time from an update to its caption"),
-    "lag_p95_ms": Column("lag p95 (ms)", ",.0f", "95th percentile of the time from an update to its caption"),
     "ne_units": Column(
         "NE, words", ".2f", "NE of what the reader sees, in words, or in characters for Chinese and Japanese"
     ),
     "model_share": Column("in the model", ".0%", "share of the time spent in passes"),
-    "segments": Column("segments", ",.0f", "sentences or utterances"),
     "updates": Column("updates", ",.0f", "updates translated"),
     "output_tokens": Column("tokens", ",.0f", "output tokens of all updates"),
-    "failures": Column("failures", ",.0f", "updates reported as failed or cut"),
     "admission": Column("admission", "", "whether the server refuses sessions beyond its capacity"),
     "talks": Column("talks", ",.0f", "simultaneous talks; in a search, the most that were carried"),
-    "seconds": Column("seconds", ",.0f", "length of the run"),
-    "sessions": Column("sessions", ",.0f", "sessions requested"),
     "refused": Column("refused", ",.0f", "sessions that the server did not admit"),
-    "refusals": Column("by", "", "the codes of the refusals"),
     "broken": Column("broken off", ",.0f", "sessions that ended early"),
-    "breaks": Column("by", "", "the codes of these errors"),
-    "captions": Column("captions", ",.0f", "captions received, partial and final"),
     "passed_over": Column("skipped", ",.0f", "updates answered by the caption of a newer one"),
-    "unanswered": Column("unanswered", ",.0f", "updates without a caption at the end"),
     "caption_lag_p50_ms": Column(
         "caption lag p50 (ms)", ",.0f", "from when the oldest word without a caption was spoken to its caption, median"
     ),
     "caption_lag_p95_ms": Column("caption lag p95 (ms)", ",.0f", "95th percentile of these lags"),
     "caption_lag_max_ms": Column("caption lag max (ms)", ",.0f", "the longest of these lags"),
-    "caption_lag_slope": Column("growing (s/min)", ".3f", "growth of the caption lag per minute"),
-    "lag_max_ms": Column("lag max (ms)", ",.0f", "longest time from an update to its caption"),
-    "late_p95_ms": Column("sent late p95 (ms)", ",.0f", "95th percentile of the delay with which updates were sent"),
     "lanes_a_pass": Column("lanes per pass", ".2f", "average number of translations that share a pass"),
     "server_cpu": Column("server's CPU", ".2f", "cores used by the server"),
     "client_cpu": Column("client's CPU", ".2f", "cores used by the load generator"),
@@ -102,15 +87,12 @@ COLUMNS = {
     "server_mb_slope": Column(
         "MB/min", ".3f", "growth of that per minute, by least squares over the last three quarters of the run"
     ),
-    "slots_in_use": Column("slots in use", ",.0f", "most slots of the cache in use"),
     "viewers": Column("viewers", ",.0f", "viewers of the talk"),
     "replicas": Column("replicas", ",.0f", "servers for viewers only; 0: all watch on the session's own server"),
     "sent": Column("languages sent", "", "languages whose captions viewers were sent"),
-    "finals": Column("final captions", ",.0f", "final captions of the talk"),
     "lost": Column("lost", ",.0f", "final captions that viewers did not get"),
     "doubled": Column("doubled", ",.0f", "final captions that viewers got twice"),
     "disordered": Column("disordered", ",.0f", "final captions that viewers got before an earlier one"),
-    "not_connected": Column("not connected", ",.0f", "viewers that could not connect"),
     "messages_a_second": Column("messages/s", ".2f", "messages per second that a viewer got"),
     "added_lag_p50_ms": Column(
         "added lag p50 (ms)", ",.1f", "from a caption's arrival at the speaker to its arrival at a viewer, median"
@@ -129,49 +111,26 @@ OUT_OF = {
     "name_lost": "with_name",
     "negation_lost": "with_negation",
 }
-#: Fields without a column of their own.
-APART = {
-    *("bench", "data", "signature", "options", "latency_unit"),
-    *("bleu_low", "bleu_high", "chrf_low", "chrf_high"),
-    *("ne_display_low", "ne_display_high", "speedup_low", "speedup_high"),
-    *("dal_low", "dal_high", "with_number", "with_name", "with_negation"),
-    *("chrf_change_low", "chrf_change_high"),
-    *("lag_first_low", "lag_first_high", "lag_good_low", "lag_good_high"),
-}
-
 #: Lag metrics in the unit that the row names: source words or seconds.
 _LAGS = {"dal", "dal_ca"}
 
-#: Figures that only make sense for streamed text.
-_STREAMED = {"ne_output", "ne_display", "ne_units", *_LAGS}
-
 
 def column(name: str, rows: Sequence[Row]) -> Column:
-    """Return the column of a field; an unknown field is headed by its name."""
+    """Return the column of a field."""
     unit = next((row["latency_unit"] for row in rows if row.get("latency_unit")), "")
-    if name in _LAGS and unit:
-        return COLUMNS[name]._replace(heading=f"{COLUMNS[name].heading} ({unit})")
-    if name in COLUMNS:
-        return COLUMNS[name]
-    number = all(isinstance(row.get(name), int | float | None) for row in rows)
-    return Column(name.replace("_", " "), "g" if number else "", "")
+    found = COLUMNS[name]
+    return found._replace(heading=f"{found.heading} ({unit})") if name in _LAGS and unit else found
 
 
-def filled(rows: Sequence[Row], names: Iterable[str] = ()) -> list[str]:
-    """Return the fields to show: those that a row has and, for text fields, that differ between rows.
-
-    Args:
-        names: candidate fields in order; empty for all fields of the rows.
-    """
-    chosen = tuple(names) or tuple(dict.fromkeys((*COLUMNS, *(name for row in rows for name in row))))
-    silent = set() if any(row.get(name) for row in rows for name in ("ne_output", "ne_units")) else _STREAMED
-    return [name for name in chosen if name not in APART | silent and _tells(name, [row.get(name) for row in rows])]
+def filled(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
+    """Return the fields to show: those that a row has and, for some, that differ between rows."""
+    return [name for name in names if name == "method" or _tells(name, [row.get(name) for row in rows])]
 
 
 def _tells(name: str, values: Sequence[object]) -> bool:
     if name in ("display", "hold_back", "target_language"):
         return len(set(values)) > 1
-    return name == "method" or any(value not in (None, "") and (value or name != "failures") for value in values)
+    return any(value not in (None, "") for value in values)
 
 
 def title(row: Row) -> str:

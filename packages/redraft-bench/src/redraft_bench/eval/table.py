@@ -14,15 +14,9 @@ from redraft_bench.eval.figures import Row
 
 #: Maximum width of a table written to a file, and of a line in a heading, in characters.
 LEAST_WIDTH, HEADING_WIDTH = 160, 9
-#: Columns of most tables.
-COMMON = (
-    *("target_language", "method", "display", "updates", "output_tokens", "target_passes", "draft_passes"),
-    *("draft_acceptance", "output_acceptance", "ne_output", "ne_display", "tokens_per_second", "speedup"),
-    *("bleu", "chrf"),
-)
 
 
-def print_table(rows: Sequence[Row], signature: str, console: Console, columns: Sequence[str] = COMMON) -> None:
+def print_table(rows: Sequence[Row], signature: str, console: Console, columns: Sequence[str]) -> None:
     """Print a table of those ``columns`` that `filled` selects, with the signature below it."""
     names = filled(rows, columns)
     shown = [column(name, rows) for name in names]

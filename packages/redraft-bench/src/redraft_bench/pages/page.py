@@ -10,20 +10,22 @@ from pathlib import Path
 
 from redraft_bench.bench.plots import PLOTS, Plot, plot_of
 from redraft_bench.bench.read import Result
-from redraft_bench.bench.tables import STREAMED, TABLES
-from redraft_bench.eval.columns import COLUMNS, cell, column, filled, named
+from redraft_bench.bench.tables import LIVE, STREAMED, TABLES, VIEWERS
+from redraft_bench.eval.columns import cell, column, filled, named
 from redraft_bench.eval.figures import Row
 from redraft_bench.eval.table import legend, markdown_table
 from redraft_bench.pages.checks import BACK, below, folded
 from redraft_bench.pages.reproduce import reproduce
 from redraft_bench.pages.streams import ordered, overview, stream_title, typical
 
-#: Columns in addition to those of the terminal.
-MORE = {
-    "peers": ("same_as_ar", "tokens_per_second"),
-}
-#: Benchmark -> the columns that answer its question; all languages of a data set share a table.
+#: Benchmark -> the columns that answer its question, if they are not those of the terminal.
 SHOWN = {
+    "load": LIVE,
+    "viewers": VIEWERS,
+    "peers": (
+        *("method", "chrf", "same_as_ar", "ne_display", "target_passes", "draft_passes", "tokens_per_second"),
+        *("pass_speedup", "speedup", "limit_distance"),
+    ),
     "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup", "limit_distance"),
     "trade": (
         *("method", "hold_back", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
@@ -49,8 +51,6 @@ LOADS = {
 }
 #: File name of the picture of all streams.
 FRONT = "stream-front.svg"
-#: Number of rows from which a table is folded.
-FOLDED = 20
 
 
 def title(result: Result) -> str:
@@ -97,23 +97,28 @@ def _where(group: Sequence[Result]) -> str:
     return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
 
 
-def _together(group: Sequence[Result], level: int) -> Iterator[str]:
-    """Yield heading, table and signatures of a group; a cell has the figures of all languages."""
+def section(group: Sequence[Result], level: int) -> Iterator[str]:
+    """Yield heading, table, signatures and picture of a group; a cell has the figures of all languages."""
     yield f"{'#' * level} {_where(group)}\n"
-    lines: dict[str, list[Row]] = {}
+    lines: dict[object, list[Row]] = {}
     for place, result in enumerate(group):
         for row in result.rows:
-            lines.setdefault(named(row), [{}] * len(group))[place] = row
+            # Methods have a row for each number of talks or viewers.
+            key = named(row), *(row.get(name) for name in ("talks", "viewers", "replicas"))
+            lines.setdefault(key, [{}] * len(group))[place] = row
     every = [row for line in lines.values() for row in line if row]
-    fields = filled(every, SHOWN[group[0].bench])
+    fields = filled(every, _columns(group[0]))
     columns = [column(field, every) for field in fields]
     cells = [
         [_cells(line, field, each.form) for field, each in zip(fields, columns, strict=True)] for line in lines.values()
     ]
-    yield _table([each.heading for each in columns], cells)
+    yield markdown_table([each.heading for each in columns], cells)
     if len(group) > 1:
         yield f"{' · '.join(result.language_name for result in group)}.{_widest(every, fields)}\n"
     yield below([each for result in group for each in result.signatures])
+    if shown := picture(group):
+        name, plot, _result = shown
+        yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
 
 
 def _cells(line: Sequence[Row], field: str, form: str) -> str:
@@ -142,7 +147,7 @@ def _widest(rows: Sequence[Row], fields: Sequence[str]) -> str:
 
 def glossary(results: Sequence[Result]) -> str:
     """Return a section on the columns of the results' tables."""
-    return legend({name for result in results for name in _columns(result)})
+    return legend({name for result in results for name in filled(result.rows, _columns(result))})
 
 
 def _command(group: Sequence[Result]) -> Iterator[str]:
@@ -151,46 +156,15 @@ def _command(group: Sequence[Result]) -> Iterator[str]:
         yield f"```{'sh' if group[0].bench in TABLES else 'text'}\n{command}\n```\n"
 
 
-def section(group: Sequence[Result], level: int) -> Iterator[str]:
-    """Yield headings of a level, tables, signatures and the picture of a group."""
-    if group[0].bench in SHOWN:
-        yield from _together(group, level)
-    else:
-        for result in group:
-            yield f"{'#' * level} {result.name}\n"
-            yield _result_table(result)
-            yield below(result.signatures)
-    if shown := picture(group):
-        name, plot, _result = shown
-        yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
-
-
 def _folded(group: Sequence[Result]) -> str:
     """Return the section of a stream in all languages, folded."""
     languages = ", ".join(result.language_name for result in group)
     return folded(f"All methods: {languages}", "\n".join([*_command(group), *section(group, 3)]))
 
 
-def _result_table(result: Result) -> str:
-    """Return the table of a result, with the columns of its benchmark; a long one is folded."""
-    fields = _columns(result)
-    columns = [column(field, result.rows) for field in fields]
-    rows = [[cell(row, field, each.form) for field, each in zip(fields, columns, strict=True)] for row in result.rows]
-    return _table([each.heading for each in columns], rows)
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table, which is folded if it is long."""
-    shown = markdown_table(headings, rows)
-    return folded(f"{len(rows)} rows", shown) if len(rows) > FOLDED else shown
-
-
-def _columns(result: Result) -> list[str]:
-    if result.bench in SHOWN:
-        return filled(result.rows, SHOWN[result.bench])
-    columns = TABLES[result.bench].columns if result.bench in TABLES else STREAMED
-    wanted = {*columns, *MORE.get(result.bench, ())}
-    return filled(result.rows, [name for name in COLUMNS if name in wanted])
+def _columns(result: Result) -> Sequence[str]:
+    """Return the fields that may be columns of a benchmark's table."""
+    return SHOWN.get(result.bench) or (TABLES[result.bench].columns if result.bench in TABLES else STREAMED)
 
 
 def front(results: Sequence[Result]) -> tuple[str, Plot, Result] | None:

@@ -116,13 +116,6 @@ def test_table_of_other_weights_than_those_that_ship_says_so() -> None:
     assert both.endswith(f"\n*Processor: not recorded. Measured on earlier weights of {names}.*\n")
 
 
-def test_long_tables_are_folded(root: Path) -> None:
-    result = replace(read_results(root / "benchmarks" / "results")[0], bench="peers")
-    long = replace(result, rows=result.rows * 21)
-    assert f"<summary>{len(long.rows)} rows</summary>" in page([long], root)
-    assert "rows</summary>" not in page([result], root)
-
-
 def save_live(root: Path, bench: str, rows: list[dict[str, Any]], **more: Any) -> None:
     """Rows of a load test; what all share counts after what is given."""
     shared = {"bench": bench, "data": "talk", "target_language": "de,ja", "signature": "redraft:0"}

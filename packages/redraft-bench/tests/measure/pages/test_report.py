@@ -79,14 +79,15 @@ def test_what_is_missing_leaves_out_its_column_and_its_plot(tmp_path: Path) -> N
 
 
 def test_columns_that_say_nothing_are_left_out() -> None:
-    table = rows("cold", failures=0)
-    assert {"ne_output", "display", "target_language", "failures", "dal", "options", "bench"} & {
-        *filled(table)
-    } == set()
-    assert "failures" in filled([*table[1:], {**table[0], "failures": 1}])
-    assert "ne_output" in filled(rows("trade"))
-    assert "display" in filled(rows("trade"))
-    assert filled(rows("trade"), ["chrf", "method", "empty"]) == ["chrf", "method"]
+    assert filled(rows("cold"), ["method", "display", "target_language", "empty"]) == ["method"]
+    assert filled(rows("trade"), ["chrf", "method", "display", "empty"]) == ["chrf", "method", "display"]
+
+
+def test_runs_of_one_method_with_other_talks_are_lines(tmp_path: Path) -> None:
+    row = {"bench": "load", "data": "talk", "target_language": "de", "method": "ssbd", "signature": "redraft:0"}
+    save(tmp_path, "load", [{**row, "talks": talks, "caption_lag_p95_ms": 9.0 * talks} for talks in (2, 4)])
+    text = report.write(tmp_path).read_text(encoding="utf-8")
+    assert "| ssbd | 2 | 18 |" in text and "| ssbd | 4 | 36 |" in text
 
 
 # Reading
