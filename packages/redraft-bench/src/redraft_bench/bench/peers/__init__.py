@@ -17,10 +17,10 @@ from pathlib import Path
 from redraft import __version__
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.decoding.method import Option, Value
+from redraft.decoding.method import Value
 from redraft.errors import CapabilityError, MissingExtra, install
 from redraft_bench.bench.peers.llama_cpp_python import LlamaCppPython
-from redraft_bench.bench.peers.local_agreement import AGREEMENT, LocalAgreement
+from redraft_bench.bench.peers.local_agreement import LocalAgreement
 from redraft_bench.bench.peers.retranslate import Retranslation, Task
 from redraft_bench.bench.peers.transformers_generate import LOOKUP, Transformers
 from redraft_bench.eval.measure import System
@@ -52,21 +52,13 @@ class Peer:
     """An alternative to Redraft.
 
     Attributes:
-        name: its name in tables.
-        summary: one-line description.
-        needs: extras to install, separated by commas; empty if there are none.
-        open: makes the system from a task, the models, and option values by name.
+        open: makes the system from a task, the models, and options by name.
         packages: the libraries that it uses; empty if it runs on Redraft itself.
-        options: its options.
         drafts: whether it needs a draft model.
     """
 
-    name: str
-    summary: str
-    needs: str
     open: Callable[..., System]
     packages: tuple[str, ...] = ()
-    options: tuple[Option, ...] = ()
     drafts: bool = False
 
 
@@ -84,48 +76,14 @@ def _transformers(
 
 _LLAMA, _HF = ("llama-cpp-python",), ("transformers", "torch")
 
-#: All peers by name.
+#: All peers by name: libraries, with a prefix cache, prompt lookup or an assistant; and another policy.
 PEERS: Mapping[str, Peer] = {
-    peer.name: peer
-    for peer in (
-        Peer(
-            "llama-cpp-python",
-            "Llama.generate, with its own prefix cache",
-            "",
-            partial(_llama, lookup=False),
-            _LLAMA,
-        ),
-        Peer(
-            "llama-cpp-python-lookup",
-            "Llama.generate with LlamaPromptLookupDecoding",
-            "",
-            partial(_llama, lookup=True),
-            _LLAMA,
-        ),
-        Peer("transformers", "generate, greedy", "hf,gguf", _transformers, _HF),
-        Peer(
-            "transformers-lookup",
-            "generate with prompt_lookup_num_tokens=10",
-            "hf,gguf",
-            partial(_transformers, more=LOOKUP),
-            _HF,
-        ),
-        Peer(
-            "transformers-assistant",
-            "generate with the small model as assistant_model",
-            "hf,gguf",
-            partial(_transformers, small=True),
-            _HF,
-            drafts=True,
-        ),
-        Peer(
-            "local-agreement",
-            "LocalAgreement with forced prefix, on Redraft's backend",
-            "",
-            lambda task, _models, n: LocalAgreement(task, int(n)),
-            options=(AGREEMENT,),
-        ),
-    )
+    "llama-cpp-python": Peer(partial(_llama, lookup=False), _LLAMA),
+    "llama-cpp-python-lookup": Peer(partial(_llama, lookup=True), _LLAMA),
+    "transformers": Peer(_transformers, _HF),
+    "transformers-lookup": Peer(partial(_transformers, more=LOOKUP), _HF),
+    "transformers-assistant": Peer(partial(_transformers, small=True), _HF, drafts=True),
+    "local-agreement": Peer(lambda task, _models, n=2: LocalAgreement(task, n)),
 }
 
 
@@ -136,7 +94,7 @@ def open_peer(name: str, task: Task, models: Models, options: Mapping[str, Value
         name: one of `PEERS`.
         task: the prompts, made by the same model on Redraft; LocalAgreement decodes in one of its slots.
         models: the models; the draft model is ignored by peers that need none.
-        options: values of the peer's options.
+        options: the peer's options.
 
     Raises:
         OptionError: a value is invalid.
@@ -147,9 +105,8 @@ def open_peer(name: str, task: Task, models: Models, options: Mapping[str, Value
     peer = PEERS[name]
     if peer.drafts and models.small is None:
         raise CapabilityError(f"peer {name!r} drafts with a small model, so one of the same vocabulary is needed")
-    values = {option.name: option.check(options.get(option.name, option.default)) for option in peer.options}
-    with _installed(peer):
-        return peer.open(task, models, **values)
+    with _installed(name):
+        return peer.open(task, models, **options)
 
 
 def version(name: str) -> str:
@@ -158,20 +115,18 @@ def version(name: str) -> str:
     Raises:
         MissingExtra: a library is not installed.
     """
-    peer = PEERS[name]
-    with _installed(peer):
-        return ", ".join(f"{each} {metadata.version(each)}" for each in peer.packages) or f"redraft {__version__}"
+    packages = PEERS[name].packages
+    with _installed(name):
+        return ", ".join(f"{each} {metadata.version(each)}" for each in packages) or f"redraft {__version__}"
 
 
 @contextmanager
-def _installed(peer: Peer) -> Iterator[None]:
+def _installed(name: str) -> Iterator[None]:
     """Name the missing extra if an import fails."""
     try:
         yield
     except ModuleNotFoundError as error:
-        if not peer.needs:
+        if PEERS[name].packages != _HF:
             raise
         library = str(error.name).partition(".")[0]
-        raise MissingExtra(
-            f"peer {peer.name!r} needs {library}, which is not installed: {install(peer.needs)}"
-        ) from error
+        raise MissingExtra(f"peer {name!r} needs {library}, which is not installed: {install('hf,gguf')}") from error
