@@ -45,6 +45,42 @@ def run_previous(
     return run(asking, model, 0)
 
 
+def test_drafter_is_told_what_is_known_and_what_became_of_its_draft() -> None:
+    told: list[Context] = []
+    became: list[tuple[Draft, Verdict]] = []
+
+    class Asked(Fixed):
+        def propose(self, context: Context) -> Asking[Draft]:
+            told.append(context)
+            return super().propose(context)
+
+        def observe(self, draft: Draft, rows: object, verdict: Verdict) -> None:
+            became.append((draft, verdict))
+
+    model, ends = RandomModel(3, end_bias=-100), frozenset({END})
+    known = decode(
+        (1, 2),
+        Asked(Draft()),
+        Exact(),
+        previous=(5, 6),
+        shown=1,
+        source_ids=(7, 8),
+        encoder=(9,),
+        end_tokens=ends,
+        limit=2,
+    )
+    run(known, model, 0)
+    assert [each.encoder for each in model.requests] == [(9,), (9,)]
+    run(decode((1, 2), Asked(Draft()), Exact(), end_tokens=ends, limit=1, previous=(5,)), model, 0)
+    first = tuple(greedy(model, (1, 2), 1))
+    assert told == [
+        Context((1, 2), (), (5, 6), 1, (7, 8), (9,), 1),
+        Context((1, 2), first, (5, 6), 0, (7, 8), (9,), 1),
+        Context((1, 2), (), (5,), 0),
+    ]
+    assert became[0] == (Draft(), Verdict((), first[0]))
+
+
 def test_autoregression_is_greedy_at_one_pass_token() -> None:
     model = RandomModel(3, end_bias=-100)
     output = run(decode((1, 2), Nothing(), Exact(), end_tokens=model.end_tokens, limit=9), model, 0)

@@ -48,6 +48,20 @@ def test_rule_is_difference_not_ratio() -> None:
     assert Biased(0.2).judge(chain(2), rows(spread, spread)).accepted == (0,)
 
 
+def test_token_as_probable_as_bound_is_kept() -> None:
+    # beta / (1 - beta) = 0.5 - 0.25
+    spread = [0.0, 0.5, 0.25, 0.25]
+    assert Biased(0.2).judge(chain(2), rows(spread, spread)).accepted == (0,)
+    assert Biased(0.19).judge(chain(2), rows(spread, spread)).accepted == ()
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0])
+def test_from_one_half_on_even_end_does_not_count(beta: float) -> None:
+    ending = [0.98, 0.01, 0.01]
+    assert Biased(beta, 0.0, frozenset({END})).judge(chain(1), rows(ending, ending)).accepted == (0,)
+    assert Biased(beta, 0.001, frozenset({END})).judge(chain(1), rows(ending, ending)).accepted == ()
+
+
 def test_floor_stops_improbable_tokens() -> None:
     spread = [0.0, 0.25, 0.05, 0.2, 0.2, 0.15, 0.15]
     assert Biased(0.2, floor=0.1).judge(chain(2), rows(spread, spread)).accepted == ()
