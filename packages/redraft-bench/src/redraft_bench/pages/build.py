@@ -20,7 +20,7 @@ from textwrap import wrap
 
 from redraft_bench.bench.plots import Plot
 from redraft_bench.bench.read import Result, read_results
-from redraft_bench.pages.checks import card, checks
+from redraft_bench.pages.checks import Check, card, checks, larger
 from redraft_bench.pages.index import index
 from redraft_bench.pages.page import FRONT, front, groups, page, picture
 from redraft_bench.pages.streams import summary
@@ -47,16 +47,20 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     shown = [each for each in results if each.bench == "stream"]
     if shown:
         text = (root / "README.md").read_text(encoding="utf-8")
-        pages[root / "README.md"] = between(text, "results", readme(shown))
+        pages[root / "README.md"] = between(text, "results", readme(shown, found))
     if any(result.bench == QUALITY for result in results):
         text = (root / CARD).read_text(encoding="utf-8")
         pages[root / CARD] = between(text, "quality", card(results))
     return pages
 
 
-def readme(results: Sequence[Result]) -> str:
-    """Return the part of the README on the results of the table ``stream``."""
+def readme(results: Sequence[Result], found: Sequence[Check]) -> str:
+    """Return the part of the README on the results of the table ``stream`` and on language models."""
     sentence = f"{summary(results).removesuffix('.')} ([benchmark]({PAGES.as_posix()}/stream.md))."
+    for each in found:
+        if each.name == "language_model":
+            saved = larger(each.rows).removesuffix(".")
+            sentence += f" {saved} ([benchmark]({PAGES.as_posix()}/{each.name}.md))."
     picture = f"![Retracted words over the lag, for four methods]({PAGES.as_posix()}/{FRONT})"
     return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + f"\n\n{picture}\n"
 

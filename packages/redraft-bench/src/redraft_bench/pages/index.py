@@ -34,7 +34,7 @@ ABOUT = {
 }
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
-    "Is it better than what I use?": ("stream", "peers", "language_model"),
+    "Is it better than what I use?": ("stream", "peers", "language_model", "live"),
     "Methods": ("trade", "ssbd", "cold", "finals"),
     "Speech and servers": ("listening", "capacity"),
     "Speed and exactness": (),
