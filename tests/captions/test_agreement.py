@@ -189,6 +189,16 @@ def test_source_unchanged_for_long_is_shown(agree: int) -> None:
     assert texts == ["a b", "a b", "a b d"], "what is shown stands, and what is new waits again"
 
 
+@pytest.mark.parametrize(("missed", "gap", "text"), [(0, 3.0, "a b"), (2, 1.0, "a b"), (2, LONGEST, "a b d")])
+def test_model_that_passes_over_updates_shows_all(missed: int, gap: float, text: str) -> None:
+    """A word does not wait for another translation that is seconds away; a pause of the speaker is none of that."""
+    stream = Stream(Table(TABLE), method="ar", display=TWO)
+    assert stream.caption("1", time=1.0).text == ""
+    stream.seq += missed
+    assert stream.caption("12", time=1.0 + gap).text == text
+    assert stream.caption("123", time=1.2 + gap).text == "a b d", "once the model keeps up, e waits"
+
+
 def test_source_unchanged_for_many_updates_is_shown() -> None:
     stream = Stream(Table(TABLE), method="ar", display=TWO)
     texts = [stream.caption("1").text for _ in range(LONGEST_UPDATES + 2)]

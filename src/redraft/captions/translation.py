@@ -148,6 +148,8 @@ class Translation:
         self._memory: dict[type, object] = {}
         self._hold_back, self._capitals = HoldBack(settings.hold_back), Capitals()
         self._update: Update | None = None
+        #: Whether words would wait too long for the next translation: updates were passed over, for `LONGEST`.
+        self._is_slow = False
         self._reported = self._misspelt = False
         #: Ids of what the last output had behind the final one, for the next utterance: a draft, and what was shown.
         self._behind: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
@@ -194,7 +196,11 @@ class Translation:
         """
         update = replace(update, text=self._capitals.lowered(update.text))
         before: list[Event] = []
-        if self._update is None or update.utterance != self._update.utterance:
+        if self._update is not None and update.utterance == self._update.utterance:
+            passed_over, since = update.seq - self._update.seq > 1, self._since[0]
+            if since is not None and update.time is not None:
+                self._is_slow = passed_over and update.time - since >= LONGEST
+        else:
             before = yield from self.rest()
             self._reported = False
             self._forget()
@@ -251,6 +257,7 @@ class Translation:
         elif prompt != self._prompt or (update.final and self._settings.final != BIASED):
             # An unchanged source needs no pass.
             yield from self._decode(prompt, text, update.final)
+            waited = waited or self._is_slow
             self._since = update.time, 0
         else:
             self._since = self._since[0], self._since[1] + 1
