@@ -23,10 +23,11 @@ from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, parse_language
 from redraft.captions.prompt import Prompter, clean
+from redraft.captions.request import Request
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.style import Request, Style
+from redraft.captions.style import Style
 from redraft.captions.translation import Encode, Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.beam import BIASED, beam_width, require_trees

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from redraft.captions.chat import qwen3, tower
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter, clean
-from redraft.captions.style import Request
+from redraft.captions.request import Request
 from redraft.captions.templates import choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError

@@ -7,7 +7,7 @@ import pytest
 from redraft.captions import published
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter
-from redraft.captions.style import Request
+from redraft.captions.request import Request
 from redraft.captions.templates import choose_template
 from redraft.errors import ModelError, OptionError
 

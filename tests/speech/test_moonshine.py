@@ -306,6 +306,7 @@ def test_automatic_choice_of_plug_in(
     point = EntryPoint("bells", "bells_for_test", registry.ENTRY_POINT_GROUP)
     known = registry._points()
     monkeypatch.setattr(registry, "_points", lambda: {**known, "bells": point})
+    monkeypatch.setattr(registry, "find_spec", lambda name: name == "moonshine_voice" or None)
     assert resolve("auto", "en") == chosen
 
 

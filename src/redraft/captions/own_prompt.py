@@ -16,7 +16,7 @@ from pathlib import Path
 from string import Formatter
 
 from redraft.captions.languages import Language
-from redraft.captions.style import Request
+from redraft.captions.request import Request
 from redraft.errors import OptionError, first_sentence
 
 #: The fields, as in `str.format`; ``{{`` and ``}}`` are braces.

@@ -22,7 +22,7 @@ from redraft.captions.chat import unusable
 from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.languages import Language
 from redraft.captions.own_prompt import OwnPrompt
-from redraft.captions.style import Request
+from redraft.captions.request import Request
 from redraft.captions.templates import NAMES, TEMPLATES, Layout, choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import OptionError

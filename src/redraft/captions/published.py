@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from redraft.captions.languages import Language, closest, parse_language
-from redraft.captions.style import Request
+from redraft.captions.request import Request
 from redraft.errors import OptionError
 
 #: The languages of both models, with their names in Chinese, which prompts in Chinese use.

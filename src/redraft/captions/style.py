@@ -1,4 +1,4 @@
-"""What goes into prompts: the style, an option of translators and clients, and the texts of a request."""
+"""The style of prompts, an option of translators and clients."""
 
 from __future__ import annotations
 
@@ -63,18 +63,3 @@ def _are_pairs(terms: object) -> bool:
     if not isinstance(terms, Sequence):
         return False
     return all(isinstance(pair, Sequence) and [*map(type, pair)] == [str, str] for pair in terms)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The contents of a prompt; all texts are the user's and pass through `redraft.captions.prompt.clean`.
-
-    Attributes:
-        source: the text to translate.
-        context: earlier sentences as (source, translation), oldest first; pairs with an empty side are left out.
-        glossary: required translations as (source term, target term).
-    """
-
-    source: str
-    context: tuple[tuple[str, str], ...] = ()
-    glossary: tuple[tuple[str, str], ...] = ()

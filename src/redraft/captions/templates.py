@@ -17,7 +17,7 @@ from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 from redraft.captions.metadata import CHAT_KEY, PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.style import Request
+from redraft.captions.request import Request
 from redraft.errors import ModelError, OptionError
 
 if TYPE_CHECKING:

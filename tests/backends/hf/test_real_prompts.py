@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers", reason="the hf extra is not i
 from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
 from redraft.captions.languages import parse_language  # noqa: E402
 from redraft.captions.prompt import Prompter  # noqa: E402
-from redraft.captions.style import Request  # noqa: E402
+from redraft.captions.request import Request  # noqa: E402
 from tests.backends.injections import CONTEXT, INJECTIONS, SOURCE  # noqa: E402
 from tests.real_tokenizers import FAMILIES, ON_TRANSFORMERS, found, template_of  # noqa: E402
 
