@@ -1,11 +1,10 @@
-// Reading mode: complete lines that never change, as television has them.  A line is shown when the text has gone past it
-// and it has stood, or has waited, long enough.  The Python module redraft.captions.reading does the same for files and
-// terminals; docs/design.md says why there are two, and tests/captions/reading.json what both must do.
+// Reading mode: complete lines that never change (docs/design.md), shown when the text has gone past them and they have
+// stood, or waited, long enough; as redraft.captions.reading, and tests/captions/reading.json for both.
 
 /** What stays on one line: a word, or one character of a script without spaces, with the signs round it. */
 const CJK = "\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
 const UNSPACED = `${CJK}\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff`;
-const MARKS = "\\u3099\\u309a\\ufe00-\\ufe0f\\u{e0100}-\\u{e01ef}\\u0e31\\u0e33-\\u0e3a\\u0e47-\\u0e4e\\u0eb1\\u0eb3-\\u0ebc\\u0ec8-\\u0ece\\u102b-\\u103e\\u1056-\\u1059\\u105e-\\u1060\\u17b4-\\u17d3\\u17dd";
+const MARKS = "\\p{M}\\u0e33\\u0eb3";
 const NO_BREAK = "\\u00a0\\u2007\\u202f";
 const OPENS = "「『（【〈《〔［｛“‘„‚«(\\[{";
 const CLOSES = "、。，．！？：；％」』）】〉》〕］｝・…‥〜ー々ゝゞヽヾぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ.,!?:;%)\\]}”’»";
@@ -92,7 +91,7 @@ function words(units) {
   return units.length ? found : [];
 }
 
-/** How many units of a text count as shown, given the units shown so far: those up to the end of the last longest common run. */
+/** How many units count as shown, given those shown so far: up to the end of the last longest common run. */
 export function continued(shown, units) {
   if (shown.every((unit, place) => unit === units[place])) return shown.length;
   let last = null;
@@ -101,7 +100,7 @@ export function continued(shown, units) {
   return Math.min(b + shown.length - a, units.length);
 }
 
-/** Where the longest run of units that both have from some places on ends in each, the first of several; null if none. */
+/** Where the first longest run of units that both have from these places on ends in each; null if none. */
 function longestRun(shown, units, [from, start]) {
   let [found, most, before] = [null, 0, []];
   for (let a = from; a < shown.length; a++) {
@@ -139,7 +138,7 @@ export class Reading {
     return this.due(final ? Infinity : now);
   }
 
-  /** The lines that have become complete since, though no caption has come. */
+  /** The lines that have become complete since. */
   due(now) {
     const found = [];
     while (this.#waiting.length && (now - this.#waiting[0].stood >= PATIENCE || now - this.#waiting[0].waited >= LONGEST)) {
@@ -151,7 +150,7 @@ export class Reading {
   }
 }
 
-/** A viewer or a session whose captions are lines, each final and with a name of its own; what else it says is passed on. */
+/** A viewer or a session whose captions are lines, each final and with a name of its own. */
 export class ReadingLines extends EventTarget {
   #source;
   #width;
@@ -199,7 +198,7 @@ export class ReadingLines extends EventTarget {
     const key = JSON.stringify([caption.utterance, caption.language]);
     if (!this.#open.has(key) && this.#counts.has(key)) return; // after a drop all that there was comes again
     const now = performance.now() / 1000;
-    this.#pass(now); // a line that is due is not revised any more
+    this.#pass(now); // a line that is due stays
     const { reading } = this.#open.get(key) ?? this.#begin(key, caption.language);
     this.#open.set(key, { reading, caption });
     this.#emit(caption, reading.read({ text: caption.text, final }, now));
@@ -215,7 +214,6 @@ export class ReadingLines extends EventTarget {
     return { reading: new Reading(this.#width) };
   }
 
-  /** Show the lines that are complete at a time in seconds. */
   #pass(now) {
     for (const { reading, caption } of [...this.#open.values()]) this.#emit(caption, reading.due(now));
   }

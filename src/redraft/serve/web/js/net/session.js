@@ -47,7 +47,6 @@ export class Session extends EventTarget {
     this.#connect();
   }
 
-  /** Continue the stored session. */
   resume() {
     this.#connect();
   }
@@ -80,7 +79,6 @@ export class Session extends EventTarget {
     this.#flush();
   }
 
-  /** Send samples of audio, if there is a connection. */
   sendAudio(samples) {
     if (this.#live && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(samples);
   }
@@ -121,7 +119,6 @@ export class Session extends EventTarget {
     return this.#live;
   }
 
-  /** Leave immediately. */
   leave() {
     const socket = this.#socket;
     this.#socket = null;

@@ -29,7 +29,6 @@ notice("");
 showModel(at("model"), offer);
 at("kept").textContent = keptSentence(offer.transcript_seconds);
 const memory = new Memory(sessionStorage, () => problem("The browser's storage is full: a reload would lose captions."));
-/** The current session. */
 let session = null;
 /** The same updates by plain re-translation, to compare. */
 let plain = null;
@@ -51,8 +50,6 @@ const speaking = new Speaking(offer, { ready, language: () => at("wanted").sourc
 let byTyping = false;
 const typing = listenToTyping(at("typed"), () => ready(true));
 at("wanted").addEventListener("input", () => typing.release());
-
-// A session's life
 
 /** The session, started if necessary, by typing or by a button; null if the form is invalid. */
 function ready(typed = false) {
