@@ -56,6 +56,11 @@ class TestHelp:
         assert done.out.startswith(f"Usage: {' '.join(('redraft', *path))} ")
         assert redraft(*path, "-h") == done
 
+    @pytest.mark.parametrize("path", [(), *(path for path, _ in commands(cli))], ids=" ".join)
+    def test_help_fits_80_columns(self, redraft: Run, path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        assert [line for line in redraft(*path, "--help").out.splitlines() if len(line) > 80] == []
+
     @pytest.mark.parametrize("found", [found for _, found in commands(cli)], ids=lambda found: str(found.name))
     def test_every_option_does_too(self, found: click.Command) -> None:
         options = [each for each in found.params if isinstance(each, click.Option)]

@@ -18,11 +18,11 @@ from redraft.errors import OptionError
 
 EXAMPLES = """\b
 Examples:
-  echo "Good morning. I have a dog." | redraft translate --input text --rate 3 --to de
+  echo "I have a dog." | redraft translate --input text --rate 3 --to de
   redraft translate talk.txt --input text --rate 3 --to de --to ja
   my-recogniser | redraft translate --to de --agree 3
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
-  redraft translate talk.txt --input text --to de --server http://127.0.0.1:8765 --room hall-1
+  my-recogniser | redraft translate --to de --server http://127.0.0.1:8765
 """
 
 

@@ -24,10 +24,11 @@ SAMPLES = 3
 LEARNT = ("outputs", "translations")
 EXAMPLES = """\b
 Examples:
-  redraft finetune --model ./my-model --data sentences.txt --to de --out my-model-steadier
-  redraft finetune --model hf:Qwen/Qwen3-0.6B --data pairs.tsv --to ja --out adapter --adapter
-  redraft finetune --model hf:base.gguf --prompt prompt.txt --to de --data pairs.tsv \\
-      --learn translations --out tuned
+  redraft finetune --model ./my-model --data spoken.txt --to de --out steadier
+  redraft finetune --model hf:Qwen/Qwen3-0.6B --data pairs.tsv --to ja \\
+      --out adapter --adapter
+  redraft finetune --model hf:base.gguf --prompt prompt.txt --data pairs.tsv \\
+      --to de --learn translations --out tuned
 """
 
 

@@ -30,7 +30,7 @@ Examples:
 CAPACITY_EXAMPLES = """\b
 Examples:
   redraft bench capacity --threads 1
-  redraft bench capacity --method ar --set engines=1 --set batch_lanes=1 --first 16
+  redraft bench capacity --method ar --set engines=1 --first 16
 """
 
 #: Options for starting a server.

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 #: Default data sets: the demo talk, or for the quality table a set with references.
 TALK, REFERENCED = "talk", "flores200.devtest"
 
-_TABLES = "".join(f"  {each.name:<8} {each.summary.partition(' (')[0].rstrip('.')}\n" for each in TABLES.values())
+_TABLES = "".join(f"  {each.name:<7} {each.summary.partition(' (')[0].rstrip('.')}\n" for each in TABLES.values())
 EXAMPLES = f"""\b
 Tables:
 {_TABLES}
 \b
 Examples:
   redraft bench run trade --data acl6060.talks --to de --limit 20
-  redraft bench run ssbd --data my-talk.jsonl --model my-model.gguf --to fr --out runs/mine
+  redraft bench run ssbd --data my.jsonl --model my.gguf --to fr --out mine
   redraft bench run cold --data flores200.devtest --to de --to ja
 """
 
