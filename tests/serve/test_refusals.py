@@ -182,7 +182,9 @@ def test_language_twice(server: Running) -> None:
         path = f"/v1/sessions/{socket.start()['session']}/transcript"
         say(socket, "we saw")
         socket.until("final")
-        assert server.ask(path + "?" + "target=de&" * 5000).text == expected("we saw") + "\n"
+        assert server.ask(path + "?" + "target=de&" * 800).text == expected("we saw") + "\n"
+        refused = server.ask(path + "?" + "target=de&" * 5000)
+        assert (refused.status, refused.json["error"]["code"]) == (413, "size")
 
 
 def test_option_before_capacity() -> None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import logging
+import sys
 import threading
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 from unittest import mock
 from urllib.parse import quote
 
 import pytest
 
-from redraft import protocol
-from redraft.captions.events import Caption
-from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
-from redraft.serve.http import api, endpoints, qr
+from redraft.serve.http import pages, qr
 from redraft.serve.http.qr import QrCodes
-from redraft.serve.sessions.outbox import Outbox
-from tests.serve.fakes import offline
 from tests.serve.servers import SECONDS, Running, running
 
 
@@ -79,60 +80,91 @@ def test_refused_qr_codes_over_http(server: Running) -> None:
     assert refused and all((each.status, each.json["error"]["code"]) == (429, "limit") for each in refused)
 
 
-def test_many_languages(server: Running) -> None:
-    query = "&".join(["language=de"] * 65)
+@pytest.mark.parametrize("query", ["&".join(["language=de"] * 65), "language=nonsense"])
+def test_refused_languages(server: Running, caplog: pytest.LogCaptureFixture, query: str) -> None:
+    caplog.set_level(logging.ERROR)
     name = server.ask("/v1/sessions", {"targets": ["de"], "room": "hall-1"}).json["session"]
     assert server.ask(f"/v1/sessions/{name}/transcript?{query}").json["error"]["code"] == "option"
     for path in ("/v1/rooms/hall-1/watch", f"/v1/watch/{name}"):
         with server.socket(f"{path}?{query}") as viewer:
             assert viewer.hear()["code"] == "option"
+    assert not caplog.records
 
 
-def test_long_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The captions of hours are not made at once for a viewer, and those hidden meanwhile are not sent."""
-    live, made = offline("de"), list[str]()
-
-    def frame_of(caption: Caption, **more: object) -> Frame:
-        made.append(caption.utterance)
-        return Frame("final", caption.utterance)
-
-    for number in range(500):
-        live.broadcast.final(Caption(str(number), 0, "de", "wir", "", True), 0.0)
-    monkeypatch.setattr(protocol, "frame_of", frame_of)
-
-    async def read() -> list[str]:
-        outbox = Outbox(16)
-        live.broadcast.watch(outbox)
-        assert made == []
-        heard = [frame.text for _ in range(2) if (frame := await outbox.get())]
-        assert len(made) == 2
-        live.broadcast.hide(("7", "de"), True)
-        live.broadcast.final(Caption("500", 0, "de", "wir", "", True), 0.0)
-        outbox.close(1000, "")
-        while (message := await outbox.get()) is not None:
-            heard.append(message.text)
-        return heard
-
-    heard = asyncio.run(read())
-    shown = [str(number) for number in range(500) if number != 7]
-    assert heard[: len(shown)] == shown and heard[-1] == "500" and len(heard) == len(shown) + 2
+def unpacked(server: Running, path: str, headers: dict[str, str]) -> tuple[int, str | None, str]:
+    """Status, tag and text of a page."""
+    asking = urllib.request.Request(server.url + path, headers=headers)
+    try:
+        with urllib.request.urlopen(asking, timeout=SECONDS) as found:
+            return found.status, found.headers["etag"], gzip.decompress(found.read()).decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers["etag"], error.read().decode()
 
 
-def test_long_live_transcript() -> None:
-    live = offline("de")
-    for number in range(500):
-        live.broadcast.final(Caption(str(number), 0, "de", f"wir {number}", "", True), 0.0)
-    live.transcript.close()
-
-    async def pieces() -> list[str]:
-        return [piece async for piece in live.transcript.live("txt", ["de"])]
-
-    found = asyncio.run(pieces())
-    assert len(found) == 10 and "".join(found) == live.transcript.text("txt", ["de"])
+def test_pages_are_packed_once(server: Running) -> None:
+    pages._read.cache_clear()
+    with mock.patch("redraft.serve.http.pages.gzip.compress", wraps=gzip.compress) as packing:
+        for path in ("/watch", "/js/pages/watch.js", "/css/base.css", "/icon.svg"):
+            answers = [unpacked(server, path, {"accept-encoding": "gzip"}) for _ in range(3)]
+            assert answers[0] == answers[1] == answers[2] and answers[0][0] == 200
+            tag = str(answers[0][1])
+            assert unpacked(server, path, {"accept-encoding": "gzip", "if-none-match": f"W/{tag}"}) == (304, tag, "")
+    assert packing.call_count == 4
 
 
-def test_descriptions_are_made_once(server: Running) -> None:
-    assert server.ask("/docs").text == server.ask("/docs").text == api.page()
-    endpoints._talk()
-    with mock.patch.object(endpoints, "load_talk", side_effect=AssertionError):
-        endpoints._talk()
+#: Most functions that a request without a key calls on the event loop: at least some 600, and 140,000 for a QR code.
+MOST_CALLS = 8000
+
+
+#: As many languages as may be asked for; each is known, and takes long to find.
+LANGUAGES = "&".join(["language=Chinese%20(Traditional)"] * 64)
+
+
+def calls_of(server: Running, work: Callable[[], object]) -> int:
+    """How many functions the event loop calls meanwhile."""
+    counted, ready = [0], threading.Event()
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        counted[0] += event == "call"
+
+    def profile(function: Callable[..., Any] | None) -> None:
+        sys.setprofile(function)
+        ready.set()
+
+    for function, then in ((count, work), (None, lambda: None)):
+        ready.clear()
+        server.call(partial(profile, function))
+        assert ready.wait(SECONDS)
+        then()
+    return counted[0]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/js/pages/main.js", "/nothing" + "/a" * 2000, "/watch/hall-1?" + "a=b&" * 2000),
+        *("/docs", "/openapi.json", "/asyncapi.json", "/v1/offer", "/v1/talk", "/health", "/ready"),
+        *("/v1/sessions/NAME", "/v1/rooms/hall-1", "/v1/ingest/NAME/seq", "/v1/sessions/NAME?" + "a=b&" * 5000),
+        *(f"/v1/sessions/NAME/transcript?{LANGUAGES}", f"/v1/rooms/hall-1/transcript?{LANGUAGES}"),
+        f"/v1/qr?link={quote(link(1), safe='')}",
+    ],
+    ids=lambda path: path[:40],
+)
+def test_event_loop_is_not_held_up(server: Running, path: str) -> None:
+    """Requests, even the longest, have the event loop call few functions, counted after a first one."""
+    name = server.ask("/v1/sessions", {"targets": ["zh-TW"], "room": "hall-1"}).json["session"]
+    path = path.replace("NAME", name)
+    server.ask(path)
+    assert calls_of(server, lambda: server.ask(path.replace("00001", "00002"))) < MOST_CALLS
+
+
+def test_event_loop_is_not_held_up_by_viewers(server: Running) -> None:
+    name = server.ask("/v1/sessions", {"targets": ["zh-TW"]}).json["session"]
+
+    def watch() -> None:
+        with server.socket(f"/v1/watch/{name}?{LANGUAGES}"):
+            server.ask("/health")
+
+    watch()
+    assert calls_of(server, watch) < MOST_CALLS

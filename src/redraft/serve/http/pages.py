@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import html
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from mimetypes import guess_type
 from pathlib import Path
-from urllib.parse import unquote, urlencode
+from urllib.parse import quote, unquote
 
-from starlette.middleware import Middleware
-from starlette.middleware.gzip import GZipMiddleware
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute, Route
 
 from redraft.captions.talk import RECORDING
 
-#: For texts that are the same for everyone, so that their length tells nothing.
-COMPRESSED = [Middleware(GZipMiddleware)]
 WEB = Path(__file__).parents[1] / "web"
 #: Path -> file: the page, the overlay with the form for its address, and the page for viewers.
 PAGES = {
@@ -82,24 +83,73 @@ def missing(path: str) -> str:
 
 async def watch_room(request: Request) -> Response:
     """Redirect a short link to a room to its viewers' page, keeping the query."""
-    query = [("room", request.path_params["room"]), *request.query_params.multi_items()]
-    return RedirectResponse(f"../watch?{urlencode(query)}")
+    query = request.url.query and f"&{request.url.query}"
+    return RedirectResponse(f"../watch?room={quote(request.path_params['room'], safe='')}{query}")
 
 
 def routes() -> list[BaseRoute]:
     """Return the routes of pages and static files; none at the root hides other paths."""
     return [
-        *(Route(path, _file(WEB / name), methods=["GET"], middleware=COMPRESSED) for path, name in PAGES.items()),
-        Route("/talk.ogg", _file(RECORDING, "audio/ogg"), methods=["GET"]),
+        *(Route(path, _page(WEB / name), methods=["GET"]) for path, name in PAGES.items()),
+        Route("/talk.ogg", _talk, methods=["GET"]),
         Route("/watch/{room}", watch_room, methods=["GET"]),
-        *(Mount(f"/{path}", StaticFiles(directory=WEB / path), middleware=COMPRESSED) for path in ("css", "js")),
+        *(Route(f"/{folder}/{{name:path}}", _files(WEB / folder), methods=["GET"]) for folder in ("css", "js")),
     ]
 
 
-def _file(path: Path, kind: str | None = None) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that returns a file, by default as what its name says."""
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A text of the pages, compressed once: an audience that opens a page together must not delay captions."""
+
+    plain: bytes
+    packed: bytes
+    kind: str
+    tag: str
+
+    def answer(self, request: Request) -> Response:
+        """Return the text, or that the browser has it already."""
+        headers = {"etag": self.tag, "vary": "accept-encoding"}
+        if self.tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(self.plain, media_type=self.kind, headers=headers)
+        return Response(self.packed, media_type=self.kind, headers=headers | {"content-encoding": "gzip"})
+
+
+def _file(path: Path) -> _File:
+    """Return a file as it is now."""
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, _changed: int) -> _File:
+    plain = path.read_bytes()
+    kind = guess_type(path)[0] or "application/octet-stream"
+    # Texts are the same for everyone, so that their compressed length tells nothing.
+    return _File(plain, gzip.compress(plain, mtime=0), kind, f'"{hashlib.sha256(plain).hexdigest()[:32]}"')
+
+
+def _page(path: Path) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that returns a file."""
 
     async def answer(request: Request) -> Response:
-        return FileResponse(path, media_type=kind)
+        return _file(path).answer(request)
 
     return answer
+
+
+def _files(folder: Path) -> Callable[[Request], Awaitable[Response]]:
+    """Return an endpoint that returns the files of a folder."""
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+
+    async def answer(request: Request) -> Response:
+        if (path := found.get(request.path_params["name"])) is None:
+            raise HTTPException(404)
+        return _file(path).answer(request)
+
+    return answer
+
+
+async def _talk(request: Request) -> Response:
+    """Return the recording of the talk, or a part of it."""
+    return FileResponse(RECORDING, media_type="audio/ogg")

@@ -18,7 +18,7 @@ MOST_LINK = 500
 #: Number of codes that are kept.
 _MOST_KEPT = 256
 #: New codes per second, and at once: of one address, and of all.
-_EACH, _ALL = (1, 5), (4, 8)
+_EACH, _ALL = (1, 5), (1, 8)
 #: End of the path of a link to a session or a room.
 _WATCH = re.compile(r"/watch(/[^/]+)?$")
 

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from redraft.protocol.codes import Refused
+from redraft.protocol.codes import CODES, Refused
 from redraft.serve.settings import is_loopback
 
 HEADERS = {
@@ -26,8 +26,12 @@ HEADERS = {
 }
 
 
+#: Maximum length of a query in bytes: reading a longer one, which needs no key, would take many milliseconds.
+MOST_QUERY = 8192
+
+
 class Guard:
-    """ASGI middleware that rejects unknown hosts and origins and adds `HEADERS` to every response.
+    """ASGI middleware that rejects unknown hosts and origins, and long queries, and adds `HEADERS` to every response.
 
     Browsers let any page open a websocket to any server and send the page's origin; clients without an origin are not
     browsers.  The host check prevents DNS rebinding.
@@ -60,11 +64,13 @@ class Guard:
         try:
             self._check(scope)
         except Refused as refused:
-            await JSONResponse(refused.body, 403)(scope, receive, with_headers)
+            await JSONResponse(refused.body, CODES[refused.code].status)(scope, receive, with_headers)
             return
         await self._app(scope, receive, with_headers)
 
     def _check(self, scope: MutableMapping[str, Any]) -> None:
+        if len(scope.get("query_string", b"")) > MOST_QUERY:
+            raise Refused("size", f"a query must have at most {MOST_QUERY} bytes")
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         if self._local and not is_loopback((scope.get("client") or ("",))[0]):

@@ -59,7 +59,8 @@ async def live(websocket: WebSocket) -> None:
 async def watch(websocket: WebSocket) -> None:
     """Serve a viewer of a session: the captions so far, then new ones; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    async with _viewer(websocket, stays=False) as outbox:
+    async with _accepted(websocket):
+        outbox = Outbox(languages=wanted_languages(websocket.query_params))
         session = await hub.session_named(websocket.path_params["session"])
         hub.check_places(session)
         session.broadcast.watch(outbox)
@@ -72,7 +73,8 @@ async def watch(websocket: WebSocket) -> None:
 async def watch_room(websocket: WebSocket) -> None:
     """Serve a viewer of a room: its sessions, one after the other; nothing is read."""
     hub: Hub = websocket.app.state.hub
-    async with _viewer(websocket, stays=True) as outbox:
+    async with _accepted(websocket):
+        outbox = Outbox(stays=True, languages=wanted_languages(websocket.query_params))
         room = await hub.enter(websocket.path_params["room"], outbox)
         try:
             await _serve(websocket, outbox, hub, _ignore(websocket))
@@ -81,11 +83,11 @@ async def watch_room(websocket: WebSocket) -> None:
 
 
 @asynccontextmanager
-async def _viewer(websocket: WebSocket, *, stays: bool) -> AsyncIterator[Outbox]:
+async def _accepted(websocket: WebSocket) -> AsyncIterator[None]:
     """Accept a viewer; send it the reason if it is refused in the block."""
     await websocket.accept()
     try:
-        yield Outbox(stays=stays, languages=wanted_languages(websocket.query_params))
+        yield
     except Refused as refusal:
         await _refuse(websocket, refusal)
 
