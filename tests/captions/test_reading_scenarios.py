@@ -26,7 +26,6 @@ performance.now = () => 1000 * now;
 globalThis.setInterval = (look) => (tick = look);
 const source = new EventTarget(), lines = new module.ReadingLines(source, 16), shown = [];
 lines.addEventListener("final", ({ detail }) => shown.push(`${detail.utterance} ${detail.text}`));
-lines.start();
 return given.map(([time, caption]) => {
   now = time;
   if (!caption) tick();

@@ -25,24 +25,18 @@ const PATIENCE = 1;
 const LONGEST = 4;
 /** Milliseconds between two looks at lines that wait. */
 const TICK = 250;
-/** Cells of the narrowest and the widest line, and the message about others. */
-const WIDTHS = [16, 80];
-const WRONG = `reading must be a whole number from ${WIDTHS.join(" to ")}, the character cells of a line.`;
 
 /** The width of lines that an address asks for, 0 if it does not; `problem` gets the message about an invalid one. */
 export function widthOf(search, problem) {
   const given = new URLSearchParams(search).get("reading");
   if (given === null) return 0;
-  if (/^\d+$/.test(given) && given >= WIDTHS[0] && given <= WIDTHS[1]) return Number(given);
-  problem(WRONG);
+  if (/^\d+$/.test(given) && given >= 16 && given <= 80) return Number(given);
+  problem("reading must be a whole number from 16 to 80, the character cells of a line.");
   return 0;
 }
 
-/** The pieces of a text that the browser finds, such as words; its characters if it cannot. */
-function pieces(text, granularity) {
-  if (!Intl.Segmenter) return [...text];
-  return Array.from(new Intl.Segmenter(undefined, { granularity }).segment(text), ({ segment }) => segment);
-}
+/** The pieces of a text that the browser finds, such as words. */
+const pieces = (text, granularity) => [...new Intl.Segmenter(undefined, { granularity }).segment(text)].map((each) => each.segment);
 
 /** The width of a text in character cells. */
 export const cells = (text) => pieces(text, "grapheme").reduce((sum, piece) => sum + cellsOf(piece), 0);
@@ -81,14 +75,14 @@ function words(units) {
       place += piece.length;
     }
   }
-  const found = [[]];
+  const found = [];
   let end = 0;
   for (const unit of units) {
-    if (end && !inside.has(end)) found.push([]);
+    if (!inside.has(end)) found.push([]);
     found.at(-1).push(unit);
     end += unit.length;
   }
-  return units.length ? found : [];
+  return found;
 }
 
 /** How many units count as shown, given those shown so far: up to the end of the last longest common run. */
@@ -150,34 +144,28 @@ export class Reading {
   }
 }
 
+const seconds = () => performance.now() / 1000;
+const keyOf = ({ utterance, language }) => JSON.stringify([utterance, language]);
+
 /** A viewer or a session whose captions are lines, each final and with a name of its own. */
 export class ReadingLines extends EventTarget {
   #source;
   #width;
-  #timer = 0;
-  /** Utterance and language -> its lines, until it has ended; then only how many there were. */
-  #open = new Map();
-  #counts = new Map();
+  #timer = setInterval(() => this.#pass(seconds()), TICK);
+  /** Utterance and language -> number of lines and, until it has ended, its newest caption and what breaks it. */
+  #known = new Map();
 
   constructor(source, width) {
     super();
     this.#source = source;
     this.#width = width;
-    source.addEventListener("restart", () => {
-      this.#open.clear();
-      this.#counts.clear();
-    });
+    source.addEventListener("restart", () => this.#known.clear());
     for (const type of ["about", "paused", "done", "problem", "state", "restart"]) {
-      source.addEventListener(type, ({ detail }) => this.dispatchEvent(new CustomEvent(type, { detail })));
+      source.addEventListener(type, ({ detail }) => this.#emit(type, detail));
     }
     source.addEventListener("partial", ({ detail }) => this.read(detail, false));
     source.addEventListener("final", ({ detail }) => this.read(detail, true));
     source.addEventListener("hidden", ({ detail }) => detail.hidden !== false && this.#hide(detail));
-  }
-
-  /** Look at lines that wait, until `stop`. */
-  start() {
-    this.#timer = setInterval(() => this.#pass(performance.now() / 1000), TICK);
   }
 
   stop() {
@@ -185,7 +173,6 @@ export class ReadingLines extends EventTarget {
   }
 
   connect() {
-    this.start();
     this.#source.connect();
   }
 
@@ -195,46 +182,48 @@ export class ReadingLines extends EventTarget {
 
   /** Take a caption; lines that are complete come as "final". */
   read(caption, final) {
-    const key = JSON.stringify([caption.utterance, caption.language]);
-    if (!this.#open.has(key) && this.#counts.has(key)) return; // after a drop all that there was comes again
-    const now = performance.now() / 1000;
-    this.#pass(now); // a line that is due stays
-    const { reading } = this.#open.get(key) ?? this.#begin(key, caption.language);
-    this.#open.set(key, { reading, caption });
-    this.#emit(caption, reading.read({ text: caption.text, final }, now));
-    if (final) this.#open.delete(key);
-  }
-
-  /** Begin an utterance; the others may never have a final caption, so their lines wait no longer. */
-  #begin(key, language) {
-    for (const { reading, caption } of this.#open.values()) {
-      if (caption.language === language) this.#emit(caption, reading.due(Infinity));
+    const key = keyOf(caption);
+    const now = seconds();
+    this.#pass(now); // what is due is not revised
+    if (!this.#known.has(key)) {
+      this.#pass(Infinity, caption.language); // the utterances before may never have a final caption
+      this.#known.set(key, { reading: new Reading(this.#width), count: 0 });
     }
-    this.#counts.set(key, 0);
-    return { reading: new Reading(this.#width) };
+    const known = this.#known.get(key);
+    if (!known.reading) return; // after a drop all that there was comes again
+    known.caption = caption;
+    this.#show(known, known.reading.read({ text: caption.text, final }, now));
+    if (final) this.#end(key);
   }
 
-  #pass(now) {
-    for (const { reading, caption } of [...this.#open.values()]) this.#emit(caption, reading.due(now));
+  /** Show the lines, of one language or of all, that are complete by now. */
+  #pass(now, language) {
+    for (const known of this.#known.values()) {
+      if (known.reading && (!language || known.caption.language === language)) this.#show(known, known.reading.due(now));
+    }
   }
 
-  #emit(caption, lines) {
-    const { utterance, language } = caption;
-    const key = JSON.stringify([utterance, language]);
+  #show(known, lines) {
     for (const text of lines) {
-      const count = this.#counts.get(key) + 1;
-      this.#counts.set(key, count);
-      const detail = { ...caption, utterance: `${utterance}.${count}`, text, source: "" };
-      this.dispatchEvent(new CustomEvent("final", { detail }));
+      known.count += 1;
+      this.#emit("final", { ...known.caption, utterance: `${known.caption.utterance}.${known.count}`, text, source: "" });
     }
   }
 
-  #hide({ utterance, language }) {
-    const key = JSON.stringify([utterance, language]);
-    for (let count = 1; count <= (this.#counts.get(key) ?? 0); count++) {
-      this.dispatchEvent(new CustomEvent("hidden", { detail: { utterance: `${utterance}.${count}`, language } }));
+  /** Take no more captions of an utterance; returns the number of its lines. */
+  #end(key) {
+    const count = this.#known.get(key)?.count ?? 0;
+    this.#known.set(key, { count });
+    return count;
+  }
+
+  #hide(detail) {
+    for (let count = this.#end(keyOf(detail)); count; count--) {
+      this.#emit("hidden", { ...detail, utterance: `${detail.utterance}.${count}` });
     }
-    this.#open.delete(key);
-    this.#counts.set(key, this.#counts.get(key) ?? 0);
+  }
+
+  #emit(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 }

@@ -83,7 +83,6 @@ function listenTo(made, start) {
   operator.attend(session, columns);
   lines?.stop();
   lines = reading ? new ReadingLines(session, reading) : null;
-  lines?.start();
   session.addEventListener("update", ({ detail }) => {
     showText(detail);
     plain?.send(detail.utterance, detail.text, detail.final);
