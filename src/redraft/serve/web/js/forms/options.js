@@ -30,24 +30,13 @@ const DISPLAY = [
   },
 ];
 
-/** The word for a boolean; undefined leaves the field alone. */
-const SWITCH = { true: "yes", false: "no" };
-const TAKE_OVER = { name: "take_over", label: "Take over", help: "Replaces the session that is running in the room.", words: ["no", "yes"], initial: "no" };
-
-const holdBack = (wanted) => ({
-  name: "hold_back",
-  label: "Hold back",
-  help: "Waits with words that are likely to be revised.",
-  words: ["yes", "no"],
-  initial: SWITCH[wanted],
-});
-const sentences = (wanted) => ({
-  name: "sentences",
-  label: "Whole sentences",
-  help: "Cuts what the server recognises into sentences, whatever the pauses.",
-  words: ["yes", "no"],
-  initial: SWITCH[wanted],
-});
+/** A field for a boolean of the protocol. */
+const makeSwitch = (name, label, help, initial) => ({ name, label, help, words: ["yes", "no"], initial: initial ? "yes" : "no" });
+const switchesOf = (offer) => [
+  makeSwitch("take_over", "Take over", "Replaces the session that is running in the room.", false),
+  makeSwitch("hold_back", "Hold back", "Waits with words that are likely to be revised.", offer.hold_back),
+  ...(offer.recogniser ? [makeSwitch("sentences", "Whole sentences", "Cuts what the server recognises into sentences, whatever the pauses.", offer.sentences)] : []),
+];
 const context = (most) => ({
   name: "context",
   label: "Earlier sentences",
@@ -60,6 +49,7 @@ export class Options {
   #form;
   #offer;
   #method;
+  #switches;
   #glossary = null;
   /** Why `read` returned null. */
   reason = "";
@@ -73,7 +63,9 @@ export class Options {
     this.#form = form;
     this.#offer = offer;
     this.#method = Object.assign(document.createElement("div"), { className: "method" });
-    const fields = [TAKE_OVER, ...DISPLAY, holdBack(offer.hold_back), ...(offer.recogniser ? [sentences(offer.sentences)] : []), { name: "method", label: "Method", help: "", words: offer.methods }];
+    const [takeOver, ...switches] = switchesOf(offer);
+    this.#switches = [takeOver, ...switches].map(({ name }) => name);
+    const fields = [takeOver, ...DISPLAY, ...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
     if (offer.most_context) fields.unshift(context(offer.most_context));
     if (offer.most_glossary) this.#glossary = new Glossary(place, offer.most_glossary);
     place.append(...fields.map(makeField), this.#method);
@@ -92,17 +84,16 @@ export class Options {
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
     const common = ["method", ...DISPLAY.map(({ name: field }) => field), "context"].map((name) => [name, value(name)]);
-    const take_over = this.#form.elements.take_over.value === "yes" || undefined;
-    const hold_back = this.#form.elements.hold_back.value === "yes";
-    const sentences = this.#form.elements.sentences && { sentences: this.#form.elements.sentences.value === "yes" };
-    return { ...Object.fromEntries(common), take_over, hold_back, ...sentences, options: Object.fromEntries(entries), glossary };
+    const switches = this.#switches.map((name) => [name, value(name) === "yes"]);
+    return { ...Object.fromEntries(common), ...Object.fromEntries(switches), options: Object.fromEntries(entries), glossary };
   }
 
   /** Show the options of a session. */
   show({ method, options = {}, ...rest }) {
     this.#form.elements.method.value = method;
     this.#showMethod();
-    const known = { ...rest, take_over: rest.take_over ? "yes" : "no", hold_back: SWITCH[rest.hold_back], sentences: SWITCH[rest.sentences], ...options };
+    const known = { take_over: false, ...rest, ...options };
+    for (const name of this.#switches) if (known[name] !== undefined) known[name] = known[name] ? "yes" : "no";
     for (const control of this.#form.querySelectorAll("#options [name]:not([name^=glossary])")) {
       if (control.name !== "method" && control.tagName !== "SELECT") control.value = known[control.name] ?? "";
       else if (known[control.name] !== undefined) control.value = known[control.name];
