@@ -127,6 +127,19 @@ def test_end_token_inside_accepted_draft_ends_output() -> None:
     assert (output.tokens, output.finished, output.passes) == ((3,), True, 1)
 
 
+def test_draft_tokens_behind_end_are_not_counted_in_later_passes_either() -> None:
+    class Planned(Fixed):
+        def propose(self, context: Context) -> Asking[Draft]:
+            yield from ()
+            return Draft.chain((6, END, 7) if context.output else (5,), Provenance.GENERATED)
+
+    model = RandomModel(3, end_bias=-100)
+    planned = decode((1, 2), Planned(Draft()), Everything(), end_tokens=model.end_tokens, limit=9)
+    output = run(planned, model, 0)
+    assert output.tokens[0::2] == (5, 6) and (len(output.tokens), output.finished) == (3, True)
+    assert (output.passes, output.drafted, output.accepted) == (2, 4, 2)
+
+
 def test_draft_over_limit() -> None:
     model = RandomModel(1, end_bias=-100)
     output = run_previous(model, (1,), (2,) * 50, Everything(), 10)

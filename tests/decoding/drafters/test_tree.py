@@ -24,7 +24,9 @@ def test_equal_beginnings_are_merged() -> None:
     assert tree.add_path(ROOT, steps(1, 2, 3)) == [0, 1, 2]
     assert tree.add_path(ROOT, steps(1, 2, 4)) == [0, 1, 3]
     assert tree.add_path(0, steps(2, 3, 5)) == [1, 2, 4]
-    assert tree.draft(tree.marks, 7) == Draft((1, 2, 3, 4, 5), (-1, 0, 1, 1, 2), (PROMPT,) * 5, prompt_rows=7)
+    nodes = (1, 2, 3, 4, 5), (-1, 0, 1, 1, 2), (PROMPT,) * 5
+    assert tree.draft(tree.marks, 7) == Draft(*nodes, prompt_rows=7)
+    assert tree.draft(tree.marks, leaves_only=True) == Draft(*nodes, leaves_only=True)
 
 
 def test_mark_of_merged_token() -> None:
