@@ -14,9 +14,10 @@ import argparse
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from redraft.speech.audio import RATE, Samples, file_blocks, library
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser
 from redraft.speech.sentences import SentenceCutter
-from redraft_bench.eval.stream import row_of
+from redraft_bench.eval.stream import Segment, Stream
 
 #: Sample rate of the voices in Hz.
 SPOKEN_RATE = 24_000
@@ -139,6 +140,12 @@ def hear(recogniser: str = RECOGNISER, path: Path = RECORDING) -> Iterator[Updat
         yield replace(item, time=round(samples / RATE, 2))
 
 
+def write(updates: Iterable[Update], path: Path) -> None:
+    """Write a transcript, without the times of words that an earlier one had (`redraft_bench.scripts.streams`)."""
+    utterances = groupby(updates, key=lambda update: update.utterance)
+    Stream(path.stem, tuple(Segment(tuple(each)) for _, each in utterances)).save(path)
+
+
 def main() -> None:
     """Run one of the two steps."""
     parser = argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description="Make the demo talk again.")
@@ -149,8 +156,7 @@ def main() -> None:
     if chosen.step == "speak":
         speak(chosen.voices)
     else:
-        lines = [json.dumps(row_of(update), ensure_ascii=False) + "\n" for update in hear()]
-        TRANSCRIPT.write_text("".join(lines), "utf-8", newline="\n")
+        write(hear(), TRANSCRIPT)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import difflib
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import groupby, islice, pairwise
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +18,8 @@ from redraft.speech.audio import BLOCK_SECONDS, file_blocks
 from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser
 from redraft.speech.sentences import SentenceCutter
-from tools.talk import VOICES, phonemes, sentences
+from redraft_bench.eval.stream import Stream, beside
+from tools.talk import VOICES, phonemes, sentences, write
 
 #: Maximum size of what the talk adds to the wheel.
 MOST_BYTES = 2_000_000
@@ -64,6 +67,15 @@ def test_times_follow_recording() -> None:
     assert 240 < length < 330
 
 
+def test_new_transcript_drops_old_times(tmp_path: Path) -> None:
+    path = tmp_path / TRANSCRIPT.name
+    times = beside(path)
+    times.write_bytes(beside(TRANSCRIPT).read_bytes())
+    write((replace(update, text="Two words.") for update in load_talk()), path)
+    assert not times.exists()
+    assert {segment.source for segment in Stream.load(path).segments} == {"Two words."}
+
+
 def test_recogniser_corrects_itself(utterances: list[list[Update]]) -> None:
     def is_revision(before: Update, after: Update) -> bool:
         return words(after.text)[: len(words(before.text))] != words(before.text)
@@ -93,9 +105,10 @@ def test_talk_is_small() -> None:
 
 def test_two_voices_speak() -> None:
     spoken = list(sentences(SCRIPT.read_text("utf-8")))
-    assert [name for name, _ in groupby(each.speaker for each in spoken)] == ["Mary", "John", "Mary"]
     assert {each.speaker for each in spoken} == {*VOICES}
-    assert all(re.fullmatch(r"[A-Z].+\.", each.text) for each in spoken)
+    assert sum(1 for _ in groupby(each.speaker for each in spoken)) >= 3
+    assert {each.speaker for each in spoken} == {*VOICES}
+    assert all(re.fullmatch(r"[A-Z].+[.?]", each.text) for each in spoken)
 
 
 def test_phonemes_of_sentence() -> None:
