@@ -1,7 +1,7 @@
 """Find figures of measurements that were typed by hand, and go stale when the measurement is repeated.
 
 Figures belong in tables and in sentences that are made from the rows.  What is typed may name settings: ``beam:4``,
-8-bit weights, 95% intervals.  Code, tables and the targets of links are left out.
+8-bit weights, 95% intervals, the sizes of models.  Code, tables and the targets of links are left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from pathlib import Path
 
 from redraft_bench.pages.checks import CHECKS
 
-_LEFT_OUT = re.compile(r"`[^`]*`|^\|.*$|\]\([^)]*\)|95% (?:intervals|of the captions)", re.MULTILINE)
+_LEFT_OUT = re.compile(
+    r"`[^`]*`|^\|.*$|\]\([^)]*\)|95% (?:intervals|of the captions)"
+    r"|\d[\d.]*(?: and \d[\d.]*)? billion parameters",
+    re.MULTILINE,
+)
 _SMALL = "two|three|four|five|six|seven|eight|nine|ten"
 #: A decimal, a number with a unit in which results are given, or such a ratio in words.
 _FIGURE = re.compile(

@@ -153,6 +153,7 @@ def test_languages_share_table(root: Path) -> None:
         ("A quarter fewer, or twice as many: two to three times.", ["twice", "two to three times"]),
         ("takes a third longer and loses 0.8 chrF", ["a third", "0.8 chrF"]),
         ("`beam:4`, `beta=0.2`, 95% intervals, 32-bit floats, 8 of 40 sentences, [exact](exact.md#1.5)", []),
+        ("models of 0.5 and 1.5 billion parameters, 8% slower", ["8%"]),
         ("| lag | 1.5 ms |\n", []),
     ],
 )
