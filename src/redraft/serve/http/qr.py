@@ -17,8 +17,8 @@ from redraft.serve.http.security import parsed_url
 MOST_LINK = 500
 #: Number of codes that are kept.
 _MOST_KEPT = 256
-#: New codes per second, and at once: of one address, and of all.
-_EACH, _ALL = (1, 5), (1, 8)
+#: New codes per second, and at once: of one address, and of all.  Making one holds up captions, though in a thread.
+_EACH, _ALL = (0.2, 5), (0.5, 8)
 #: End of the path of a link to a session or a room.
 _WATCH = re.compile(r"/watch(/[^/]+)?$")
 
