@@ -139,7 +139,8 @@ def _supported(wanted: Language, tags: str, field: str) -> Language:
     found = closest(wanted, supported) if supported else wanted
     if found is None:
         allowed = ", ".join(each.tag for each in supported)
-        raise OptionError(f"{wanted.tag!r} is not supported by this model; allowed: {allowed}", field)
+        more = "`redraft models` lists models with more"
+        raise OptionError(f"{wanted.tag!r} is not supported by this model; allowed: {allowed} ({more})", field)
     return found
 
 
