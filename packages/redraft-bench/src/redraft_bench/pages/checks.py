@@ -203,15 +203,17 @@ def kept_up(rows: Sequence[Row]) -> str:
     found = []
     for model in _models(rows):
         late = {(row["method"], row["languages"]): row["answer_p95"] for row in rows if row["model"] == model}
-        counts = sorted(
-            {count for name, count in late if name == "redraft"} & {count for name, count in late if name == "ar"}
-        )
-        ours, plain = (", ".join(f"{late[name, count]:.1f}" for count in counts) for name in ("redraft", "ar"))
+        counts = sorted({count for name, count in late if {("ar", count), ("redraft", count)} <= late.keys()})
+        ours, plain = (_listed([f"{late[name, count]:.1f}" for count in counts]) for name in ("redraft", "ar"))
         found.append(
-            f"With {NAMES[model]}, 95% of the answers of `redraft` come within {ours} s in one language and more; "
-            f"those of `ar` within {plain} s."
+            f"With {NAMES[model]}, 95% of the answers of `redraft` come within {ours} s in "
+            f"{_listed([str(count) for count in counts])} languages, and those of `ar` within {plain} s."
         )
     return " ".join(found)
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def compared(rows: Sequence[Row]) -> str:
