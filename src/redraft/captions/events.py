@@ -127,6 +127,10 @@ class Update:
             if not check(value := getattr(self, name)):
                 raise InputError(f"{name} must be {words}, not {shown(value)}")
 
+    def overtakes(self, earlier: Update) -> bool:
+        """Whether an earlier update that waits need not be translated: it is of the same utterance and not final."""
+        return self.utterance == earlier.utterance and not earlier.final
+
 
 _CHECKS = tuple((each.name, each.metadata["check"], each.metadata["words"]) for each in fields(Update))
 

@@ -128,6 +128,4 @@ class Backlog:
 
 def _overtakes(item: Item, other: Item) -> bool:
     """Whether ``item`` makes ``other`` obsolete."""
-    if not (isinstance(item, Update) and isinstance(other, Update)):
-        return False
-    return item.utterance == other.utterance and not other.final
+    return isinstance(item, Update) and isinstance(other, Update) and item.overtakes(other)

@@ -97,11 +97,11 @@ class Lane:
             self._waiting.append(Waiting(update, now, rest))
             return
         since, late = now, not self.idle
-        for older in [each for each in self._waiting if _superseded(each.update, update)]:
+        for older in [each for each in self._waiting if update.overtakes(each.update)]:
             since = min(since, older.since)
             self._waiting.remove(older)
             self.coalesced += 1
-        if abandon and self.running and _superseded(self.running.waiting.update, update) and self._pays():
+        if abandon and self.running and update.overtakes(self.running.waiting.update) and self._pays():
             since = min(since, self.running.waiting.since)
             self._give_up()
             self.abandoned += 1
@@ -163,10 +163,6 @@ class Lane:
         if self.running:
             self.running.asking.close()
             self.running = self.score = None
-
-
-def _superseded(older: Update, newer: Update) -> bool:
-    return older.utterance == newer.utterance and not older.final
 
 
 @dataclass(slots=True, eq=False)

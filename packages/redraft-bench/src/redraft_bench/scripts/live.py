@@ -35,7 +35,7 @@ from redraft_bench.eval.caption_lag import caption_lag_figures
 from redraft_bench.eval.figures import Row
 from redraft_bench.eval.record import Record, Step
 from redraft_bench.eval.stream import Stream
-from redraft_bench.scripts.real_models import MODELS, with_style
+from redraft_bench.scripts.real_models import MODELS
 
 LANGUAGES = ("de", "zh", "ja")
 #: Name of the line -> method, options and display; None is the method's own display.
@@ -61,18 +61,19 @@ class Waiting:
 
     def add(self, update: Update) -> None:
         """Add an update; it replaces those of its utterance that are not final."""
-        kept = [each for each in self.updates if each.utterance != update.utterance or each.final]
+        kept = [each for each in self.updates if not update.overtakes(each)]
         self.passed_over += len(self.updates) - len(kept)
         self.updates = [*kept, update]
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The events of an update, and when they came, in seconds of the stream."""
+    """The events of an update, when they came, in seconds of the stream, and how long it took."""
 
     update: Update
     events: Sequence[Event]
     time: float
+    seconds: float
 
 
 def replay(
@@ -97,8 +98,9 @@ def replay(
         update = waiting.updates.pop(0)
         started = clock()
         events = translate(update)
-        now += clock() - started
-        found.append(Answered(update, events, now))
+        seconds = clock() - started
+        now += seconds
+        found.append(Answered(update, events, now, seconds))
     return found, waiting.passed_over
 
 
@@ -136,6 +138,7 @@ def figures(answers: Sequence[Answered], passed_over: int, stream: Stream, langu
         "answer_p50": round(float(np.percentile(lags, 50)), 2),
         "answer_p95": round(float(np.percentile(lags, 95)), 2),
         "answer_first": round(lags[0], 2),
+        "busy": round(sum(each.seconds for each in answers) / answers[-1].time, 3),
     }
     found = [records(answers, stream, language) for language in languages]
     shown = [caption_lag_figures(each, stream, tag) for each, tag in zip(found, languages, strict=True)]
@@ -144,27 +147,15 @@ def figures(answers: Sequence[Answered], passed_over: int, stream: Stream, langu
     return row
 
 
-def run(path: Path, stream: Stream, name: str, languages: Sequence[str], model: str) -> Row:
+def run(path: Path, stream: Stream, name: str, languages: Sequence[str]) -> Row:
     """Translate the stream with a method of `METHODS`, and return the figures."""
     method, options, display = METHODS[name]
-    _, style = with_style(model, languages[0])
     engine = LlamaOptions(context_length=512, threads=1)
-    spent = 0.0
-
-    def translate(update: Update) -> list[Event]:
-        nonlocal spent
-        started = time.process_time()
-        events = translator.translate(update)
-        spent += time.process_time() - started
-        return events
-
-    with closing(
-        Translator.open(path, to=languages, method=method, options=options, display=display, style=style, engine=engine)
-    ) as translator:
+    opened = Translator.open(path, to=languages, method=method, options=options, display=display, engine=engine)
+    with closing(opened) as translator:
         updates = [update for segment in stream.segments for update in segment.updates]
-        answers, passed_over = replay(updates, translate, time.process_time)
-    row = figures(answers, passed_over, stream, languages)
-    return {"model": model, "method": name, **row, "busy": round(spent / answers[-1].time, 3)}
+        answers, passed_over = replay(updates, translator.translate, time.process_time)
+    return figures(answers, passed_over, stream, languages)
 
 
 @click.command(help=__doc__)
@@ -174,7 +165,7 @@ def run(path: Path, stream: Stream, name: str, languages: Sequence[str], model: 
 @click.option("--out", type=click.Path(path_type=Path), default=Path("live.jsonl"), help="File for the rows.")
 def main(model: str, data: str, limit: int, out: Path) -> None:
     """Run all methods into one language, two and three."""
-    console, stream, (path, _) = Console(), recognised(data, "de", limit), with_style(model, "de")
+    console, stream, path = Console(), recognised(data, "de", limit), MODELS[model]()
     found = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] if out.exists() else []
     done = {(row["model"], row["method"], row["languages"]) for row in found}
     line = signature(path, stream.name, stream.hash, segments=limit, threads=1, prompt="chat", seconds="processor")
@@ -182,11 +173,11 @@ def main(model: str, data: str, limit: int, out: Path) -> None:
         for name in METHODS:
             if (model, name, count) in done:
                 continue
-            row = {**run(path, stream, name, LANGUAGES[:count], model), "data": stream.name, "signature": line}
-            found.append(row)
+            row: Row = {"model": model, "method": name, **run(path, stream, name, LANGUAGES[:count])}
+            row |= {"data": stream.name, "signature": line}
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            console.print(", ".join(f"{name} {row[name]}" for name in SHOWN))
+            console.print(", ".join(f"{field} {row[field]}" for field in SHOWN))
 
 
 if __name__ == "__main__":
