@@ -65,10 +65,15 @@ def own_thread() -> Executor | None:
     are wrong without an error, or its next pass ends with an illegal instruction.  Our build (native/llama.cpp)
     configures them for every product; passes of other builds share their thread with nobody.
     """
-    features = lib.llama_print_system_info().decode()
+    features = _features()
     if "AMX_INT8 = 1" not in features or "REDRAFT_TILES = 1" in features:
         return None
     return ThreadPoolExecutor(1, "redraft-passes")
+
+
+def _features() -> str:
+    """Return what llama.cpp says that it was built with, such as ``AVX2 = 1 | AMX_INT8 = 1 |``."""
+    return str(lib.llama_print_system_info().decode())
 
 
 def complaint(verdict: SelfTestResult) -> str:
@@ -81,7 +86,7 @@ def complaint(verdict: SelfTestResult) -> str:
 
 def mark() -> str:
     """Return the mark of our kernels (native/llama.cpp) in this build of llama.cpp; empty if it has none."""
-    found = re.search(r"\bREDRAFT_KERNELS = (\w+)", lib.llama_print_system_info().decode())
+    found = re.search(r"\bREDRAFT_KERNELS = (\w+)", _features())
     return found[1] if found else ""
 
 
@@ -94,7 +99,7 @@ def report() -> str:
     if verdict.kernels != "right":
         found = f"AMX kernels {_FOUND[verdict.kernels]} ({verdict.detail}), so they are not used"
         return f"{found}. To build working ones:\n{REBUILD}"
-    if "AMX_INT8 = 1" not in lib.llama_print_system_info().decode():
+    if "AMX_INT8 = 1" not in _features():
         return f"without AMX, which this processor has and is about twice as fast. To build with it:\n{REBUILD}"
     return "AMX, passed the self-test"
 

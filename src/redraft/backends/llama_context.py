@@ -195,7 +195,7 @@ class LlamaContext:
         """Share the cells of ``source`` from position ``start`` up to, but not including, ``end`` with ``target``."""
         lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
-    def run(self, batch: Any) -> int:
+    def _run(self, batch: Any) -> int:
         """Run a pass over llama.cpp's batch; return its status."""
         if self._own_thread is None:
             return int(lib.llama_decode(self._handle, batch))
@@ -232,7 +232,7 @@ class LlamaContext:
             self.running = threads
         forget_complaints()
         batch, started = self._batch.filled(feed), time.perf_counter()
-        status = self.run(batch)
+        status = self._run(batch)
         self.threads.took(new, time.perf_counter() - started)
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")

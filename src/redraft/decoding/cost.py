@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeAlias
+
+#: Seconds that a pass costs, by its number of new tokens.
+Cost: TypeAlias = Callable[[int], float]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,13 @@ pass, which then has accepted more than it saved.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
 
+from redraft.decoding.cost import Cost
 from redraft.decoding.drafters.continuations import Continuations
 from redraft.decoding.drafters.lookup import Pool
 from redraft.decoding.drafters.recycled import LONGEST_KEY, Successors
@@ -52,8 +53,6 @@ FARTHEST = 8
 #: `Kind.known` of a token that the target nearly chose instead of an end.
 BEYOND = -1
 
-#: Seconds that a pass costs, by its number of tokens.
-Cost: TypeAlias = Callable[[int], float]
 #: A guessed continuation: tokens with their kinds, computed lazily.
 Guess: TypeAlias = Iterable[tuple[int, Kind]]
 

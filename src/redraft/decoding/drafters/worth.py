@@ -19,11 +19,12 @@ The probability that a node is accepted after its parent is learned from earlier
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from redraft.decoding.cost import Cost
 from redraft.decoding.types import OF_PREVIOUS, ROOT, Draft, Provenance, Verdict
 
 #: Seconds that a pass must cost a request for guesses: below, drafting them and learning from every pass takes longer
@@ -105,17 +106,17 @@ class Throughput:
     def __init__(self) -> None:
         self._tokens = self._cost = 0.0
 
-    def learn(self, tokens: int, new: int, curve: Callable[[int], float]) -> None:
+    def learn(self, tokens: int, new: int, curve: Cost) -> None:
         """Count the tokens that a pass over ``new`` tokens has yielded, including its own token."""
         self._tokens = KEPT_THROUGHPUT * self._tokens + tokens
         self._cost = KEPT_THROUGHPUT * self._cost + curve(new) / curve(1)
 
-    def per_second(self, curve: Callable[[int], float]) -> float:
+    def per_second(self, curve: Cost) -> float:
         """Return tokens per second; before any observation, one per pass over a single token."""
         return (self._tokens / self._cost if self._cost else 1.0) / curve(1)
 
 
-def worth_verifying(reached: Sequence[float], tail: int, curve: Callable[[int], float], throughput: float) -> list[int]:
+def worth_verifying(reached: Sequence[float], tail: int, curve: Cost, throughput: float) -> list[int]:
     """Return the nodes of a draft, in order, that yield more than their time would elsewhere.
 
     Args:

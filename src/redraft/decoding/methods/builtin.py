@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 
 from redraft.decoding.backend import Capability
-from redraft.decoding.cost import FLAT
+from redraft.decoding.cost import FLAT, Cost
 from redraft.decoding.display import Display
 from redraft.decoding.drafters.aligned import Aligned, PromptRows
 from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
@@ -66,7 +66,7 @@ def _branches(setup: Setup) -> int:
     return branches if cost(1 + branches * setup.whole("length")) <= MAX_TREE_COST * cost(1) else 1
 
 
-def _cost(setup: Setup) -> Callable[[int], float] | None:
+def _cost(setup: Setup) -> Cost | None:
     """Return what a pass costs a request, by its tokens; None if that is unknown, or too little for guesses to pay."""
     if setup.word("cost") == "flat":
         return FLAT

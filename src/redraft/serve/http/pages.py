@@ -125,7 +125,7 @@ def _file(path: Path) -> _File:
 def _read(path: Path, _changed: int) -> _File:
     plain = path.read_bytes()
     kind = guess_type(path)[0] or "application/octet-stream"
-    # Texts are the same for everyone, so that their compressed length tells nothing.
+    # Everyone gets the same texts, so their compressed length reveals nothing.
     return _File(plain, gzip.compress(plain, mtime=0), kind, f'"{hashlib.sha256(plain).hexdigest()[:32]}"')
 
 
