@@ -245,15 +245,13 @@ CHECKS = (
     Check(
         "language_model",
         "A language model that was not made for Redraft",
-        "What each method saves and retracts with chat models of 0.5 and 1.5 billion parameters and a base model.",
+        "What each method saves and retracts with a chat model.",
         LANGUAGE_MODEL,
         ("by passes", "speed-up", "NE shown"),
-        "Models as downloaded, in Q4_K_M, translate Flores-200, which reveals three words at a time: chat models by "
-        "their template, Gemma 3 270M, a base model, by three examples in its prompt. Times are processor times of "
-        "one thread, of everything that an update takes, nearly all of it in passes; other programs ran beside it. "
-        "BiLD and speculative sampling, at a temperature of 0, draft with the model of 0.5 billion parameters. `aasd` "
-        "asks for the rows of the whole prompt, which are the most expensive part. `cd` cannot correct itself, which "
-        "costs quality.",
+        "Models as downloaded, in Q4_K_M, translate Flores-200, which reveals three words at a time, by their chat "
+        "template. Times are processor times of one thread, of everything that an update takes, nearly all of it in "
+        "passes; other programs ran beside it. `aasd` asks for the rows of the whole prompt, which are the most "
+        "expensive part. `cd` cannot correct itself, which costs quality.",
         compared,
     ),
     Check(
