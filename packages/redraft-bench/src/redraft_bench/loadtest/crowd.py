@@ -38,7 +38,7 @@ class Plan:
     talks: int
     seconds: float
     languages: tuple[str, ...] = ("de",)
-    method: str = "ssbd"
+    method: str = "redraft"
     options: Mapping[str, Value] = field(default_factory=dict)
     stagger: float = 10.0
     warm_up: float = 5.0

@@ -54,7 +54,7 @@ class Show:
     seconds: float
     alone: float = 10.0
     languages: tuple[str, ...] = ("de",)
-    method: str = "ssbd"
+    method: str = "redraft"
     wanted: tuple[str, ...] = ()
 
     @property

@@ -14,23 +14,23 @@ QUICK = ("--stagger", "0", "--warm-up", "0", "--rate", "25")
 
 
 def test_bounds_and_exit_status(redraft: Run, tmp_path: Path) -> None:
-    with running(keep_seconds=0.1) as server:
+    with running(keep_seconds=0.1, methods=("redraft",)) as server:
         command = ("bench", "load", "--server", server.url, *QUICK, "--talks", "2", "--out", str(tmp_path))
         done = redraft(*command, "--minutes", "0.02", "--max-p95", "30", "--json")
         assert (done.status, done.err) == (0, "")
         failed = redraft(*command, "--minutes", "0.02", "--max-p95", "0")
     (row,) = done.rows
     assert (row["bench"], row["data"], row["target_language"]) == ("load", "talk", "de")
-    assert (row["method"], row["options"], row["admission"], row["talks"]) == ("ssbd", "", "", 2)
+    assert (row["method"], row["options"], row["admission"], row["talks"]) == ("redraft", "", "", 2)
     assert row["signature"].startswith("redraft:") and "model:unknown" in row["signature"]
-    assert failed.status == 1 and failed.err.startswith("redraft: ssbd: p95 of the caption lag is ")
+    assert failed.status == 1 and failed.err.startswith("redraft: redraft: p95 of the caption lag is ")
     assert "lag p50" in failed.out
     written = [json.loads(line) for line in (tmp_path / "load-talk-de.rows.jsonl").read_text().splitlines()]
     assert len(written) == 1  # the second run takes the place of the first
 
 
 def test_refused_sessions_are_told_with_their_reason(redraft: Run, tmp_path: Path) -> None:
-    with running(keep_seconds=0.1, sessions=1) as server:
+    with running(keep_seconds=0.1, methods=("redraft",), sessions=1) as server:
         command = ("bench", "load", "--server", server.url, *QUICK, "--talks", "3", "--out", str(tmp_path))
         done = redraft(*command, "--minutes", "0.02")
     assert done.status == 0
@@ -87,5 +87,5 @@ def test_server_is_started_and_stopped(redraft: Run, tmp_path: Path) -> None:
     assert (row["admission"], row["options"], row["left_over"]) == ("off", "slots=4", 0)
     assert row["captions"] + row["passed_over"] == row["updates"] > 0
     assert row["server_mb"] > 10 and row["server_cpu"] > 0
-    log = [json.loads(line) for line in (tmp_path / "load-ssbd.log").read_text().splitlines()]
+    log = [json.loads(line) for line in (tmp_path / "load-redraft.log").read_text().splitlines()]
     assert log[-1]["message"].startswith("drained")

@@ -25,7 +25,7 @@ def test_viewers(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (row,) = done.rows
     assert (row["viewers"], row["lost"], row["doubled"], row["disordered"], row["not_connected"]) == (60, 0, 0, 0, 0)
     assert row["finals"] > 0 and row["added_lag_p50_ms"] is not None
-    assert row["sent"] == "de"
+    assert (row["sent"], row["method"]) == ("de", "redraft")
 
 
 def test_language_that_talk_is_not_translated_into(redraft: Run) -> None:

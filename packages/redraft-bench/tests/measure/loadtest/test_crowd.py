@@ -22,7 +22,7 @@ def script() -> Script:
 
 
 def held(script: Script, plan: Plan, model: CachedModel | None = None, **settings: Any) -> Outcome:
-    with running(model, **{"keep_seconds": 0.1, **settings}) as server:
+    with running(model, **{"keep_seconds": 0.1, "methods": ("redraft",), **settings}) as server:
         return asyncio.run(asyncio.wait_for(hold(server.url, script, plan), 60))
 
 
@@ -51,7 +51,7 @@ def test_talks_come_and_go(script: Script) -> None:
 
 def test_what_is_left_over_is_seen(script: Script) -> None:
     plan = Plan(1, 0.5, stagger=0.0, warm_up=0.0)
-    with running(keep_seconds=60) as server:
+    with running(keep_seconds=60, methods=("redraft",)) as server:
         done = asyncio.run(hold(server.url, script, plan, settle=0.3))
     assert done.left == {"sessions": 1, "lanes": 0, "slots": 0}
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOAD_EXAMPLES = """\b
 Examples:
-  redraft bench load --talks 8 --method ssbd --minutes 1
+  redraft bench load --talks 8 --minutes 1
   redraft bench load --talks 16 --no-admission --max-p95 2
   redraft bench load --talks 4 --minutes 20 --talk-minutes 2 --max-slope 1
 """
@@ -101,7 +101,7 @@ shared = common.all_of(
 )
 @click.option("--talks", type=common.Whole(1, 5000), required=True, help="Number of simultaneous talks.")
 @click.option(
-    "--method", "methods", multiple=True, default=("ssbd",), metavar="NAME", help="Method; repeatable, one run each."
+    "--method", "methods", multiple=True, default=("redraft",), metavar="NAME", help="Method; repeatable, one run each."
 )
 @click.option("--minutes", type=common.Real(0, min_open=True), default=1.0, help="Length of a run.")
 @click.option(

@@ -29,7 +29,7 @@ Examples:
     help="Servers for viewers; 0 uses the session's own, without Redis.",
 )
 @click.option("--seconds", type=common.Real(0, min_open=True), default=60.0, help="Length of the measurement.")
-@click.option("--method", default="ssbd", metavar="NAME", help="Decoding method of the session.")
+@click.option("--method", default="redraft", metavar="NAME", help="Decoding method of the session.")
 @click.option("--rate", type=common.Real(0, min_open=True), default=2.5, help="Words per second of the talk.")
 @click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable.")
 @click.option(
