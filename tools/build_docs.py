@@ -38,20 +38,35 @@ PAPERS = """\
 
 Please cite these papers for their methods.
 
-- **SSBD v2**: Linxiao Zeng, Haoyun Deng, Kangyuan Shu, Shizhen Wang: *Self-Speculative Biased Decoding for Faster Live
-  Translation*; second version *... for Faster Re-translation*
+- **SSBD v2**: Linxiao Zeng, Haoyun Deng, Kangyuan Shu, Shizhen Wang, 2025: *Self-Speculative Biased Decoding for Faster
+  Live Translation*; second version *... for Faster Re-translation* ([arXiv](https://arxiv.org/abs/2509.21740))
 - **AASD**: Jikai Wang, Zhenxu Tian, Juntao Li, Qingrong Xia, Xinyu Duan, Zhefeng Wang, Baoxing Huai, Min Zhang:
   *Alignment-Augmented Speculative Decoding with Alignment Sampling and Conditional Verification*
 - **Parallel decoding**: Andrea Santilli, Silvio Severino, Emilian Postolache, Valentino Maiorca, Michele Mancusi,
   Riccardo Marin, Emanuele Rodolà, 2023: *Accelerating Transformer Inference for Translation via Parallel Decoding*
+  ([arXiv](https://arxiv.org/abs/2305.10427))
 - **BiLD**: Sehoon Kim, Karttikeya Mangalam, Suhong Moon, Jitendra Malik, Michael W. Mahoney, Amir Gholami, Kurt
-  Keutzer, 2023: *Speculative Decoding with Big Little Decoder*
+  Keutzer, 2023: *Speculative Decoding with Big Little Decoder* ([arXiv](https://arxiv.org/abs/2302.07863))
 - **Leviathan et al. 2023**: *Fast Inference from Transformers via Speculative Decoding*
+  ([arXiv](https://arxiv.org/abs/2211.17192))
 - **Chen et al. 2023**: *Accelerating Large Language Model Decoding with Speculative Sampling*
-- **Saxena 2023**: *Prompt Lookup Decoding*
+  ([arXiv](https://arxiv.org/abs/2302.01318))
+- **Saxena 2023**: *Prompt Lookup Decoding* ([code](https://github.com/apoorvumang/prompt-lookup-decoding))
 - **LLMA**: Yang et al. 2023, *Inference with Reference: Lossless Acceleration of Large Language Models*
+  ([arXiv](https://arxiv.org/abs/2304.04487))
 - **Luo et al. 2024**: *Turning Trash into Treasure: Accelerating Inference of Large Language Models with Token
-  Recycling*
+  Recycling* ([arXiv](https://arxiv.org/abs/2408.08696))
+
+What is shown of a partial translation builds on these:
+
+- **Arivazhagan et al. 2020**: *Re-Translation Strategies for Long Form, Simultaneous, Spoken Language Translation*
+  ([arXiv](https://arxiv.org/abs/1912.03393))
+- **Yao and Haffari 2020**: *Dynamic Masking for Improved Stability in Online Spoken Language Translation*
+  ([arXiv](https://arxiv.org/abs/2006.00249))
+- **Liu et al. 2020** (LocalAgreement): *Low-Latency Sequence-to-Sequence Speech Recognition and Translation by Partial
+  Hypothesis Selection* ([arXiv](https://arxiv.org/abs/2005.11185))
+- **Polák et al. 2022**: *CUNI-KIT System for Simultaneous Speech Translation Task at IWSLT 2022*
+  ([arXiv](https://arxiv.org/abs/2204.06028))
 """
 
 
