@@ -1,4 +1,4 @@
-"""Write docs/benchmarks with its pictures, and a sentence of README.md, from the rows of benchmark runs.
+"""Write docs/benchmarks with its pictures, and parts of README.md and docs/calm.md, from the rows of benchmark runs.
 
     python -m redraft_bench.pages.build            write them
     python -m redraft_bench.pages.build --check    fail where a page is out of date; pictures are not compared
@@ -23,12 +23,13 @@ from redraft_bench.bench.read import Result, read_results
 from redraft_bench.pages.checks import Check, card, checks, larger
 from redraft_bench.pages.index import index
 from redraft_bench.pages.page import FRONT, front, groups, page, picture
-from redraft_bench.pages.streams import summary
+from redraft_bench.pages.streams import ABOUT_PICTURE, costs, summary
 from redraft_bench.pages.typed_figures import typed
 from tools.build_docs import between
 
 ROOT = Path(__file__).resolve().parents[5]
 PAGES = Path("docs") / "benchmarks"
+CALM = Path("docs") / "calm.md"
 CARD = Path("src") / "redraft" / "models" / "README.md"
 #: The benchmark whose table is in the model card, and has no page.
 QUALITY = "quality"
@@ -48,6 +49,8 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     if shown:
         text = (root / "README.md").read_text(encoding="utf-8")
         pages[root / "README.md"] = between(text, "results", readme(shown, found))
+        text = (root / CALM).read_text(encoding="utf-8")
+        pages[root / CALM] = between(text, "costs", _costs(shown))
     if any(result.bench == QUALITY for result in results):
         text = (root / CARD).read_text(encoding="utf-8")
         pages[root / CARD] = between(text, "quality", card(results))
@@ -62,7 +65,17 @@ def readme(results: Sequence[Result], found: Sequence[Check]) -> str:
             saved = larger(each.rows).removesuffix(".")
             sentence += f" {saved} ([benchmark]({PAGES.as_posix()}/{each.name}.md))."
     picture = f"![Retracted words over the lag, for four methods]({PAGES.as_posix()}/{FRONT})"
-    return "\n".join(wrap(sentence, 120, break_on_hyphens=False)) + f"\n\n{picture}\n"
+    return f"{_wrapped(sentence)}\n\n{picture}\n\n{_wrapped(f'*{ABOUT_PICTURE}*')}\n"
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(wrap(text, 120, break_on_hyphens=False))
+
+
+def _costs(results: Sequence[Result]) -> str:
+    """Return the part of docs/calm.md on what the methods cost."""
+    table, about = costs(results)
+    return f"\n{table}\n{_wrapped(about)}\n\n"
 
 
 def drawn(root: Path) -> dict[Path, tuple[Plot, Result]]:

@@ -114,7 +114,8 @@ def section(group: Sequence[Result], level: int) -> Iterator[str]:
     ]
     yield markdown_table([each.heading for each in columns], cells)
     if len(group) > 1:
-        yield f"{' · '.join(result.language_name for result in group)}.{_widest(every, fields)}\n"
+        languages = " · ".join(result.language_name for result in group)
+        yield f"Cells: {languages}, or one figure if they are equal.{_widest(every, fields)}\n"
     yield below([each for result in group for each in result.signatures])
     if shown := picture(group):
         name, plot, _result = shown
