@@ -39,6 +39,7 @@ def test_json_lines(restored: None, details: bool) -> None:
     log.info("connected", extra={"session": "abc"})
     log.debug("not of interest")
     logging.getLogger("uvicorn.error").info("GET /v1/ingest/secret")
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
     try:
         fail("a secret")
     except ValueError:

@@ -202,7 +202,9 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
             *compat_routes(hub),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(Guard, hosts=hosts, origins=settings.origins, local=local)],
+        middleware=[
+            Middleware(Guard, hosts=hosts, origins=settings.origins, local=local, refused=hub.metrics.count_refusal)
+        ],
         exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False  # its address would be absolute, without the path that a proxy removes
@@ -216,10 +218,12 @@ async def _http_error(request: Request, error: Exception) -> Response:
     if status == 404 and (page := re.search(r"/([\w.-]+)/$", request.url.path)):
         query = f"?{request.url.query}" if request.url.query else ""
         return RedirectResponse(f"../{page[1]}{query}")
+    code = "missing" if status == 404 else "protocol"
+    request.app.state.hub.metrics.count_refusal(code)
     if status == 404 and "text/html" in request.headers.get("accept", ""):
         sent = request.scope.get("raw_path", request.scope["path"].encode()).decode("latin-1")
         return HTMLResponse(pages.missing(sent.removeprefix(request.scope.get("root_path", ""))), status)
     methods = " or ".join(sorted((headers or {}).get("Allow", "").split(", ")))
     sentences = {404: "there is nothing at this address", 405: f"this method is not allowed here: use {methods}"}
     sentence = sentences.get(status, "refused")
-    return refusal(Refused("missing" if status == 404 else "protocol", sentence), status, headers)
+    return refusal(Refused(code, sentence), status, headers)

@@ -61,8 +61,9 @@ def set_up_logs(*, details: bool, plain: bool = False, stream: IO[str] | None = 
     """Send logs to a stream."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(Lines(details=details, plain=plain))
-    # Logs of libraries may contain transcript text too, for example unhandled errors of the event loop.
-    for name, level in (("redraft", logging.INFO), ("uvicorn", logging.WARNING), ("", logging.WARNING)):
+    # Logs of libraries may contain transcript text too, for example unhandled errors of the event loop.  Uvicorn's
+    # warnings are about malformed requests, which anyone can send; they are counted instead (`redraft_refusals`).
+    for name, level in (("redraft", logging.INFO), ("uvicorn", logging.ERROR), ("", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level)

@@ -8,6 +8,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from types import FrameType
 
 import uvicorn
@@ -18,6 +19,7 @@ from rich.text import Text
 from redraft.errors import OptionError
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.engine.engine import Stopped
+from redraft.serve.http.turns import InTurn, Turns
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
@@ -114,6 +116,7 @@ class CaptionServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 make_app(hub),
+                http=partial(InTurn, turns=Turns(), refused=hub.metrics.count_refusal),
                 ws="websockets-sansio",
                 ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
                 ws_ping_interval=hub.settings.ping_seconds,

@@ -81,6 +81,10 @@ class Metrics:
         busy = "Share of time that the engines are busy, 0 to 1"
         total("redraft_busy", busy, lambda each: each.load.busy(each.clock()) / len(schedulers))
 
+    def count_refusal(self, code: str) -> None:
+        """Count a refused request or message; ``code`` is one of `redraft.protocol.codes.CODES`."""
+        self.refused.labels(code).inc()
+
     def passed(self, done: PassReport) -> None:
         """Count a pass."""
         self.pass_seconds.observe(done.seconds)

@@ -53,7 +53,7 @@ def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = r
         try:
             return await endpoint(request)
         except Refused as refused:
-            request.app.state.hub.metrics.refused.labels(refused.code).inc()
+            request.app.state.hub.metrics.count_refusal(refused.code)
             return refuse(refused, CODES[refused.code].status)
         except ClientDisconnect:  # disconnected while sending the body
             return Response(status_code=400)

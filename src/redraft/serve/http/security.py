@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,6 +26,8 @@ HEADERS = {
 }
 
 
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
 #: Maximum length of a query in bytes: reading a longer one, which needs no key, would take many milliseconds.
 MOST_QUERY = 8192
 
@@ -40,12 +42,19 @@ class Guard:
         hosts: allowed host names; empty allows all.
         origins: allowed origins besides the server's own.
         local: whether to reject clients on other machines; for servers that others listen for (`ray_app`).
+        refused: called with the error code of a rejected request.
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: Iterable[str] = (), origins: Iterable[str] = (), *, local: bool = False
+        self,
+        app: ASGIApp,
+        hosts: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        *,
+        local: bool = False,
+        refused: Callable[[str], object] = lambda code: None,
     ) -> None:
-        self._app, self._origins, self._local = app, frozenset(origins), local
+        self._app, self._origins, self._local, self._refused = app, frozenset(origins), local, refused
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,14 +65,15 @@ class Guard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
+                headers = list(message.get("headers", ()))
+                given = {name for name, _ in headers}
+                message["headers"] = headers + [each for each in _RAW_HEADERS if each[0] not in given]
             await send(message)
 
         try:
             self._check(scope)
         except Refused as refused:
+            self._refused(refused.code)
             await JSONResponse(refused.body, CODES[refused.code].status)(scope, receive, with_headers)
             return
         await self._app(scope, receive, with_headers)

@@ -129,7 +129,7 @@ def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
-    websocket.app.state.hub.metrics.refused.labels(refusal.code).inc()
+    websocket.app.state.hub.metrics.count_refusal(refusal.code)
     error = protocol.Error(code=refusal.code, message=refusal.sentence, field=refusal.field, fatal=True)
     with suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(error.wire())
@@ -195,7 +195,7 @@ def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox)
         elif session.broadcast.owner is outbox:  # a connection that was replaced does not know the stream's position
             session.listen(hub.recognisers).take(frame)
     except Refused as refused:
-        hub.metrics.refused.labels(refused.code).inc()
+        hub.metrics.count_refusal(refused.code)
         # `utterance` of audio is a number, not a name.
         about = None if isinstance(message, protocol.Audio) else message
         subject = {name: getattr(about, name, None) for name in ("utterance", "seq", "language")}

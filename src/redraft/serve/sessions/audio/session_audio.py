@@ -534,7 +534,7 @@ class SessionAudio:
                 self._stream.received += waiting.lost
                 self._stream.dropped += waiting.lost
         except Refused as refused:
-            self._recognisers.metrics.refused.labels(refused.code).inc()
+            self._recognisers.metrics.count_refusal(refused.code)
             self._send(_error(refused.code, refused.sentence))
         if waiting.ended:
             self._finish_stream(asked=True)

@@ -1,0 +1,202 @@
+"""Requests come in turn: however many arrive at once, other work of the event loop gets in between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from http.client import HTTPMessage, HTTPResponse
+from typing import Any
+from unittest import mock
+from urllib.parse import quote
+
+import pytest
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from redraft.serve.http import turns
+from redraft.serve.http.turns import Turns
+from tests.serve.servers import SECONDS, Running, running
+
+LINK = quote(f"https://example.org/watch?session={1:0440}", safe="")
+HANDSHAKE = (
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    f"Sec-WebSocket-Key: {'A' * 22}==",
+)
+
+
+@pytest.fixture
+def server() -> Iterator[Running]:
+    with running() as found:
+        yield found
+
+
+def get(path: str, *headers: str) -> bytes:
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "\r\n"]).encode()
+
+
+def post(path: str, body: bytes) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return head.encode() + b"\r\n\r\n" + body
+
+
+class Held:
+    """The event loop stands still until the block ends."""
+
+    def __init__(self, server: Running) -> None:
+        self._server, self._stands, self._go = server, threading.Event(), threading.Event()
+
+    def _stand(self) -> None:
+        self._stands.set()
+        assert self._go.wait(SECONDS)
+
+    def __enter__(self) -> None:
+        self._server.call(self._stand)
+        assert self._stands.wait(SECONDS)
+
+    def __exit__(self, *_: object) -> None:
+        self._go.set()
+
+
+def answer(connection: socket.socket) -> tuple[int, HTTPMessage, bytes]:
+    """Status, headers and body of the response."""
+    found = HTTPResponse(connection)
+    found.begin()
+    return found.status, found.headers, found.read()
+
+
+def at_once(server: Running, requests: list[bytes], stack: ExitStack) -> list[socket.socket]:
+    """Connections whose requests all wait when the loop looks."""
+    opened = []
+    for _ in requests:
+        opened.append(stack.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS)))
+    server.ask("/health")  # all are accepted
+    with Held(server):
+        for connection, request in zip(opened, requests, strict=True):
+            connection.sendall(request)
+        time.sleep(0.05)
+    return opened
+
+
+KINDS = {
+    "qr": (get(f"/v1/qr?link={LINK}"), {200, 429}),
+    "nothing": (get("/nothing"), {404}),
+    "file": (get("/js/pages/watch.js"), {200}),
+    "health": (get("/health"), {200}),
+    "upload": (post("/v1/sentences", b"x" * 40_000), {400}),
+    "ingest": (post("/v1/ingest/" + "a" * 32, b"Good morning."), {404}),
+    "method": (get("/v1/translate"), {405}),
+    "viewer": (get("/v1/rooms/hall/watch", *HANDSHAKE), {101}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_request_each_time(server: Running, kind: str) -> None:
+    """The loop begins no two requests without a look at what else is to be done."""
+    request, statuses = KINDS[kind]
+    round_, begun = [0], list[int]()
+    over = threading.Event()
+
+    def tick() -> None:
+        round_[0] += 1
+        if not over.is_set():
+            server.loop.call_soon(tick)
+
+    def parsed(_self: Any, make: Any = H11Protocol._should_upgrade) -> bool:
+        begun.append(round_[0])
+        return bool(make(_self))
+
+    with mock.patch.object(H11Protocol, "_should_upgrade", parsed), ExitStack() as stack:
+        server.call(tick)
+        opened = at_once(server, [request] * 40, stack)
+        assert {answer(each)[0] for each in opened} == statuses
+        over.set()
+    assert len(begun) == 41 and len(set(begun)) == 41
+
+
+def test_pipelined_requests(server: Running) -> None:
+    """Those of one connection have a turn each too."""
+    with mock.patch.object(Turns, "_give", autospec=True, side_effect=Turns._give) as given, ExitStack() as stack:
+        (connection,) = at_once(server, [get("/health") * 10 + get("/nothing", "Connection: close")], stack)
+        data = b"".join(iter(partial(connection.recv, 65536), b""))
+    assert data.count(b"HTTP/1.1 200") == 10 and data.count(b"HTTP/1.1 404") == 1
+    assert given.call_count >= 11
+
+
+def test_body_in_progress_does_not_wait(server: Running) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
+        request = post("/v1/sentences", json.dumps({"text": "a. " * 10_000, "language": "en"}).encode())
+        connection.sendall(request[:200])
+        server.ask("/health")
+        with mock.patch.object(Turns, "take", side_effect=AssertionError):
+            for start in range(200, len(request), 4000):
+                connection.sendall(request[start : start + 4000])
+            assert answer(connection)[0] == 200
+
+
+def test_too_many_of_an_address(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are refused before anything is parsed, and counted; those of another address are served."""
+    monkeypatch.setattr(turns, "MOST_WAITING", 10)
+    monkeypatch.setattr(turns, "GAP", 0.2)
+    make, there = RequestResponseCycle.run_asgi, ("127.0.0.1", server.port)
+    with (
+        mock.patch.object(RequestResponseCycle, "run_asgi", autospec=True, side_effect=make) as run,
+        ExitStack() as stack,
+    ):
+        opened = at_once(server, [get("/health")] * 30, stack)
+        other = stack.enter_context(socket.create_connection(there, SECONDS, source_address=("127.0.0.2", 0)))
+        other.sendall(get("/ready"))
+        assert answer(other)[0] == 200 and run.call_count < 10
+        found = [answer(each) for each in opened]
+    refused = [(headers, body) for status, headers, body in found if status == 429]
+    assert len(refused) >= 18 and {status for status, *_ in found} == {200, 429}
+    assert run.call_count == 2 + len(found) - len(refused)
+    headers, body = refused[0]
+    assert json.loads(body)["error"]["code"] == "limit"
+    assert headers["retry-after"] == "5" and headers["content-security-policy"]
+    assert f'redraft_refusals_total{{code="limit"}} {len(refused)}.0' in server.hub.metrics.text().decode()
+
+
+def test_addresses_alternate() -> None:
+    async def work() -> list[str]:
+        found, taking = list[str](), Turns()
+
+        def serve(address: str, useful: bool = True) -> bool:
+            found.append(address if useful else f"({address})")
+            return useful
+
+        for address in ("a", "a", "a", "a", "b", "c"):
+            assert taking.take(address, partial(serve, address))
+        assert taking.take("d", partial(serve, "d", False))  # has gone: the turn is the next one's
+        while len(found) < 7:
+            await asyncio.sleep(turns.GAP)
+        return found
+
+    assert asyncio.run(work()) == ["a", "a", "b", "c", "(d)", "a", "a"]
+
+
+def test_end_of_input(server: Running) -> None:
+    """A client that sends no more still gets its response."""
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS)) for _ in range(20)]
+        for connection in opened:
+            connection.sendall(get("/health"))
+            connection.shutdown(socket.SHUT_WR)
+        assert {answer(each)[0] for each in opened} == {200}
+
+
+def test_what_is_not_http(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
+        connection.sendall(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")
+        assert answer(connection)[0] == 400
+    for path in ("/nothing", "/v1/translate"):
+        server.ask(path, headers={"host": "127.0.0.1"})
+    text = server.hub.metrics.text().decode()
+    assert 'redraft_refusals_total{code="protocol"} 2.0' in text
+    assert 'redraft_refusals_total{code="missing"} 1.0' in text
