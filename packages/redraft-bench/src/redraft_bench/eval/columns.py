@@ -22,15 +22,15 @@ COLUMNS = {
     "method": Column("method", "", "decoding method with the options that were set"),
     "hold_back": Column("holds back", "", "whether words that are likely to be revised are held back"),
     "display": Column(
-        "shows", "", "what is shown of partial captions; all if empty; plain: the rest is removed from the draft too"
+        "shows", "", "what is shown of partial captions; all if empty; plain: the hidden end is no draft either"
     ),
-    "resegmented_bleu": Column("BLEU", ".1f", "BLEU of the captions, cut to the references by OmniSTEval"),
-    "resegmented_chrf": Column("chrF", ".1f", "chrF of the captions, cut in the same way"),
-    "chrf_change": Column(
-        "chrF to LA", "+.1f", "by how much that is more than LocalAgreement's, with its 95% interval"
+    "resegmented_bleu": Column(
+        "BLEU", ".1f", "on recognised text: BLEU of the captions, cut to the references by OmniSTEval"
     ),
-    "bleu": Column("BLEU", ".1f", "BLEU of the final translations, with its 95% interval if computed"),
-    "chrf": Column("chrF", ".1f", "chrF of the final translations, with its 95% interval if computed"),
+    "resegmented_chrf": Column("chrF", ".1f", "on recognised text: chrF of the captions, cut in the same way"),
+    "chrf_change": Column("chrF to LA", "+.1f", "the difference from LocalAgreement's chrF, with its 95% interval"),
+    "bleu": Column("BLEU", ".1f", "otherwise: BLEU of the final translations, with its 95% interval if computed"),
+    "chrf": Column("chrF", ".1f", "otherwise: chrF of the final translations, with its 95% interval if computed"),
     "empty": Column("empty", ",.0f", "translations without any letter"),
     "cut_short": Column("cut", ",.0f", "translations that lack their end"),
     "number_lost": Column("numbers lost", ",.0f", "translations that lack a number"),

@@ -141,7 +141,7 @@ class Check:
     Attributes:
         name: name of the module in `benchmarks`, of its file of rows and of the page.
         about: one sentence on the question that it answers.
-        figures: columns shown in the index.
+        figures: columns shown in the index if there are no findings.
         remark: what readers need to know about the table, without figures.
         findings: sentences with figures of the rows.
         shown: whether the page shows a row.
@@ -160,8 +160,9 @@ class Check:
     def page(self) -> str:
         """Return the page, with the table and the signatures of its rows."""
         command = f"python -m redraft_bench.scripts.{self.name}"
-        about = " ".join(filter(None, (f"Measured by `{command}`.", self.remark, self.findings(self._shown()))))
-        return "\n".join([f"# {self.title}\n", BACK, f"{about}\n", signed(self._shown(), self.columns), *self._texts()])
+        about = f"Measured by `{command}`. {self.remark}".rstrip()
+        texts = [f"{text}\n" for text in (self.findings(self._shown()), about) if text]
+        return "\n".join([f"# {self.title}\n", BACK, *texts, signed(self._shown(), self.columns), *self._texts()])
 
     def _shown(self) -> list[Row]:
         return [row for row in self.rows if self.shown(row)]
@@ -172,7 +173,9 @@ class Check:
         return [folded(f"Text of {name}", f"> {text}\n") for name, text in reversed(texts.items())]
 
     def headline(self) -> str:
-        """Return the range of each column in the index."""
+        """Return what the index says: the findings, or the range of each of its columns."""
+        if findings := self.findings(self._shown()):
+            return findings
         found = []
         for name in self.figures:
             cells = sorted({self.columns[name](row) for row in self._shown()}, key=lambda text: float(text.rstrip("%")))
@@ -236,9 +239,12 @@ def _comparison(model: str, rows: Sequence[Row]) -> str:
     def figures(method: str, field: str, form: str) -> str:
         return span([row[field] for row in rows if row["method"] == method], form)
 
-    faster = [f"`{name}` {figures(name, 'speedup', '.1f')}" for name in ("redraft", "ssbd", "local-agreement")]
+    ours, ssbd, peer = (figures(name, "speedup", ".1f") for name in ("redraft", "ssbd", "local-agreement"))
     retracted = [f"{figures(name, 'ne_display', '.2f')} with `{name}`" for name in ("ar", "ssbd", "redraft")]
-    return f"With {NAMES[model]}, {', '.join(faster)} times as fast as `ar`, and NE shown is {', '.join(retracted)}."
+    return (
+        f"With {NAMES[model]}, `redraft` is {ours} times as fast as `ar`, `ssbd` {ssbd} and `local-agreement` {peer} "
+        f"times. For each token of the final output, captions retract {_listed(retracted)} (NE shown)."
+    )
 
 
 CHECKS = (
@@ -247,11 +253,11 @@ CHECKS = (
         "A language model that was not made for Redraft",
         "What each method saves and retracts with a chat model.",
         LANGUAGE_MODEL,
-        ("by passes", "speed-up", "NE shown"),
-        "Models as downloaded, in Q4_K_M, translate Flores-200, which reveals three words at a time, by their chat "
-        "template. Times are processor times of one thread, of everything that an update takes, nearly all of it in "
-        "passes; other programs ran beside it. `aasd` asks for the rows of the whole prompt, which are the most "
-        "expensive part. `cd` cannot correct itself, which costs quality.",
+        (),
+        "The models, as downloaded, in Q4_K_M, translate Flores-200 through their chat template; each update adds "
+        "three words. Times are the processor time of one thread for whole updates, nearly all of it passes, with other "
+        "programs running. *A/D* is the share of the drafted tokens that were accepted. `aasd` needs predictions for "
+        "every token of the prompt, most of its cost. `cd` cannot correct itself, which costs quality.",
         compared,
     ),
     Check(
@@ -259,12 +265,12 @@ CHECKS = (
         "Live captions with a model that may be too slow",
         "How late captions are when computing time counts, and how many updates are passed over.",
         LIVE,
-        ("p95 s", "passed over", "for good s"),
-        "A talk of ACL 60/60, as Moonshine hears it, is replayed by a simulated clock: an update takes the processor "
-        "time of one thread that it took here, and what comes in the meantime is passed over, unless it is final. The "
-        "first three lags are those of answers behind their updates, the last two those of words behind the voice, as "
-        "they were first shown and for good; *retracted* is words a minute. LocalAgreement is redraft's setting for "
-        "it.",
+        (),
+        "A talk of ACL 60/60, as Moonshine recognises it, is replayed on a simulated clock: an update takes the "
+        "processor time of one thread that it took here, and partial updates that arrive meanwhile are passed over. "
+        "*Answers* are captions, with their lag behind the update. *First shown* and *for good* are the lags of words "
+        "behind the voice, and *retracted* is words a minute. LocalAgreement is the "
+        "[setting](../calm.md#other-settings) of `redraft`.",
         kept_up,
         shown=lambda row: row["model"] in NAMES,
     ),
@@ -295,7 +301,7 @@ CHECKS = (
         "The time of a pass, by build of llama.cpp and format of the weights",
         "What our kernels for llama.cpp save, and which format is fastest.",
         KERNELS,
-        ("T(1) ms", "T(2) ms", "T(4) ms"),
+        (),
         "The demo model on one thread. *ours* is the build that `make` compiles (`native/llama.cpp`). Weights in "
         "Q8_0 and Q5_0 are multiplied eight rows at a time (`q8_rows.h`), so that conversions and scales are "
         "shared by eight results; with VNNI, one instruction multiplies and adds, with AVX-512 for two tokens. Passes "
@@ -310,7 +316,7 @@ CHECKS = (
         "Final captions: biased, exact, or by a beam",
         "Whether it pays to decode a final caption more carefully than partial ones.",
         FINALS,
-        ("chrF",),
+        (),
         "Partial captions are those of `ssbd` at `beta=0.2`; the final text of each segment was decoded in every way. "
         "Intervals are paired. *ms* is the processor time of a final update on one thread. *changed* is the share of "
         "the last partial caption, in words or characters, that the final one does not begin with. A beam has the bias "

@@ -16,12 +16,14 @@ from redraft_bench.pages.streams import summary
 INTRODUCTION = """# Benchmarks
 
 Each page answers one question, with the command that reproduces it, and with signatures that state model, data,
-settings and machine. The lines of a table take turns, update by update, so speed-ups are ratios within one run. A range
-such as 1.2–1.5 covers all languages. *Measured on earlier weights* marks tables of demo models that have been trained
-further since.
+settings and machine. `redraft bench` is a package of its own ([Install](../install.md#extras)), and some commands need
+[test sets](../metrics.md#data). The methods of a table take turns, update by update, so speed-ups are ratios within one
+run. A range such as 1.2–1.5 covers all languages. *Measured on earlier weights* marks tables of demo models that have
+been trained further since.
 
-[Metrics](../metrics.md) defines the figures, and the model card has the translation quality of the demo models. These
-pages are generated from `benchmarks/results` by `python -m redraft_bench.pages.build`; do not edit them.
+[Metrics](../metrics.md) defines the figures, and the model card, `src/redraft/models/README.md`, has the translation
+quality of the demo models. These pages are generated from `benchmarks/results` by `python -m
+redraft_bench.pages.build`; do not edit them.
 """
 #: Page -> the question that it answers.
 ABOUT = {
@@ -44,7 +46,7 @@ HEADLINES = {
     "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, lead 0.7", ("speedup", "pass_speedup", "ne_display")),
     "trade": (
         "ar|ssbd beta=0.2|redraft, shows 2 agree, lead 0.7|local-agreement n=2",
-        ("chrf", "lag_good", "retracted", "cpu_ms"),
+        ("lag_good", "retracted"),
     ),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
     "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
@@ -64,9 +66,7 @@ def index(results: Sequence[Result], checks: Sequence[Check]) -> str:
         entries[name] = _entry(title(found[0]), name, ABOUT.get(name, ""), headlines, signatures)
     for check in checks:
         signatures = [str(row["signature"]) for row in check.rows]
-        entries[check.name] = _entry(
-            check.title, check.name, check.about, [check.headline()] if check.figures else (), signatures
-        )
+        entries[check.name] = _entry(check.title, check.name, check.about, filter(None, [check.headline()]), signatures)
     parts = [INTRODUCTION]
     for subject, names in SUBJECTS.items():
         # Pages without a subject follow those of the last one.

@@ -58,7 +58,7 @@ def test_pages_become_stale(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert [picture] == shown == [path.name for path in folder.glob("*.svg")]
     save(root, "ssbd", "de", chrf=1.25)
     assert build.stale(root) == ["docs/benchmarks/ssbd.md"]
-    save(root, "trade", "de", dal=2.5, cpu_ms=40.5)
+    save(root, "trade", "de", dal=2.5, retracted=40.5)
     (folder / picture).unlink()
     changed = [f"docs/benchmarks/{name}.md" for name in ("README", "ssbd", "trade")]
     assert build.stale(root) == [*changed, f"docs/benchmarks/{picture}"]
