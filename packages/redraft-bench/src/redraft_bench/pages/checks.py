@@ -255,9 +255,9 @@ CHECKS = (
         LANGUAGE_MODEL,
         (),
         "The models, as downloaded, in Q4_K_M, translate Flores-200 through their chat template; each update adds "
-        "three words. Times are the processor time of one thread for whole updates, nearly all of it passes, with other "
-        "programs running. *A/D* is the share of the drafted tokens that were accepted. `aasd` needs predictions for "
-        "every token of the prompt, most of its cost. `cd` cannot correct itself, which costs quality.",
+        "three words. Times are the processor time of one thread for whole updates, nearly all of it passes, with "
+        "other programs running. *A/D* is the share of the drafted tokens that were accepted. `aasd` needs predictions "
+        "for every token of the prompt, most of its cost. `cd` cannot correct itself, which costs quality.",
         compared,
     ),
     Check(
