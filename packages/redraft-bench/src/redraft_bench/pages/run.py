@@ -9,7 +9,6 @@ runs, so the same command resumes.  It takes hours on two cores; nothing else sh
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -106,8 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def perform(run: Run, out: Path) -> bool:
     """Do one run and save its rows; return whether it succeeded."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    if subprocess.run(run.command(out), env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+    if subprocess.run(run.command(out), stdout=subprocess.DEVNULL, check=False).returncode:
         return False
     rows = f"{run.name}{ENDING}"
     shutil.copyfile(out / rows, RESULTS / rows)
