@@ -72,7 +72,8 @@ class ServeSettings(BaseSettings):
     )
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
     final: str = Field(
-        BIASED, description="how final captions are decoded: `biased`, as the method does, `exact`, or `beam:N`"
+        BIASED,
+        description="how final captions are decoded: `biased` (as the method does), `exact` (without bias) or `beam:N`",
     )
     hold_back: bool = Field(True, description="hold back words that the recogniser is likely to revise")
     max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
