@@ -78,8 +78,9 @@ def summary(results: Sequence[Result]) -> str:
     good = [f"{middle(lines, 'lag_good'):.1f}\N{NO-BREAK SPACE}s" for lines in (ours, ar, peer)]
     streams = len({each.data for each in results})
     return (
-        f"On the text of real recognisers, captions retract {middle(ours, 'retracted'):.0f} words a minute, compared "
-        f"with {middle(ar, 'retracted'):.0f} for re-translation from scratch. {middle(ours, 'stood'):.0%} of the words "
+        "On the text of real recognisers, translated by the demo model, captions retract "
+        f"{middle(ours, 'retracted'):.0f} words a minute, compared with "
+        f"{middle(ar, 'retracted'):.0f} for re-translation from scratch. {middle(ours, 'stood'):.0%} of the words "
         f"never change once they are shown. A word changes for the last time {good[0]} after it was spoken "
         f"(re-translation: {good[1]}; LocalAgreement, which never retracts a word: {good[2]}). Redraft needs "
         f"{share(ar):.0%} of the processor time of re-translation, and {share(peer):.0%} of LocalAgreement's. These "
@@ -101,7 +102,8 @@ def costs(results: Sequence[Result]) -> tuple[str, str]:
     table = markdown_table(("method", *(heading for _, heading, _ in columns)), cells)
     streams = len({each.data for each in results})
     about = (
-        f"Medians over {streams} streams of recognisers and three languages ([benchmark](benchmarks/stream.md)). "
+        f"Medians with the demo model, over {streams} streams of recognisers and three languages "
+        "([benchmark](benchmarks/stream.md)). "
         "Seconds count from the end of a word in the audio; *for good* is when it changes for the last time. `ssbd` "
         "and `redraft` hold back words, the others do not."
     )
