@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from redraft.serve.http.pages import WEB
+from redraft.serve.http.pages import BREAK_RULES, WEB, break_rules
 
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -28,6 +28,7 @@ console.log(JSON.stringify(await Promise.all(cases.map((given) => run(found, giv
 def in_node(folder: Path, module: str, body: str, cases: list[Any]) -> Any:
     """What a function of a ``module`` of the page and a ``given`` case returns for each case."""
     shutil.copytree(WEB / "js", folder / "js")
+    (folder / BREAK_RULES).write_bytes(break_rules())
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "run.js").write_text(SCRIPT)
     given = json.dumps({"module": module, "body": body, "cases": cases})

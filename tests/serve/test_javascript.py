@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 import unicodedata
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from redraft.captions.breaks import cells
+from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
 from redraft.captions.reading import Reading, continued
+from redraft.captions.words import UNBREAKABLE
 from redraft.speech.audio import RATE
 from tests.serve.javascript import in_node, needs_node
 
@@ -90,6 +90,7 @@ WORDS = (
     *("hund ", "auf ", "Straßenbahnhaltestelle, ", "naïve ", "a ", "\u00a0", "\t"),
     *("彼女", "が", "。", "」", "ー", "ダックｶﾞ", "か\u3099", "한국어 "),
     *("葛\U000e0100", "「", "（", "っ", "(", "«\u00a0", "\u202f!"),
+    *("วันนี้", "อากาศดี", "ເຮົາ", "ໄປຕະຫຼາດ", "မြန်မာ", "မြင့်", "ខ្ញុំ", "ផ្សារ"),
     *("🦆", "🇩🇪 ", "👍🏽", "ﷺ ", "\u200b", "①", "—", "𠀋", "\u3000"),
 )
 
@@ -124,17 +125,25 @@ def test_cells_of_several_characters(tmp_path: Path) -> None:
     assert dict(zip(known, found, strict=True)) == {each: cells(each) for each in known}
 
 
-def test_words_in_scripts_without_spaces(tmp_path: Path) -> None:
-    words = [
-        ["วันนี้", "อากาศ", "ดี", "มาก", "เรา", "ไป", "เดิน", "เล่น", "ที่", "สวน", "สาธารณะ", "กัน", "เถอะ"],
-        ["ខ្ញុំ", "ចង់", "ទៅ", "ផ្សារ", "ជាមួយ", "មិត្តភក្តិ", "ខ្ញុំ", "ចង់", "ទៅ", "ផ្សារ"],
-        ["မြန်မာ", "စကား", "ပြော", "နေ", "သည်", "မြန်မာ", "စကား"],
-    ]
-    body = "return module.broken(given.join('').match(/[^]\\p{M}*/gu), 16).map((line) => line.join(''));"
-    for spoken, lines in zip(words, in_node(tmp_path, "captions/reading", body, words), strict=True):
-        ends = set(accumulate(map(len, spoken)))
-        assert len(lines) > 1 and ends >= set(accumulate(map(len, lines))) and max(map(cells, lines)) <= 16
-        assert sum(map(len, lines)) == max(ends)
+#: Texts without spaces: Thai, Lao, Burmese and Khmer.
+UNSPACED = (
+    "วันนี้อากาศดีมากเราไปเดินเล่นที่สวนสาธารณะกันเถอะ",
+    "ขอบคุณมากครับฯลฯใครๆก็ชอบน้ำแข็ง",
+    "ມື້ນີ້ພວກເຮົາຈະໄປຕະຫຼາດກັບໝູ່ຫຼາຍໆຄົນ",
+    "မြန်မာစကားပြောနေသည်မြင့်မြတ်သောတက္ကသိုလ်",
+    "ខ្ញុំចង់ទៅផ្សារជាមួយមិត្តភក្តិខ្ញុំចង់ទៅផ្សារ",
+)
+
+
+def test_breaks_in_scripts_without_spaces(tmp_path: Path) -> None:
+    """The places are Python's, whatever dictionaries the engine has."""
+    drawn, known = random.Random(0), [UNBREAKABLE.findall(text) for text in UNSPACED]
+    texts = [units[start:] for units in known for start in range(len(units))]
+    mixed = ["".join(part) for units in known for part in broken(units, 8)] + [" ", "a", "1", "。"]
+    texts += [UNBREAKABLE.findall("".join(drawn.choices(mixed, k=12)).strip()) for _ in range(500)]
+    cases = [(units, width) for units in texts for width in (8, 16, 23)]
+    found = in_node(tmp_path, "captions/reading", "return module.broken(...given);", cases)
+    assert found == [broken(*case) for case in cases]
 
 
 def steps_of(drawn: random.Random) -> list[tuple[str | None, bool, float]]:

@@ -2,7 +2,7 @@
 
 A line is broken between units (`redraft.captions.words.UNBREAKABLE`): words, and single characters of scripts written
 without spaces.  In Thai, a model finds the words.  Lao, Burmese and Khmer are broken between syllables, as far as these
-can be told without a dictionary.
+can be told without a dictionary.  Pages get the same `rules`, since browsers have dictionaries of their own.
 """
 
 from __future__ import annotations
@@ -15,13 +15,19 @@ from itertools import accumulate
 import budoux
 import wcwidth
 
+from redraft.captions.words import NO_BREAK, UNBREAKABLE
+
+#: White space at which a line may be broken.
+SPACE = re.compile(f"[^\\S{NO_BREAK}]+")
 _THAI = "\u0e01-\u0e5b"
 #: A run of Thai, or one of another script without spaces in which syllables have several characters.
 _RUN = re.compile(f"[{_THAI}]+|[\u0e81-\u0eff\u1000-\u109f\u1780-\u17ff]+")
-#: Vowels that are written before their consonant.
-_BEFORE_CONSONANT = re.compile("[\u0e40-\u0e44\u0ec0-\u0ec4]")
+#: What belongs to the consonant after it: vowels that are written before it, and the signs that stack it.
+_BEFORE_CONSONANT = re.compile("[\u0e40-\u0e44\u0ec0-\u0ec4\u1039\u17d2]")
 #: What belongs to the syllable before it: signs of repetition and abbreviation, vowels, and a consonant at its end.
-_BEHIND = re.compile("[\u0e2f\u0e30\u0e32\u0e46\u0eaf\u0eb0\u0eb2\u0ebd\u0ec6\u17d7]|[\u1000-\u102a\u103f]\u103a")
+_BEHIND = re.compile(
+    "[\u0e2f\u0e30\u0e32\u0e46\u0eaf\u0eb0\u0eb2\u0ebd\u0ec6\u17d7]|[\u1000-\u102a\u103f]\u1037?\u103a"
+)
 
 
 def cells(text: str) -> int:
@@ -68,11 +74,22 @@ def _inside(text: str) -> Iterator[int]:
 @lru_cache(maxsize=256)  # a growing text has the same runs again
 def _ends(run: str) -> frozenset[int]:
     """Return where the words or syllables of a run end."""
-    pieces = _thai().parse(run) if re.match(f"[{_THAI}]", run) else wcwidth.iter_graphemes(run)
-    ends = accumulate(map(len, pieces))
+    ends = accumulate(map(len, _thai().parse(run))) if re.match(f"[{_THAI}]", run) else range(1, len(run) + 1)
     return frozenset(end for end in ends if not (_BEFORE_CONSONANT.match(run[end - 1]) or _BEHIND.match(run, end)))
 
 
 @lru_cache(maxsize=1)
 def _thai() -> budoux.Parser:
     return budoux.load_default_thai_parser()
+
+
+def rules() -> dict[str, str | dict[str, dict[str, int]]]:
+    """Return the rules as regular expressions, which JavaScript knows too, and the weights of the model of Thai."""
+    return {
+        "unit": UNBREAKABLE.pattern,
+        "space": SPACE.pattern,
+        "run": _RUN.pattern,
+        "before_consonant": _BEFORE_CONSONANT.pattern,
+        "behind": _BEHIND.pattern,
+        "thai": _thai().model,
+    }

@@ -13,19 +13,16 @@ The pages' ``reading.js`` does the same in a browser; ``tests/captions/reading.j
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from redraft.captions.breaks import broken
+from redraft.captions.breaks import SPACE, broken
 from redraft.captions.events import Caption, is_number, whole
-from redraft.captions.words import NO_BREAK, UNBREAKABLE
+from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
 NARROWEST, WIDEST = 16, 80
-#: White space at which a line may be broken.
-_SPACE = re.compile(f"[^\\S{NO_BREAK}]+")
 
 
 @dataclass(slots=True)
@@ -71,7 +68,7 @@ class Reading:
         if caption.utterance != self._utterance:
             left_over = self.end()  # the previous utterance had no final caption
             self._utterance, self._shown, self._waiting = caption.utterance, [], []
-        units = UNBREAKABLE.findall(_SPACE.sub(" ", caption.text).strip())
+        units = UNBREAKABLE.findall(SPACE.sub(" ", caption.text).strip())
         rest = units[continued(self._shown, units) :]
         lines = broken(rest, self._width)
         full = lines if caption.final else lines[:-1]

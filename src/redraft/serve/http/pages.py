@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import html
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from mimetypes import guess_type
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -17,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from redraft.captions.breaks import rules
 from redraft.captions.talk import RECORDING
 
 WEB = Path(__file__).parents[1] / "web"
@@ -29,6 +31,9 @@ PAGES = {
     "/icon.svg": "icon.svg",
 }
 
+
+#: Path of the module `break_rules`, which no file holds.
+BREAK_RULES = "js/captions/breaks.js"
 
 #: A page to read, with the look of the others.  Like all addresses in pages, its addresses are relative, since a proxy
 #: may show the server under a path that the server does not know.
@@ -93,6 +98,7 @@ def routes() -> list[BaseRoute]:
         *(Route(path, _page(WEB / name), methods=["GET"]) for path, name in PAGES.items()),
         Route("/talk.ogg", _talk, methods=["GET"]),
         Route("/watch/{room}", watch_room, methods=["GET"]),
+        Route(f"/{BREAK_RULES}", _breaks, methods=["GET"]),
         *(Route(f"/{folder}/{{name:path}}", _files(WEB / folder), methods=["GET"]) for folder in ("css", "js")),
     ]
 
@@ -123,10 +129,26 @@ def _file(path: Path) -> _File:
 
 @lru_cache(maxsize=256)
 def _read(path: Path, _changed: int) -> _File:
-    plain = path.read_bytes()
-    kind = guess_type(path)[0] or "application/octet-stream"
+    return _packed(path.read_bytes(), guess_type(path)[0] or "application/octet-stream")
+
+
+def _packed(plain: bytes, kind: str) -> _File:
     # Everyone gets the same texts, so their compressed length reveals nothing.
     return _File(plain, gzip.compress(plain, mtime=0), kind, f'"{hashlib.sha256(plain).hexdigest()[:32]}"')
+
+
+def break_rules() -> bytes:
+    """Return the module with the rules of line breaks, for reading mode in a page as here."""
+    return f"export default {json.dumps(rules(), ensure_ascii=False)};\n".encode()
+
+
+@cache
+def _break_rules() -> _File:
+    return _packed(break_rules(), "text/javascript")
+
+
+async def _breaks(request: Request) -> Response:
+    return _break_rules().answer(request)
 
 
 def _page(path: Path) -> Callable[[Request], Awaitable[Response]]:

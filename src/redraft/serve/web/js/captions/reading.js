@@ -1,19 +1,17 @@
 // Reading mode: complete lines that never change (docs/design.md), shown when the text has gone past them and they have
 // stood, or waited, long enough; as redraft.captions.reading, and tests/captions/reading.json for both.
 
-/** What stays on one line: a word, or one character of a script without spaces, with the signs round it. */
-const CJK = "\\u3000-\\u30ff\\u31f0-\\u31ff\\u3400-\\u4dbf\\u4e00-\\u9fff\\uf900-\\ufaff\\uff00-\\uffef\\u{20000}-\\u{3ffff}";
-const UNSPACED = `${CJK}\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff`;
-const MARKS = "\\p{M}\\u0e33\\u0eb3";
-const NO_BREAK = "\\u00a0\\u2007\\u202f";
-const OPENS = "「『（【〈《〔［｛“‘„‚«(\\[{";
-const CLOSES = "、。，．！？：；％」』）】〉》〕］｝・…‥〜ー々ゝゞヽヾぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ.,!?:;%)\\]}”’»";
-const WORD = `(?:[${UNSPACED}][${MARKS}]*|[^\\s${UNSPACED}]+)[${CLOSES}]*`;
-const UNIT = new RegExp(`[${OPENS}]*${WORD}(?:[${NO_BREAK}]+${WORD})*\\s*`, "gu");
-/** White space at which a line may be broken. */
-const SPACE = new RegExp(`[^\\S${NO_BREAK}]+`, "gu");
-/** A run of a script whose words have several units: Thai, Lao, Burmese or Khmer. */
-const RUN = /[\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff]+/g;
+/** The server's rules of where a line may be broken (redraft.captions.breaks), needed in reading mode only. */
+const reads = !globalThis.location || new URLSearchParams(location.search).has("reading");
+const RULES = reads ? (await import("./breaks.js")).default : { thai: {} };
+const pattern = (name, flags = "u") => new RegExp(RULES[name], flags);
+const UNIT = pattern("unit", "gu");
+const SPACE = pattern("space", "gu");
+const RUN = pattern("run", "gu");
+const BEFORE_CONSONANT = pattern("before_consonant");
+const BEHIND = pattern("behind", "uy");
+/** The score above which a Thai word ends at a place. */
+const HALF = Object.values(RULES.thai).flatMap(Object.values).reduce((sum, each) => sum + each, 0) / 2;
 /** What takes two cells, Unicode's East_Asian_Width W and F, and none: marks, and what has no form of its own. */
 const WIDE =
   /(?!\p{RI})[\u1100-\u115f\u2329\u232a\u2630-\u2637\u268a-\u268f\u2e80-\u303e\u3041-\u3247\u3250-\ua4cf\ua960-\ua97f\uac00-\ud7af\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2ff}\u{1d300}-\u{1d376}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}\p{Emoji_Presentation}]/u;
@@ -35,11 +33,20 @@ export function widthOf(search, problem) {
   return 0;
 }
 
-/** The pieces of a text that the browser finds, such as words. */
-const pieces = (text, granularity) => [...new Intl.Segmenter(undefined, { granularity }).segment(text)].map((each) => each.segment);
+const SEGMENTER = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** The characters of a text with their marks, also those of Burmese that are graphemes of their own. */
+function characters(text) {
+  const found = [];
+  for (const { segment } of SEGMENTER.segment(text)) {
+    if (found.length && /^\p{Mc}/u.test(segment)) found.push(found.pop() + segment);
+    else found.push(segment);
+  }
+  return found;
+}
 
 /** The width of a text in character cells. */
-export const cells = (text) => pieces(text, "grapheme").reduce((sum, piece) => sum + cellsOf(piece), 0);
+export const cells = (text) => characters(text).reduce((sum, each) => sum + cellsOf(each), 0);
 
 function cellsOf(grapheme) {
   if (JOINED.test(grapheme)) return 2;
@@ -68,12 +75,8 @@ export function broken(units, width) {
 /** The units of each word. */
 function words(units) {
   const inside = new Set();
-  for (const run of units.join("").matchAll(RUN)) {
-    let place = run.index;
-    for (const piece of pieces(run[0], "word")) {
-      for (let each = 1; each < piece.length; each++) inside.add(place + each);
-      place += piece.length;
-    }
+  for (const { 0: run, index } of units.join("").matchAll(RUN)) {
+    for (let place = 1; place < run.length; place++) if (!ends(run, place)) inside.add(index + place);
   }
   const found = [];
   let end = 0;
@@ -83,6 +86,20 @@ function words(units) {
     end += unit.length;
   }
   return found;
+}
+
+/** Whether a word or syllable of a run ends at a place within it. */
+function ends(run, place) {
+  BEHIND.lastIndex = place;
+  if (BEFORE_CONSONANT.test(run[place - 1]) || BEHIND.test(run)) return false;
+  if (run < "\u0e01" || run > "\u0e5c") return true; // not Thai
+  let score = 0;
+  for (const [name, scores] of Object.entries(RULES.thai)) {
+    const from = place + Number(name[2]) - (name[0] === "B" ? 3 : 4); // UW4, BW3 and TW4 begin at the place
+    const to = from + "UBT".indexOf(name[0]) + 1; // of one, two and three characters
+    if (from >= 0 && to <= run.length) score += scores[run.slice(from, to)] ?? 0;
+  }
+  return score > HALF;
 }
 
 /** How many units count as shown, given those shown so far: up to the end of the last longest common run. */
