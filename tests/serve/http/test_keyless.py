@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import logging
+import subprocess
 import sys
 import threading
 import urllib.request
@@ -157,6 +159,39 @@ def test_event_loop_is_not_held_up(server: Running, path: str) -> None:
     path = path.replace("NAME", name)
     server.ask(path)
     assert calls_of(server, lambda: server.ask(path.replace("00001", "00002"))) < MOST_CALLS
+
+
+#: Run in a new process: what the loop calls for first requests, and the number of texts that are compressed for them.
+FIRST = """
+import gzip, json
+from unittest import mock
+from tests.serve.http.test_keyless import calls_of
+from tests.serve.servers import running
+
+def watch(server):
+    with server.socket("/v1/rooms/hall/watch?language=German"):
+        server.ask("/health")
+
+with running(compat=("deepl", "libretranslate", "openai")) as server, mock.patch.object(gzip, "compress") as packing:
+    found = {"viewer": calls_of(server, lambda: watch(server))}
+    session = {"targets": ["Chinese (Traditional)"], "room": "hall"}
+    found["session"] = calls_of(server, lambda: server.ask("/v1/sessions", session))
+    found["sentences"] = calls_of(server, lambda: server.ask("/v1/sentences", {"text": "A. B.", "language": "English"}))
+    for path in (
+        *("/docs", "/openapi.json", "/asyncapi.json", "/v1/offer", "/v1/talk", "/languages", "/v1/models", "/metrics"),
+        *("/", "/js/captions/breaks.js", "/js/pages/watch.js", "/v1/rooms/hall/transcript?language=zh-TW"),
+    ):
+        found[path] = calls_of(server, lambda: server.ask(path))
+    print(json.dumps([found, packing.call_count]))
+"""
+
+
+def test_first_requests() -> None:
+    """What is made once is made before the server listens."""
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=3 * SECONDS)
+    found, packed = json.loads(done.stdout)
+    assert {name: calls for name, calls in found.items() if calls >= MOST_CALLS} == {}
+    assert packed == 0
 
 
 def test_event_loop_is_not_held_up_by_viewers(server: Running) -> None:

@@ -285,6 +285,15 @@ def _references(kinds: tuple[type, ...]) -> dict[str, Any]:
     return {kind.__name__: {"$ref": f"#/components/messages/{kind.__name__}"} for kind in kinds}
 
 
+def _always(response: Response) -> Endpoint:
+    """Make an endpoint that has one response."""
+
+    async def answer(_: Request) -> Response:
+        return response
+
+    return answer
+
+
 def routes() -> list[Route]:
     """Return a route for every path of the table, and for the descriptions."""
     endpoints: dict[str, dict[str, Endpoint]] = defaultdict(dict)
@@ -292,7 +301,7 @@ def routes() -> list[Route]:
         endpoints[operation.path][operation.method] = operation.endpoint
     return [
         *(Route(path, answering(_by_method(found)), methods=list(found)) for path, found in endpoints.items()),
-        Route("/openapi.json", lambda _: JSONResponse(openapi())),
-        Route("/asyncapi.json", lambda _: JSONResponse(asyncapi())),
-        Route("/docs", lambda _: HTMLResponse(page())),
+        Route("/openapi.json", _always(JSONResponse(openapi()))),
+        Route("/asyncapi.json", _always(JSONResponse(asyncapi()))),
+        Route("/docs", _always(HTMLResponse(page()))),
     ]

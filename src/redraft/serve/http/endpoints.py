@@ -360,11 +360,12 @@ async def offer(request: Request) -> Response:
 
 async def talk(request: Request) -> Response:
     """Return the updates of the demo talk."""
-    return Response(_talk(), media_type="application/json")
+    return Response(demo_talk(), media_type="application/json")
 
 
 @cache
-def _talk() -> bytes:
+def demo_talk() -> bytes:
+    """Return the updates of the demo talk as JSON."""
     return bytes(JSONResponse([asdict(update) for update in load_talk()]).body)
 
 

@@ -151,6 +151,14 @@ async def _breaks(request: Request) -> Response:
     return _break_rules().answer(request)
 
 
+def prepare() -> None:
+    """Read and compress all files."""
+    for path in WEB.rglob("*"):
+        if path.is_file():
+            _file(path)
+    _break_rules()
+
+
 def _page(path: Path) -> Callable[[Request], Awaitable[Response]]:
     """Return an endpoint that returns a file."""
 
