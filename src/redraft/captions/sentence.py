@@ -57,6 +57,10 @@ _GOES_ON = frozenset(
     "approx bzw ca capt cf col d.h dr e.g fig fr ft gen gov hon hr i.e lt mlle mme mr mrs ms mt nr pp prof rep rev sen "
     "sgt sr sra st u.a usw vol vs z.b".split()
 )
+#: Abbreviations before a number.
+_BEFORE_NUMBER = frozenset("abs apr art aug ch dec feb jan jul jun mar no nov oct sec sep sept tel".split())
+#: Abbreviations behind a name, after which a sentence may end.
+_BEHIND_NAME = frozenset("bros co corp inc jr ltd".split())
 
 
 def sentence_ends(text: str) -> Iterator[int]:
@@ -64,7 +68,8 @@ def sentence_ends(text: str) -> Iterator[int]:
 
     The end of the text counts if it has a mark.  In doubt a sentence goes on, since two sentences in one are translated
     better than half a one: after abbreviations ("Mr.", "e.g."), an ellipsis or a word in lower case behind the mark,
-    and inside the text also after initials, "p.m." and numbers of one or two digits, which are ordinals in German.
+    and inside the text also after initials, "Inc.", "p.m." and numbers of one or two digits, which are ordinals in
+    German.
     """
     for mark in _END.finditer(text):
         place = mark.end()
@@ -84,7 +89,7 @@ def _is_abbreviated(text: str, mark: re.Match[str], after: str) -> bool:
         return False
     found = _WORD_BEFORE.search(text, 0, mark.start())
     word = found[0] if found else ""
-    if word.casefold() in _GOES_ON or (word.casefold() == "no" and after.isdigit()):
+    if word.casefold() in _GOES_ON or (word.casefold() in _BEFORE_NUMBER and after.isdigit()):
         return True
     short = (word.isdigit() and len(word) < 3) or (len(word) == 1 and word.isalpha() and word != "I") or "." in word
-    return bool(after) and short
+    return bool(after) and (short or word.casefold() in _BEHIND_NAME)
