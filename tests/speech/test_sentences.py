@@ -47,6 +47,15 @@ def test_silence_ends_sentence() -> None:
     assert not list(sentences.finish())
 
 
+def test_text_that_begins_again() -> None:
+    """A recogniser may drop a whole text whose first sentence has ended, and write another one or the same."""
+    said = [(0, "One is here."), (1, "One is here. Two"), (4, "One is here. Two"), (5, "")]
+    for rest, more in (("Three is here.", ["Three is here."]), ("One is here. Two is.", ["Two is."])):
+        texts = [*said, (6, rest.split()[0]), (8, rest)]
+        updates = [Update("1", seq, text, seq == 5, time) for seq, (time, text) in enumerate(texts)]
+        assert finals(in_sentences(updates)) == ["One is here.", *more]
+
+
 def test_no_punctuation() -> None:
     texts = ["it was the season of light", "it was the season of darkness"]
     assert finals(in_sentences(utterances(*texts))) == texts

@@ -107,6 +107,12 @@ class _Utterance:
         whole = self.last.text.strip()
         return self.cut[_boundary(whole, self.cut) :].strip() if _is_begun(whole, self.cut) else ""
 
+    def take(self, update: Update) -> None:
+        """Take the next update; what begins after an empty text is not what was cut off, unless it is the same."""
+        if self.cut and not _words(self.last.text) and _words(update.text) and not _is_begun(update.text, self.cut):
+            self.cut = ""
+        self.last = update
+
     def see(self, text: str) -> None:
         """Record the words of the newest text."""
         words, time = _words(text), self.last.time
@@ -176,7 +182,8 @@ class SentenceCutter:
         if update.utterance not in self._open:
             yield from self._begin(update)
         utterance = self._open[update.utterance]
-        utterance.last, utterance.sentence.speaker = update, update.speaker
+        utterance.take(update)
+        utterance.sentence.speaker = update.speaker
         if self._whole and not utterance.cut:
             utterance.sentence.seq = update.seq
         yield from self._cut(utterance)
