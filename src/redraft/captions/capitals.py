@@ -11,6 +11,8 @@ import re
 #: The first letter of a text, and of a sentence in it; the word "I" in English, and its contractions.
 _FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W*\w")
 _I = re.compile(r"\bi(?=\s|$|[.,;:!?…]|['’](?:m|d|ll|ve|s)\b)")
+#: Notes of recognisers, such as <unk> and [laughter], which are small also among capitals.
+_NOTES = re.compile(r"<\w+>|\[\w+\]")
 _ENDS = re.compile(r"\w[.!?…]+['\"’”»)]*(?:\s|$)")
 
 
@@ -22,8 +24,14 @@ class Capitals:
 
     def lowered(self, text: str) -> str:
         """Return a text in lower case if the source knows only capitals; with punctuation, sentences keep theirs."""
-        self._mixed = self._mixed or text.upper() != text
+        self._mixed = self._mixed or any(map(_is_small, _NOTES.sub("", text)))
         if self._mixed or sum(map(str.isupper, text)) < 2:  # "I" and "A" are capitals everywhere
             return text
-        lower = _I.sub("I", text.lower())
+        lower = _I.sub("I", text.lower().replace("i\u0307", "i"))  # of a Turkish capital with a dot
         return _FIRST.sub(lambda found: found[0].upper(), lower) if _ENDS.search(lower) else lower
+
+
+def _is_small(letter: str) -> bool:
+    """Whether a letter has one that is its capital; others, such as ß, also stand among capitals."""
+    capital = letter.upper()
+    return capital != letter and len(capital) == 1
