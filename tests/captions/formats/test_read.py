@@ -86,6 +86,8 @@ REDRAWN = {
     "It\x1b[0K\x1b[GIt was it.\n": ["It was it."],
     "One\r\nOne two\r\n\r\nThree\r\r\nThree four": ["One two", "Three four"],
     "One\n\u200b\nTwo": ["One", "Two"],
+    "Won\b\b\bOne\b\b\b\b\b\bOne two\n\n|\b/\b-\bThree": ["One two", "Three"],
+    "One\n\u200f\nTwo\n\u3164 \u2067\u2069\ufe0f\nThree \u200e\n\u2800\n": ["One", "Two", "Three"],
 }
 
 

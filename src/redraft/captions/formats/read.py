@@ -7,7 +7,8 @@ one `Failure`, and reading continues with the next line.  Lines are numbered fro
 Lines longer than `MAX_LINE_BYTES` are skipped with a failure.  All readers accept LF and CR LF as the end of a line, a
 last line without one, and a UTF-8 byte order mark at the start.  Control characters (NUL, tab, escape, ...) and
 Unicode's line and paragraph separators in a text become spaces, and spaces around the text are dropped.  In plain text,
-terminal escapes vanish, and a carriage return begins the line again.  An empty input is one failure.
+terminal escapes vanish, a backspace erases, and a carriage return begins the line again.  An empty input is one
+failure.
 """
 
 from __future__ import annotations
@@ -45,8 +46,13 @@ _ESCAPES = re.compile(
     "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"  # as of titles
     "|\x1b[ -/]*[0-Z\\\\^-~]"
 )
-#: Zero-width characters on their own, which are no word.
-_LONE_ZERO_WIDTH = re.compile(r"(?<!\S)[\u200b-\u200d\u2060\ufeff\u00ad]+(?!\S)")
+#: Characters that nobody sees, on their own, which are no word: those that Unicode calls ignorable, and an empty one.
+_LONE_INVISIBLE = re.compile(
+    "(?<!\\S)[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]+(?!\\S)"
+)
+#: A character that a backspace erases.
+_ERASED = re.compile("[^\b]?\b")
 #: Moves a terminal's cursor to the beginning of the line, like a carriage return.
 _TO_LINE_START = re.compile(r"\x1b\[1?G")
 #: Maximum length of a line in bytes; a spoken utterance has a few hundred.
@@ -207,13 +213,16 @@ def printable(text: str) -> str:
 
 
 def received(text: str) -> str:
-    """Return a text that was received as one line, without outer spaces and zero-width characters on their own."""
-    return _LONE_ZERO_WIDTH.sub("", printable(text)).strip()
+    """Return a text that was received as one line, without outer spaces and invisible characters on their own."""
+    return _LONE_INVISIBLE.sub("", printable(text)).strip()
 
 
 def _typed(text: str) -> str:
-    """Return a text that may have been written for a terminal, without its escapes."""
-    return received(_ESCAPES.sub("", text))
+    """Return a text that may have been written for a terminal, without its escapes and what backspaces erase."""
+    text = _ESCAPES.sub("", text)
+    while "\b" in text:
+        text = _ERASED.sub("", text, count=1)
+    return received(text)
 
 
 @not_empty
