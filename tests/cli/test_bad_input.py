@@ -214,6 +214,21 @@ class TestStreams:
             (b"WEBVTT\n\n00:01.000 --> 00:02.500\nHi\n", ["--input", "text"], "has subtitles with times"),
             (b"[00:00:00.000 --> 00:00:02.500]   Hi\n", [], "has a transcript with times, as whisper.cpp"),
             (b"2691.4399 300 1380 Chairman, thank you.\n", [], "has three numbers before each text, as whisper_stre"),
+            (b"[0.00s -> 4.00s]  Hi\n", [], "has a transcript with times, as whisper.cpp and Whisper print it"),
+            (b"80.40->84.40    Hi\n", ["--input", "text"], "has subtitles with times"),
+            (b"\n### Transcription 0 START | t0 = 0 ms\n", [], "has a transcript with times"),
+            (b"1\r\n0:00:01-->0:00:03\r\nHi\r\n", ["--input", "text"], "has subtitles with times"),
+            (b"0001\n00:00:01:12  -->  00:00:03:10 X1:4\nHi\n", [], "has subtitles with times"),
+            (b"{100}{150}Hi\n", ["--input", "text"], "has subtitles with times"),
+            (b"Dialogue: 0,0:00:01.00,0:00:03.00,,Hi\n", ["--input", "text"], "has subtitles with times"),
+            (b"[ti:Song]\n[00:12.00]Hi\n", ["--input", "text"], "has subtitles with times"),
+            (b"start,end,text\n0,5000,Hi\n", ["--input", "text"], "has a table of Whisper with times"),
+            (b"0:00\nhello\n0:03\nwelcome\n", ["--input", "text"], "has a transcript with times"),
+            (b"[Anna] 12:00:01\nHi\n\n[Bo] 12:00:05\nHi.\n", ["--input", "text"], "has a transcript with times"),
+            ("Hello".encode("utf-16-le"), [], "is text in UTF-16, not a transcript in UTF-8: convert it"),
+            ("Hello".encode("utf-16-be"), [], "is text in UTF-16, not a transcript in UTF-8: convert it"),
+            ("Hello".encode("utf-32"), [], "is text in UTF-32, not a transcript in UTF-8: convert it"),
+            (b'{"text": "one two"}\n', [], "has JSON of another program: write only its texts"),
             (b"1200 0 900 Yes\n1900 900 1700 I do.\n", ["--input", "text"], "has three numbers before each text"),
             (
                 b'{"emission_time": 8.8, "text": " So,", "is_final": false}\n',
@@ -241,7 +256,20 @@ class TestStreams:
         assert piped.err.startswith(f"redraft: standard input {part}")
 
     @pytest.mark.parametrize(
-        "text", ["1 2 3 go.", "[Music]", "3 2 1\nGo!", "12:30 we meet.", "{sic} he said.", "--> here", "15 16 17 years"]
+        "text",
+        [
+            "1 000 000 people",
+            "1 234 567 people",
+            "2026 11 26 was cold.",
+            "9:30\nYes.",
+            "1 2 3 go.",
+            "[Music]",
+            "3 2 1\nGo!",
+            "12:30 we meet.",
+            "{sic} he said.",
+            "--> here",
+            "15 16 17 years",
+        ],
     )
     def test_text_that_only_looks_odd(self, redraft: Run, text: str) -> None:
         done = redraft(*RUN, "--input", "text", "--output", "jsonl", stdin=text.encode())

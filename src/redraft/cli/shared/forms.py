@@ -12,6 +12,7 @@ from redraft.speech.audio import container
 _AUDIO = "`redraft listen FILE` translates WAV, FLAC, MP3 and Ogg"
 #: First bytes of files that are not text.
 _BINARY = {
+    b"\xff\xfe\0\0": "text in UTF-32",
     b"%PDF-": "a PDF document",
     b"PK\x03\x04": "a ZIP archive or an office document",
     b"\x1f\x8b": "a gzip file",
@@ -20,21 +21,34 @@ _BINARY = {
     b"\xfe\xff": "text in UTF-16",
 }
 _REMEDIES = {
+    "text in UTF-32": "convert it with `iconv -f UTF-32 -t UTF-8`",
     "text in UTF-16": "convert it with `iconv -f UTF-16 -t UTF-8`",
     "a gzip file": "unpack it with `gunzip`",
 }
-_STAMP = r"(?:\d+:)?\d{1,2}:\d\d[.,]\d{1,3}"
+#: The beginning of text in UTF-16 without a byte order mark: letters of which one byte is 0.
+_UTF_16 = {"LE": re.compile(rb"(?:[^\0]\0){2}"), "BE": re.compile(rb"(?:\0[^\0]){2}")}
+_STAMP = r"(?:\d+:)?\d{1,2}:\d\d[.,:;]\d{1,3}"
+#: A time next to an arrow, which says that it is one.
+_TIMES = r"(?:(?:\d+:)?\d{1,2}:\d\d(?:[.,:;]\d{1,3})?|\d+\.\d+ ?s?)"
+_SPAN = rf"{_TIMES}\s*--?>\s*{_TIMES}"
+#: A line with a name and a time, or only a time.
+_NAMED = r"(?:\[[^\]\n]+\] )?(?:\d+:)?\d{1,2}:\d\d[ \t]*\n"
 #: Forms of text that no option reads, and what helps.
 _MARKED = (
-    (rf"WEBVTT\b|(?:\d+\s*\n)?\s*{_STAMP} --> {_STAMP}|\[Script Info\]", "subtitles with times"),
-    (rf"{_STAMP},{_STAMP}\s*\n|\[\d+:\d\d[.:]\d+\]", "subtitles with times"),
-    (rf"\[{_STAMP} --> {_STAMP}\]", "a transcript with times, as whisper.cpp and Whisper print it"),
-    (r"start\tend\ttext\s*\n", "a table of Whisper with times"),
+    (rf"WEBVTT\b|(?:[^\n]*\n)?\s*{_SPAN}|\[Script Info\]|(?:Dialogue|Comment): \d", "subtitles with times"),
+    (rf"{_STAMP}\s*,\s*{_STAMP}\s*[\n,]|\{{\d+\}}\{{\d*\}}|<sami\b", "subtitles with times"),
+    (r"\[\d+:\d\d[.:]\d+\]|\[(?:ti|ar|al|by|offset|length|re|ve):", "subtitles with times"),
+    (
+        rf"(?:[^\n]*\n\s*)?\[{_SPAN}\]|### Transcription \d+ START",
+        "a transcript with times, as whisper.cpp and Whisper print it",
+    ),
+    (r"start([\t,])end\1(?:speaker\1)?text\s*\n", "a table of Whisper with times"),
+    (rf"\d+:\d\d:\d\d[.,]\d{{3}}\s+\S|{_NAMED}[^\n]+\n+{_NAMED}", "a transcript with times"),
     (r"<\?xml|<!doctype|<html|<tt\b|<transcript", "XML or HTML"),
 )
 _ONLY_TEXT = "write only its texts, a line each, and read them with --input text"
 #: Three numbers and text, and what one of such numbers has that nobody says so.
-_NUMBERS = re.compile(r"((?:\d+(?:\.\d+)?[ \t]+){3})\S*[^\W\d]")
+_NUMBERS = re.compile(r"(\d+(?:\.\d+)?)[ \t]+(\d+(?:\.\d+)?)[ \t]+(\d+(?:\.\d+)?)[ \t]+\S*[^\W\d]")
 _TIME = re.compile(r"\.\d|\d{3}")
 #: JSON over several lines, or a list of objects.
 _DOCUMENT = re.compile(r'\[\s*\{|\{\s*\n\s*"')
@@ -71,6 +85,10 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
         remedy = _REMEDIES.get(binary, "save it as plain text in UTF-8")
         raise InputError(f"{name} is {binary}, not a transcript in UTF-8: {remedy}")
     text = first.decode(errors="replace").removeprefix("\ufeff").lstrip()
+    if order := next((order for order, letters in _UTF_16.items() if letters.match(first)), None):
+        raise InputError(
+            f"{name} is text in UTF-16, not a transcript in UTF-8: convert it with `iconv -f UTF-16{order} -t UTF-8`"
+        )
     if b"\0" in first.partition(b"\n")[0] or (b"\0" in first and "\ufffd" in text):
         raise InputError(f"{name} is binary, not a transcript in UTF-8 ({_AUDIO})")
     if text.startswith(("{", "[")) and (found := _json(text, form)):
@@ -96,6 +114,8 @@ def _json(text: str, form: str) -> str | None:
     for needed, words, remedy, reads in _FIELDS:
         if needed <= fields:
             return None if reads == form else f"{words}: {remedy}"
+    if form in ("lines", "text") and fields and fields.isdisjoint(("utterance", "seq")):
+        return "JSON of another program: write only its texts, an update each line"
     if form in ("lines", "text") and line.startswith('{"'):
         return "JSON Lines: read them with --input jsonl"
     return None
@@ -103,4 +123,10 @@ def _json(text: str, form: str) -> str | None:
 
 def _has_numbers(text: str) -> bool:
     lines = [_NUMBERS.match(line) for line in text.split("\n")[:3] if line.strip()]
-    return bool(lines) and all(line and _TIME.search(line[1]) for line in lines)
+    if not all(line and _TIME.search(line[0]) and _are_times(*map(float, line.groups())) for line in lines):
+        return False
+    return len(lines) > 1 or any(line and "." in line[1] for line in lines)  # 1 234 567 is one number
+
+
+def _are_times(written: float, start: float, end: float) -> bool:
+    return start < end <= written
