@@ -61,8 +61,27 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         file_blocks(str(tmp_path))
     text = tmp_path / "talk.txt"
     text.write_text("Good evening.")
-    with pytest.raises(InputError, match=r"talk.txt' is not audio that can be read.*: Format not recognised$"):
+    with pytest.raises(InputError, match=r"talk.txt' is not audio that .* `ffmpeg -i .*: Format not recognised$"):
         file_blocks(str(text))
+
+
+def test_header_without_length(tmp_path: Path) -> None:
+    """A recorder that is killed leaves a length of 0 in the header."""
+    path = tmp_path / "killed.wav"
+    soundfile.write(path, tone(RATE), RATE)
+    data = path.read_bytes()
+    place = data.index(b"data") + 4
+    path.write_bytes(data[:place] + bytes(4) + data[place + 4 :])
+    with pytest.raises(InputError, match=r"has 64044 bytes, but its header says that it has no audio.*`ffmpeg -i "):
+        file_blocks(str(path))
+
+
+def test_samples_that_are_no_numbers(tmp_path: Path) -> None:
+    path, samples = tmp_path / "broken.wav", tone(RATE)
+    samples[:3, 0] = [np.nan, np.inf, -np.inf]
+    soundfile.write(path, samples, RATE, subtype="FLOAT")
+    found = np.concatenate(list(file_blocks(str(path))))
+    assert found[:3].tolist() == [0, 1, -1] and np.array_equal(found[3:], samples[3:, 0])
 
 
 def test_damaged_file_says_so_after_what_could_be_read(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ and channels are mixed (`Mixer`).
 from __future__ import annotations
 
 import atexit
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -32,6 +33,8 @@ _CANCELS, _AGREE = 0.1, 0.5
 #: Power of a channel with sound, and how much of the power before a block counts.
 _AUDIBLE, _REMEMBERED = 1e-7, 0.95
 
+#: Maximum bytes of a file without audio.
+_HEADER = 4096
 #: First bytes of audio files; raw samples are unlikely to start with them.
 _CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b"\x1aE\xdf\xa3": "WebM"}
 #: First bytes of an MP3 without a tag, which raw samples have now and then.
@@ -76,6 +79,7 @@ class Mixer:
 
     def mixed(self, block: Samples) -> Samples:
         """Return the samples of a block with the shape (samples, channels) as one channel."""
+        block = np.nan_to_num(block, nan=0.0, posinf=1.0, neginf=-1.0)  # which files of floats may contain
         mean: Samples = block.mean(axis=1, dtype=np.float32)
         if block.shape[1] == 1 or not len(block):
             return mean
@@ -103,7 +107,14 @@ def file_blocks(path: str) -> Iterator[Samples]:
         raise InputError(f"input file {path!r} cannot be read: {error.strerror}") from error
     except soundfile.LibsndfileError as error:
         found = f"input file {path!r} is not audio that can be read"
-        raise InputError(f"{found}, such as WAV, FLAC, MP3 or Ogg: {_reason(error)}") from None
+        remedy = f"to which `ffmpeg -i {shlex.quote(path)} talk.wav` converts most others"
+        raise InputError(f"{found}, such as WAV, FLAC, MP3 or Ogg, {remedy}: {_reason(error)}") from None
+    if file.frames == 0 and (size := Path(path).stat().st_size) > _HEADER:
+        file.close()
+        found = f"input file {path!r} has {size} bytes, but its header says that it has no audio"
+        raise InputError(
+            f"{found}, as if its recording had been cut off: `ffmpeg -i {shlex.quote(path)} talk.wav` repairs it"
+        )
 
     def blocks() -> Iterator[Samples]:
         size = max(1, round(file.samplerate * BLOCK_SECONDS))
@@ -139,7 +150,10 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
     size = max(1, round(rate * BLOCK_SECONDS)) * width
     while data := pipe.read(size):
         if not checked and (kind := container(data, untagged=True)):
-            raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file")
+            raise InputError(
+                f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file; "
+                "/dev/stdin names that of a pipe"
+            )
         checked = True
         whole = len(data) - len(data) % width
         samples = np.frombuffer(data[:whole], "<i2").reshape(-1, channels).astype(np.float32)
