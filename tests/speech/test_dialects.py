@@ -61,12 +61,19 @@ class TestVosk:
             ServerHypothesis("", True),
         ]
 
+    def test_alternatives(self) -> None:
+        """As of a server with ``VOSK_ALTERNATIVES``."""
+        best = {"confidence": 9.5, "text": "one two", "result": [{"start": 0.5, "end": 1.5, "word": "one"}]}
+        found = read(vosk.dialect(), {"partial": "one"}, {"alternatives": [best, {"text": "won two"}]})
+        assert found == [ServerHypothesis("one"), ServerHypothesis("one two", True, 0.5, 1.5)]
+
     @pytest.mark.parametrize(
         ("message", "complaint"),
         [
             ("{", "not valid JSON"),
             ("[]", "must be a JSON object"),
             ("{}", "partial or text must be given"),
+            ('{"alternatives": [{"confidence": 1}]}', "alternatives must be a list of texts"),
             ('{"partial": 3}', "partial must be a string of whole characters, not 3"),
             ('{"text": "a", "result": [{"word": "a"}]}', "result must be a list of words with their times"),
             (b"\0\1", "the message must be text, not bytes"),
@@ -128,6 +135,21 @@ class TestSherpa:
 
 
 class TestWhisperLiveKit:
+    def test_marks_that_end_no_sentence(self) -> None:
+        text = " I saw Mr. Smith in the U.S. Senate, e.g. yesterday. It was No. 5. Is it Dr."
+        messages = [state(line(text, "0:00:00", "0:00:09")), state(line(f"{text} Brown? Yes", "0:00:00", "0:00:10"))]
+        ends = ["I saw Mr. Smith in the U.S. Senate, e.g. yesterday.", "It was No. 5. Is it Dr. Brown?"]
+        assert finals(whisperlivekit.dialect(), *messages) == ends
+        assert finals(whisperlivekit.dialect(), state(line(" यह घर है। वह", "0:00:00", "0:00:02"))) == ["यह घर है।"]
+
+    @pytest.mark.parametrize(
+        ("start", "seconds"),
+        [("1 day, 0:00:02.50", 86_402.5), ("26:00:00", 93_600), ("-1:59:59.98", 0), ("-1 day, 23:59:59", 0)],
+    )
+    def test_times(self, start: str, seconds: float) -> None:
+        (found,) = read(whisperlivekit.dialect(), state(line(" It is.", start, "90:00:00")))
+        assert (found.text, found.start) == ("It is.", seconds)
+
     def test_sentences_are_utterances(self) -> None:
         dialect = whisperlivekit.dialect()
         assert not dialect.listens

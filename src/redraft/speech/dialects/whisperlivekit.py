@@ -16,6 +16,7 @@ import struct
 from typing import Any
 
 from redraft.captions.events import FLAG, TEXT, Field, is_text, is_whole
+from redraft.captions.sentence import sentence_ends
 from redraft.captions.words import joined
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
@@ -26,9 +27,8 @@ SUMMARY = "WhisperLiveKit: ws://HOST:8000"
 PATH = "/asr"
 
 _SILENCE = -2
-_TIME = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d+)?)")
-#: A sentence with its end.  A full stop after a digit may be a decimal point until more text follows.
-_SENTENCE = re.compile(r"\s*[^.!?…。！？]*(?:[.!?…](?=\S)[^.!?…。！？]*)*(?:(?<!\d)[.!?…]+(?=\s|$)|\.(?=\s)|[。！？]+)")
+#: A time; Python writes days in front of the hours, and less than 0 as hours or days of which the rest is taken.
+_TIME = re.compile(r"(?:(-?\d+) days?, )?(-?\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
 def _is_line(value: Any) -> bool:
@@ -108,9 +108,9 @@ class WhisperLiveKit:
             text = span.text[: unsqueezed(span.text, end - place)]
             self._speaker = str(span.speaker) if self._diarizes and span.speaker else None
             done = unsqueezed(text, committed.done - place)
-            while sentence := _SENTENCE.match(text, done):
-                done = sentence.end()
-                ended.append(self._ended(sentence[0], place + len(squeezed(text[:done]))))
+            for stop in [done + stop for stop in _ends(text[done:])]:
+                ended.append(self._ended(text[done:stop], place + len(squeezed(text[:stop]))))
+                done = stop
             rest = text[done:]
             if rest.strip() and (end < limit or silent):  # the line has ended
                 ended.append(self._ended(rest, end))
@@ -134,8 +134,16 @@ def _span(line: dict[str, Any]) -> Span:
 
 
 def _seconds(time: str) -> float:
-    hours, minutes, seconds = time.split(":")
-    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    found = _TIME.fullmatch(time)
+    days, hours, minutes, seconds = found.groups("0") if found else ("0",) * 4
+    return max(0.0, int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + float(seconds))
+
+
+def _ends(text: str) -> list[int]:
+    """Return where sentences end; of a mark at the end of the text, more text may show that the sentence goes on."""
+    text = text.rstrip()
+    decimal = len(text) if re.search(r"\d\.$", text) else None
+    return [end for end in sentence_ends(f"{text} X") if end <= len(text) and end != decimal]
 
 
 #: Header of a WAV file of 16-bit mono samples with unknown length.
