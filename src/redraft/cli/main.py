@@ -7,10 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import NoReturn, cast
+from typing import NoReturn, TextIO, cast
 
 import click
 
@@ -125,7 +126,40 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             # Files and pipes get UTF-8; a terminal without Chinese characters must not end a stream.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+            _wait_for_reader(stream)
+    if sys.stderr is sys.__stderr__ and sys.stderr is not None:
+        sys.stderr = cast(TextIO, _Messages(sys.stderr))
     sys.exit(_run(arguments))
+
+
+def _wait_for_reader(stream: TextIO) -> None:
+    """Let writing wait while a pipe is full, also if another program that has it, as node does, wants no waiting."""
+    with suppress(OSError):  # it has no descriptor
+        if os.name == "posix":
+            os.set_blocking(stream.fileno(), True)
+
+
+class _Messages(io.TextIOBase):
+    """Standard error: a message that cannot be written, as on a full disk, is dropped and ends no captions."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()
+        return len(text)
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
 
 
 def _run(arguments: Sequence[str] | None) -> int:
