@@ -78,6 +78,7 @@ PROCESSORS = {
     "AMD EPYC (25-1)": "Zen 3, AVX2",
     "AMD EPYC (25-17)": "Zen 4, AVX-512 VNNI",
     "AMD EPYC (26-2)": "Zen 5, AVX-512 VNNI",
+    "Intel Xeon Processor (6-207) AMX": "Xeon 6-207, AMX",
 }
 
 
@@ -89,7 +90,9 @@ def measured_on(row: Row) -> str:
 
 KERNELS: Columns = {
     "processor": measured_on,
+    "model": lambda row: NAMES.get(row.get("model", "demo"), "demo"),
     "weights": lambda row: str(row["weights"]),
+    "threads": lambda row: str(row.get("threads", 1)),
     "build": lambda row: str(row["build"]),
     **{
         f"T({size}) ms": lambda row, size=size: f"{row[f't{size}']:.1f}"  # type: ignore[misc]
@@ -302,7 +305,8 @@ CHECKS = (
         "What our kernels for llama.cpp save, and which format is fastest.",
         KERNELS,
         (),
-        "The demo model on one thread. *ours* is the build that `make` compiles (`native/llama.cpp`). Weights in "
+        "Processor time with one thread, time that passes with two. *ours* is the build that `make` compiles "
+        "(`native/llama.cpp`). Weights in "
         "Q8_0 and Q5_0 are multiplied eight rows at a time (`q8_rows.h`), so that conversions and scales are "
         "shared by eight results; with VNNI, one instruction multiplies and adds, with AVX-512 for two tokens. Passes "
         "over several tokens decode weights in Q4_K and Q6_K once for all (`k_rows.h`). Float weights are "
