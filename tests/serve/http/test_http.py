@@ -40,8 +40,10 @@ def test_translate(server: Running) -> None:
 
 
 def test_translate_lines(server: Running) -> None:
-    answer = server.ask("/v1/translate", {"text": " we saw\r\n\n  her duck\n", "targets": ["de", "ja"], "method": "ar"})
-    wanted = {tag: f"{expected('we saw', tag)}\r\n\n{expected('her duck', tag)}\n".strip() for tag in ("de", "ja")}
+    answer = server.ask(
+        "/v1/translate", {"text": "\n we saw\r\n\n  her duck \n\n", "targets": ["de", "ja"], "method": "ar"}
+    )
+    wanted = {tag: f"\n{expected('we saw', tag)}\r\n\n{expected('her duck', tag)} \n\n" for tag in ("de", "ja")}
     assert answer.json == {"translations": wanted, "failures": []}
     assert server.ask("/v1/translate", {"text": " \n", "targets": ["de"]}).status == 200
 

@@ -56,7 +56,8 @@ def test_deepl_texts(imitating: Running, agent: str) -> None:
     }
 
 
-LINES, TRANSLATED = "we saw\n\n her duck\r\nit was", ["we saw", "\n\n", "her duck", "\r\n", "it was"]
+LINES = "\nwe saw\n\n her duck\r\nit was\n "
+TRANSLATED = ["\n", "we saw", "\n\n", "her duck", "\r\n", "it was", "\n"]
 
 
 @pytest.mark.parametrize(
