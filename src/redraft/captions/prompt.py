@@ -14,6 +14,7 @@ This module uses no engine: the caller passes ``tokenize``.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,9 +37,10 @@ def clean(text: str) -> str:
 
     Control characters (category Cc) count as white space; each run of white space becomes one space, and the ends are
     stripped, so a source that grew only by a space is unchanged.  Surrogates, which no tokenizer accepts, become
-    U+FFFD.
+    U+FFFD.  Decomposed accents, as some systems and recognisers write them, are composed (NFC): models know no others.
     """
-    return " ".join(SURROGATES.sub("\ufffd", CONTROLS.sub(" ", text)).split())
+    text = SURROGATES.sub("\ufffd", CONTROLS.sub(" ", text))
+    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 @dataclass(frozen=True, slots=True)
