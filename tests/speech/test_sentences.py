@@ -38,6 +38,11 @@ def test_long_pause_ends_sentence() -> None:
     assert finals(in_sentences(utterances(*texts, gap=PAUSE + 0.1))) == texts
 
 
+def test_clock_starts_again() -> None:
+    updates = [Update("1", 0, "It was the season of light,", True, 80.0), Update("2", 0, "It is dark.", True, 3.0)]
+    assert finals(in_sentences(updates)) == ["It was the season of light,", "It is dark."]
+
+
 def test_silence_ends_sentence() -> None:
     sentences = SentenceCutter()
     made = [each for update in utterances("It was the season of light,") for each in sentences.update(update)]

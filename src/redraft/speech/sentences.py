@@ -349,7 +349,7 @@ def in_sentences(items: Iterable[Item], *, whole: bool = False) -> Iterator[Item
 
 
 def _is_over(waiting: _Sentence, time: float) -> bool:
-    return waiting.paused is not None and time - waiting.paused > PAUSE
+    return waiting.paused is not None and abs(time - waiting.paused) > PAUSE  # also of a clock that starts again
 
 
 def _later(time: float | None, start: float | None) -> float | None:
