@@ -19,6 +19,7 @@ from redraft.signature import file_hash, with_processor
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.tables import LOSSES
 from redraft_bench.eval.columns import COLUMNS, cell
+from redraft_bench.eval.limit import SHARES
 from redraft_bench.eval.table import markdown_table
 
 Row: TypeAlias = dict[str, Any]
@@ -55,6 +56,7 @@ LANGUAGE_MODEL: Columns = {
     "by passes": _optional("pass_speedup", ".2f"),
     "CPU seconds": lambda row: f"{row['seconds']:.0f}",
     "speed-up": _optional("speedup", ".2f"),
+    "text / draft / tokens": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
     "× limit": _optional("limit_distance", ".2f"),
     "NE": lambda row: f"{row['ne_output']:.2f}",
     "NE shown": lambda row: f"{row['ne_display']:.2f}",
@@ -259,7 +261,9 @@ CHECKS = (
         (),
         "The models, as downloaded, in Q4_K_M, translate Flores-200 through their chat template; each update adds "
         "three words. Times are the processor time of one thread for whole updates, nearly all of it passes, with "
-        "other programs running. *A/D* is the share of the drafted tokens that were accepted. `aasd` needs predictions "
+        "other programs running. *A/D* is the share of the drafted tokens that were accepted. *Text / draft / tokens* "
+        "divides the time of the passes into reading the new text, verifying the draft, and what follows, mostly one "
+        "token a pass. `aasd` needs predictions "
         "for every token of the prompt, most of its cost. `cd` cannot correct itself, which costs quality.",
         compared,
     ),

@@ -42,6 +42,7 @@ from redraft_bench.bench.peers.retranslate import Task
 from redraft_bench.eval.bootstrap import interval
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row, lines, rows
+from redraft_bench.eval.limit import SHARES, shares
 from redraft_bench.eval.measure import MethodSystem, Run, System, compare
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Step, read_records, replace_records
@@ -142,7 +143,7 @@ class Into:
     runs: list[Run]
 
     def rows(self, curve: CostCurve) -> list[Row]:
-        """Return the figures of the segments so far, each with its signature."""
+        """Return the figures of the segments so far."""
         done = len(self.runs[0].records)
         found = rows(lines(self.runs), curve)
         references = [segment.references[self.language] for segment in self.stream.segments[:done]]
@@ -151,6 +152,8 @@ class Into:
             scores = quality(texts, references, self.language)
             low, high = interval(*statistics(texts, references, self.language)["chrf"])
             row["chrf"], row["chrf_low"], row["chrf_high"] = (round(each, 2) for each in (scores.chrf, low, high))
+            for name, share in zip(SHARES, shares(run.records, curve), strict=True):
+                row[name] = round(share, 3)
             row["seconds"] = round(sum(record.seconds for record in run.records), 2)
             row["data"], row["metrics"] = self.stream.name, scores.signature
         return found
@@ -181,6 +184,8 @@ def main(
     with opened(files, streams) as (languages, curve):
         runs = [run for each in languages for run in each.runs]
         done = _continue(runs, records) if records and records.exists() else 0
+        if done:
+            _write(out, files, languages, curve)
         end = time.process_time() + 60 * minutes
         for number in range(done, len(languages[0].stream.segments)):
             if time.process_time() > end:
