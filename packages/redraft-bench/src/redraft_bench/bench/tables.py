@@ -106,9 +106,11 @@ def _ssbd(language: str, smalls: Sequence[str]) -> list[Contender]:
         _line("ssbd", language, MASK, beta=BETA),
         _line("cd", language),
         _line("redraft", language),
-        _line("redraft-tree", language),
+        # With the learned cost of a pass, nothing is guessed for a small model.
+        _line("redraft-tree", language, cost="flat"),
         # The same output as that of ssbd.
-        *(_line(each, language, WHOLE, beta=BETA, hidden_beta=BETA) for each in ("redraft", "redraft-tree")),
+        _line("redraft", language, WHOLE, beta=BETA, hidden_beta=BETA),
+        _line("redraft-tree", language, WHOLE, beta=BETA, hidden_beta=BETA, cost="flat"),
         _line("local-agreement", language, n=2),
         _line("ssbd-pld", language, beta=BETA),
         _line("ssbd-aasd", language),

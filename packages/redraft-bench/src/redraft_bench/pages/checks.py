@@ -54,7 +54,7 @@ LANGUAGE_MODEL: Columns = {
     "A/D": _optional("draft_acceptance", ".0%"),
     "passes": lambda row: str(row["target_passes"]),
     "by passes": _optional("pass_speedup", ".2f"),
-    "CPU seconds": lambda row: f"{row['seconds']:.0f}",
+    "CPU seconds": lambda row: f"{row['cpu_seconds']:.0f}",
     "speed-up": _optional("speedup", ".2f"),
     "text / draft / tokens": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
     "× limit": _optional("limit_distance", ".2f"),

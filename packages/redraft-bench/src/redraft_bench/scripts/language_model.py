@@ -69,7 +69,7 @@ SMALL_METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
     ("speculative-sampling", {"temperature": 0.0}),
 )
 SHOWN = (
-    *("target_language", "method", "draft_acceptance", "target_passes", "pass_speedup", "seconds", "speedup"),
+    *("target_language", "method", "draft_acceptance", "target_passes", "pass_speedup", "cpu_seconds", "speedup"),
     *("model_share", "limit_distance", "ne_output", "ne_display", "chrf"),
 )
 #: Samples of T(n).
@@ -145,7 +145,7 @@ class Into:
     def rows(self, curve: CostCurve) -> list[Row]:
         """Return the figures of the segments so far."""
         done = len(self.runs[0].records)
-        found = rows(lines(self.runs), curve)
+        found = rows(lines(self.runs), self._under_load(curve))
         references = [segment.references[self.language] for segment in self.stream.segments[:done]]
         for row, run in zip(found, self.runs, strict=True):
             texts = [record.translation for record in run.records]
@@ -154,9 +154,15 @@ class Into:
             row["chrf"], row["chrf_low"], row["chrf_high"] = (round(each, 2) for each in (scores.chrf, low, high))
             for name, share in zip(SHARES, shares(run.records, curve), strict=True):
                 row[name] = round(share, 3)
-            row["seconds"] = round(sum(record.seconds for record in run.records), 2)
             row["data"], row["metrics"] = self.stream.name, scores.signature
         return found
+
+    def _under_load(self, curve: CostCurve) -> CostCurve:
+        """Return T(n), scaled so that it gives the time of `ar`: it may have been measured beside less other load."""
+        [plain] = [run.records for run in self.runs if run.contender.method == "ar"]
+        passes = [each.new for record in plain for step in record.steps for each in step.passes]
+        factor = sum(record.seconds for record in plain) / sum(map(curve, passes))
+        return replace(curve, seconds=tuple(factor * each for each in curve.seconds))
 
 
 @click.command(help=__doc__)
