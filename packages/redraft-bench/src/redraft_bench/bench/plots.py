@@ -270,7 +270,7 @@ def _trade(field: str) -> Callable[[Axes, Result], None]:
 
 def _talks(axes: Axes, result: Result) -> None:
     """Draw p95 of the caption lag over the number of talks, with the name of each line to the right of the axes."""
-    from matplotlib.ticker import ScalarFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     ends = []
     same = set.intersection(*(set(title.split()) for title in result.trials))
@@ -279,10 +279,10 @@ def _talks(axes: Axes, result: Result) -> None:
         axes.plot(*zip(*points, strict=True), "-", marker="o", color=colour)
         ends.append(Label(*points[-1], " ".join(word for word in title.split() if word not in same), colour))
     axes.axhline(1.0, color=INK, linewidth=1, linestyle=":")
-    axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("talks at once")
     axes.set_ylabel("caption lag, p95 (s)")
     frame = axes.get_window_extent()
