@@ -8,7 +8,7 @@ ending it (`redraft.decoding.drafters.continuations`).  Each later pass has a sm
 
 Only the part of the tree that pays off by the cost of a pass is verified (`redraft.decoding.drafters.worth`).  As
 long as that cost is unknown, nothing is guessed, nor where a pass costs a request next to nothing: with a small model,
-or in a server whose requests share their passes.
+or in a server whose requests share their passes.  Then the method has SSBD's drafter.
 The previous output is always verified completely, as in SSBD: each dropped token that would have been accepted costs a
 pass.  So the first pass accepts as much of it as SSBD's, each later pass yields at least one token, and, with equal
 outputs,
@@ -98,11 +98,11 @@ class Redraft(Drafter):
     Args:
         shape: limits of the trees.
         memory: the stream's.
-        cost: what a pass costs a request in seconds, by its tokens; None drafts the previous output only.
+        cost: what a pass costs a request in seconds, by its tokens.
         end_tokens: ids that end an output; they are not drafted.
     """
 
-    def __init__(self, shape: TreeShape, memory: Memory, cost: Cost | None, end_tokens: frozenset[int]) -> None:
+    def __init__(self, shape: TreeShape, memory: Memory, cost: Cost, end_tokens: frozenset[int]) -> None:
         self._shape, self._memory, self._cost, self._end_tokens = shape, memory, cost, end_tokens
         self._pool = Pool(3, end_tokens)
         self._context: Context | None = None
@@ -120,10 +120,9 @@ class Redraft(Drafter):
 
     def _cut(self, draft: Draft) -> Draft:
         """Return the previous output with those guesses that pay off."""
-        given, cost, pays = sum(each in OF_PREVIOUS for each in draft.provenance), self._cost, list[int]()
-        if cost is not None:
-            reached = self._memory.acceptance.reached(draft, self._kinds)[given:]
-            pays = worth_verifying(reached, self._tail + given, cost, self._memory.throughput.per_second(cost))
+        given, cost = sum(each in OF_PREVIOUS for each in draft.provenance), self._cost
+        reached = self._memory.acceptance.reached(draft, self._kinds)[given:]
+        pays = worth_verifying(reached, self._tail + given, cost, self._memory.throughput.per_second(cost))
         nodes = [*range(given), *(given + node for node in pays)]
         self._kinds = [self._kinds[node] for node in nodes]
         return draft if len(nodes) == len(draft) else draft.keeping(nodes)
@@ -181,10 +180,10 @@ class Redraft(Drafter):
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Learn from the result of a draft, and from all its rows."""
         self._memory.acceptance.learn(draft, self._kinds, verdict)
-        if self._cost is not None and self._tail == 1 and OF_PREVIOUS.isdisjoint(draft.provenance):
+        if self._tail == 1 and OF_PREVIOUS.isdisjoint(draft.provenance):
             self._memory.throughput.learn(len(verdict.accepted) + 1, 1 + len(draft), self._cost)
-        if self._context is None or self._cost is None:
-            return  # nothing is guessed yet, and a server computes the rows of rejected tokens only if they are read
+        if self._context is None:
+            return
         if self._shape.recycle:
             self._memory.successors.learn(_latest(self._context), draft, rows)
         if self._shape.beyond:

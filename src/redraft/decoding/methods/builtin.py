@@ -77,7 +77,8 @@ def _cost(setup: Setup) -> Cost | None:
 def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
     shape = TreeShape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
     rule = _biased(setup, setup.number(HIDDEN.name))
-    return Redraft(shape, setup.recall(Memory), _cost(setup), setup.end_tokens), rule
+    cost = _cost(setup)
+    return Redraft(shape, setup.recall(Memory), cost, setup.end_tokens) if cost else PreviousOutput(), rule
 
 
 GUESSES = (
