@@ -100,6 +100,12 @@ def test_carriage_return_begins_line_again(data: str, buffered: bool) -> None:
     assert all(isinstance(item, Update) and item.text.isprintable() and "[" not in item.text for item in items)
 
 
+def test_backspaces_of_a_long_line() -> None:
+    many = 32_000
+    items = list(read_lines(io.BytesIO(b"a" * many + b"\b" * many + b"One\n\n")))
+    assert [item.text for item in items if isinstance(item, Update) and item.final] == ["One"]
+
+
 def test_redrawn_text_is_read_at_once() -> None:
     """The reader does not wait for the end of a line that is redrawn."""
     read, write = os.pipe()

@@ -51,8 +51,6 @@ _LONE_INVISIBLE = re.compile(
     "(?<!\\S)[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]+(?!\\S)"
 )
-#: A character that a backspace erases.
-_ERASED = re.compile("[^\b]?\b")
 #: Moves a terminal's cursor to the beginning of the line, like a carriage return.
 _TO_LINE_START = re.compile(r"\x1b\[1?G")
 #: Maximum length of a line in bytes; a spoken utterance has a few hundred.
@@ -220,9 +218,18 @@ def received(text: str) -> str:
 def _typed(text: str) -> str:
     """Return a text that may have been written for a terminal, without its escapes and what backspaces erase."""
     text = _ESCAPES.sub("", text)
-    while "\b" in text:
-        text = _ERASED.sub("", text, count=1)
-    return received(text)
+    return received(_erased(text) if "\b" in text else text)
+
+
+def _erased(text: str) -> str:
+    """Return a text without backspaces and the characters that they erase."""
+    kept: list[str] = []
+    for character in text:
+        if character != "\b":
+            kept.append(character)
+        elif kept:
+            kept.pop()
+    return "".join(kept)
 
 
 @not_empty
