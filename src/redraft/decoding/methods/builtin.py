@@ -75,10 +75,11 @@ def _cost(setup: Setup) -> Cost | None:
 
 
 def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
+    rule, cost = _biased(setup, setup.number(HIDDEN.name)), _cost(setup)
+    if cost is None:
+        return PreviousOutput(), rule
     shape = TreeShape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
-    rule = _biased(setup, setup.number(HIDDEN.name))
-    cost = _cost(setup)
-    return Redraft(shape, setup.recall(Memory), cost, setup.end_tokens) if cost else PreviousOutput(), rule
+    return Redraft(shape, setup.recall(Memory), cost, setup.end_tokens), rule
 
 
 GUESSES = (
