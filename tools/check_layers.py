@@ -40,6 +40,7 @@ CORE = (
     "decoding",
     "errors",
     "interrupt",
+    "captions/answer",
     "captions/capitals",
     "captions/events",
     "captions/hold_back",

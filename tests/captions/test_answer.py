@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption, Update
 from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.translation import OutputReader, Translation
+from redraft.captions.translation import Translation
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.methods import all_methods, get_method

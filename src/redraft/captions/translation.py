@@ -7,11 +7,11 @@ never its text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
+from redraft.captions.answer import OutputReader
 from redraft.captions.capitals import Capitals
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.hold_back import LONGEST, LONGEST_UPDATES, HoldBack
@@ -22,7 +22,6 @@ from redraft.captions.words import behind
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Confirmed
-from redraft.decoding.lines import LineBreaks, first_line
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
 from redraft.decoding.rules.exact import Exact
@@ -40,95 +39,12 @@ from redraft.decoding.types import (
     common_prefix,
 )
 
-_ANNOUNCES = re.compile(
-    r"translat|traduc|traduz|übersetz|oversæt|oversett|översätt|vertal|tłumacz|překlad|перев|翻译|翻譯|翻訳|訳|번역|ترجم",
-    re.IGNORECASE,
-)
-_COLONS = (":", "：")
-_COMMAS = (",", "，", "、")
-#: Quotation marks, by what may close them.
-_CLOSING = {'"': '"', "„": '“”"', "“": '”"', "”": "”", "«": "»", "»": "«", "「": "」", "『": "』"}
-_QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
-
-
-@dataclass(frozen=True, slots=True)
-class OutputReader:
-    """The outputs of a model for one source: which part is the translation.
-
-    A chat model that was not made for translation may write "Here is the translation:" on a line of its own before it,
-    and goes on after it with a line break and an explanation.  Sources are single lines
-    (`redraft.captions.prompt.clean`), so a line break after text ends the output.  An announcement is left out only
-    where it cannot be the translation: it ends in a colon, says that something is a translation, and the source does
-    neither.  Quotation marks round the whole are left out where the source has none.
-
-    Attributes:
-        source: the text to translate.
-        breaks: the model's tokens with a line break.
-        token_bytes: returns the bytes of a token.
-    """
-
-    source: str
-    breaks: LineBreaks
-    token_bytes: Callable[[int], bytes]
-
-    def end(self, output: Sequence[int]) -> int | None:
-        """Return how many ids of an output precede the line break that ends it (`redraft.decoding.lines.LineEnd`)."""
-        first = self.breaks.end(output)
-        if first is None or not self._announces(output[:first]):
-            return first
-        second = self.breaks.end(output[first:])
-        return None if second is None else first + second
-
-    def pieces(self, output: Sequence[int]) -> list[bytes]:
-        """Return the bytes of each id that belong to the translation."""
-        first = self.breaks.end(output)
-        announced = first if first is not None and self._announces(output[:first]) else 0
-        return self._unquoted([b"" if place < announced else self._piece(token) for place, token in enumerate(output)])
-
-    def _unquoted(self, pieces: list[bytes]) -> list[bytes]:
-        """Return the pieces without quotation marks round the whole, if the source has none at all.
-
-        The closing mark may still be missing: if the opening one were shown until then, all of the caption would move.
-        """
-        whole = b"".join(pieces).decode(errors="surrogateescape")
-        text = whole.strip()
-        closing = _CLOSING.get(text[:1], "")
-        closed = len(text) > 1 and text[-1] in closing
-        inner = text[1:-1] if closed else text[1:]
-        if not closing or not _QUOTES.isdisjoint((*inner, *self.source)):
-            return pieces
-        opened = whole.index(text)
-        marks = [opened, opened + len(text) - 1] if closed else [opened]
-        for place in reversed(marks):
-            start = len(whole[:place].encode(errors="surrogateescape"))
-            pieces = _without(pieces, start, start + len(whole[place].encode()))
-        return pieces
-
-    def _piece(self, token: int) -> bytes:
-        data = self.token_bytes(token)
-        return first_line(data) if token in self.breaks.within else data
-
-    def _announces(self, ids: Sequence[int]) -> bool:
-        """Whether ids are a line that announces the translation."""
-        line = b"".join(map(self._piece, ids)).decode(errors="replace").strip().rstrip("*_")
-        if not line.endswith(_COLONS) or not _ANNOUNCES.search(line):
-            return False
-        return not (self.source.rstrip().endswith(_COLONS) or _ANNOUNCES.search(self.source))
-
-
-def _without(pieces: Sequence[bytes], start: int, end: int) -> list[bytes]:
-    """Return the pieces without the bytes of their whole from ``start`` up to, but not including, ``end``."""
-    found, place = [], 0
-    for piece in pieces:
-        found.append(piece[: max(0, start - place)] + piece[max(0, end - place) :])
-        place += len(piece)
-    return found
-
-
 #: ``encode(source, context)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
 Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
 
 
+#: Commas, at the end of a sentence that stops short.
+_COMMAS = (",", "，", "、")
 #: Error message for a final text with words but no translation.
 EMPTY = (
     "the translation is empty although the text has words: the model ended it at once; "

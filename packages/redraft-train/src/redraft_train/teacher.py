@@ -13,9 +13,10 @@ from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteria
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
+from redraft.captions.answer import OutputReader
 from redraft.captions.languages import parse_language
 from redraft.captions.style import Style
-from redraft.captions.translation import OutputReader, as_output
+from redraft.captions.translation import as_output
 from redraft.decoding.types import Prompt
 from redraft.translator import line_breaks, prompt_encoder
 from redraft_train.batch import Example, collate, grouped, length, logits, padded
