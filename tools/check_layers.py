@@ -44,6 +44,7 @@ CORE = (
     "captions/capitals",
     "captions/events",
     "captions/hold_back",
+    "captions/markup",
     "captions/metadata",
     "captions/sentence",
     "captions/settings",

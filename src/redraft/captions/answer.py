@@ -1,92 +1,152 @@
-"""Which part of a model's output is the translation: chat models write more, before it, round it and after it."""
+"""Which part of a model's output is the translation: chat models write more, before it, round it and after it.
+
+Nothing is left out that a source may have asked for: marks that the source has too stay, and so does a line that
+announces something if the source does.  `redraft.captions.markup` has what is left out within a line.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from redraft.captions.markup import (
+    LABEL,
+    NOTE,
+    TAG,
+    TRANSLATES,
+    Line,
+    echoes,
+    is_refusal,
+    translation_in,
+)
 from redraft.decoding.lines import LineBreaks, first_line
 
-_ANNOUNCES = re.compile(
-    r"translat|traduc|traduz|übersetz|oversæt|oversett|översätt|vertal|tłumacz|překlad|перев|翻译|翻譯|翻訳|訳|번역|ترجم",
+_COLONS = (":", "：")
+#: How chat models begin: "Sure! Here you go:".
+_BEGINS = re.compile(
+    r"(sure|certainly|of course|absolutely|gladly|okay|ok|here (is|are|you go)|here['’]s|hier ist|voici|aquí|ecco|"
+    r"以下|好的|当然|もちろん)(?!\w)",
     re.IGNORECASE,
 )
-_COLONS = (":", "：")
-#: Quotation marks, by what may close them.
-_CLOSING = {'"': '"', "„": '“”"', "“": '”"', "”": "”", "«": "»", "»": "«", "「": "」", "『": "』"}
-_QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
+_AGREES = re.compile(r"(sure|certainly|of course|absolutely|gladly)( thing)?[.!,]*", re.IGNORECASE)
+_THINKS, _THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>"), "</{}>"
+_FENCE = re.compile(r"```[\w-]*")
+_HEADING = re.compile(r"#+ .*|\*\*.*\*\*:?|__.*__:?")
+#: Fewest words of a source whose repetition is not taken for its translation: names stay as they are.
+_LEAST_ECHO = 3
+
+
+class _Part(NamedTuple):
+    """Ids of an output: from where, up to where, and whether a line break ended them."""
+
+    start: int
+    stop: int
+    ended: bool
 
 
 @dataclass(frozen=True, slots=True)
 class OutputReader:
-    """The outputs of a model for one source: which part is the translation.
+    """The outputs of a model for one source.
 
-    A chat model that was not made for translation may write "Here is the translation:" on a line of its own before it,
-    and goes on after it with a line break and an explanation.  Sources are single lines
-    (`redraft.captions.prompt.clean`), so a line break after text ends the output.  An announcement is left out only
-    where it cannot be the translation: it ends in a colon, says that something is a translation, and the source does
-    neither.  Quotation marks round the whole are left out where the source has none.
+    Sources are single lines (`redraft.captions.prompt.clean`), so a line break after text ends the output, unless the
+    line only introduces the translation ("Here is the translation:", a heading, a code fence, the model's thoughts, the
+    source itself).
 
     Attributes:
         source: the text to translate.
         breaks: the model's tokens with a line break.
         token_bytes: returns the bytes of a token.
+        target: tag of the target language.
     """
 
     source: str
     breaks: LineBreaks
     token_bytes: Callable[[int], bytes]
+    target: str = ""
 
     def end(self, output: Sequence[int]) -> int | None:
         """Return how many ids of an output precede the line break that ends it (`redraft.decoding.lines.LineEnd`)."""
-        first = self.breaks.end(output)
-        if first is None or not self._announces(output[:first]):
-            return first
-        second = self.breaks.end(output[first:])
-        return None if second is None else first + second
+        if self.breaks.end(output) is None:
+            return None
+        last = self._parts(output)[-1]
+        return last.stop if last.ended else None
 
     def pieces(self, output: Sequence[int]) -> list[bytes]:
         """Return the bytes of each id that belong to the translation."""
-        first = self.breaks.end(output)
-        announced = first if first is not None and self._announces(output[:first]) else 0
-        return self._unquoted([b"" if place < announced else self._piece(token) for place, token in enumerate(output)])
-
-    def _unquoted(self, pieces: list[bytes]) -> list[bytes]:
-        """Return the pieces without quotation marks round the whole, if the source has none at all.
-
-        The closing mark may still be missing: if the opening one were shown until then, all of the caption would move.
-        """
-        whole = b"".join(pieces).decode(errors="surrogateescape")
-        text = whole.strip()
-        closing = _CLOSING.get(text[:1], "")
-        closed = len(text) > 1 and text[-1] in closing
-        inner = text[1:-1] if closed else text[1:]
-        if not closing or not _QUOTES.isdisjoint((*inner, *self.source)):
-            return pieces
-        opened = whole.index(text)
-        marks = [opened, opened + len(text) - 1] if closed else [opened]
-        for place in reversed(marks):
-            start = len(whole[:place].encode(errors="surrogateescape"))
-            pieces = _without(pieces, start, start + len(whole[place].encode()))
-        return pieces
+        start, stop, _ended = self._chosen(output)
+        pieces = [self._piece(token) if start <= place < stop else b"" for place, token in enumerate(output)]
+        line = Line(pieces)
+        if is_refusal(line.text, self.source, self.target):
+            return [b""] * len(output)
+        translation_in(line, self.source)
+        return line.pieces()
 
     def _piece(self, token: int) -> bytes:
         data = self.token_bytes(token)
         return first_line(data) if token in self.breaks.within else data
 
-    def _announces(self, ids: Sequence[int]) -> bool:
-        """Whether ids are a line that announces the translation."""
-        line = b"".join(map(self._piece, ids)).decode(errors="replace").strip().rstrip("*_")
-        if not line.endswith(_COLONS) or not _ANNOUNCES.search(line):
+    def _text(self, ids: Sequence[int]) -> str:
+        return b"".join(map(self._piece, ids)).decode(errors="replace").strip()
+
+    def _parts(self, output: Sequence[int]) -> list[_Part]:
+        """Return the lines of an output up to the one behind those that introduce it, without thoughts."""
+        found: list[_Part] = []
+        start, thinking = 0, ""
+        while True:
+            length = self.breaks.end(output[start:])
+            part = _Part(start, len(output) if length is None else start + length, length is not None)
+            line = self._text(output[part.start : part.stop])
+            if opened := _THINKS.match(line):
+                thinking = _THOUGHT.format(opened[1])
+            closed = thinking in line if thinking else line.startswith("</think>")
+            silent = (thinking and not closed) or (closed and not line.rpartition(">")[2].strip())
+            thinking = "" if closed else thinking
+            if not silent:
+                found.append(part)
+            if not part.ended or not (silent or self._introduces(line)):
+                return found or [part._replace(start=part.stop)]
+            start = part.stop
+
+    def _chosen(self, output: Sequence[int]) -> _Part:
+        """Return the line with the translation: the last one, if it can be that where the one before may be it."""
+        if self.breaks.end(output) is None:
+            return _Part(0, len(output), False)
+        *before, last = self._parts(output)
+        last = last._replace(stop=max(last.stop, len(output)))
+        line = self._text(output[last.start : last.stop])
+        for part in reversed(before):
+            doubted = self._text(output[part.start : part.stop])
+            if not self._is_doubtful(doubted):
+                break
+            ends_alike = line.endswith(_COLONS) or not doubted.endswith(_COLONS)
+            if not line or NOTE.match(line) or not ends_alike:
+                last, line = part, doubted
+        return last
+
+    def _introduces(self, line: str) -> bool:
+        """Whether a line is not the translation if another one follows."""
+        plain = line.strip("*_#`> ")
+        if not plain:
+            return "```" not in self.source
+        if TAG.fullmatch(line):
+            return "<" not in self.source
+        if _FENCE.fullmatch(line):
+            return "```" not in self.source
+        if TRANSLATES.search(self.source):
             return False
-        return not (self.source.rstrip().endswith(_COLONS) or _ANNOUNCES.search(self.source))
+        is_heading = bool(_HEADING.fullmatch(line)) and len(plain.split()) <= 4
+        if plain.endswith(_COLONS) or is_heading:
+            name = plain.rstrip(":： *_")
+            if LABEL.fullmatch(name) or TRANSLATES.search(name) or (_BEGINS.match(name) and not is_heading):
+                return True
+        return echoes(line, self.source, labelled=True) or self._is_doubtful(line)
 
-
-def _without(pieces: Sequence[bytes], start: int, end: int) -> list[bytes]:
-    """Return the pieces without the bytes of their whole from ``start`` up to, but not including, ``end``."""
-    found, place = [], 0
-    for piece in pieces:
-        found.append(piece[: max(0, start - place)] + piece[max(0, end - place) :])
-        place += len(piece)
-    return found
+    def _is_doubtful(self, line: str) -> bool:
+        """Whether a line that introduces the translation may also be it."""
+        if line.strip("*_#`> ").endswith(_COLONS):
+            return self.source.rstrip().endswith(_COLONS)
+        if _AGREES.fullmatch(line):
+            return not self.target.startswith("en")
+        return len(self.source.split()) >= _LEAST_ECHO and echoes(line, self.source)

@@ -7,6 +7,7 @@ never its text.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -73,7 +74,7 @@ class Translation:
 
     def _forget(self) -> None:
         self._prompt = Prompt()
-        self._reader = OutputReader("", self._vocabulary.breaks, self._vocabulary.token_bytes)
+        self._reader = self._read("")
         self._last = Output((), True)
         self._limit = 0
         self._draft: tuple[int, ...] = ()
@@ -188,7 +189,7 @@ class Translation:
             return failures
         caption = self._caption(update, remember=fits, waited=waited)
         if caption.final and not caption.text and _has_words(text):
-            return failures or [self._failure(update, EMPTY)]
+            return failures or [self._failure(update, EMPTY if self._is_silent else self._no_translation)]
         if caption.final and not self._misspelt and (problem := self._writing.problem(caption.text)):
             self._misspelt = True  # once in a stream
             failures.append(self._failure(update, problem))
@@ -218,7 +219,7 @@ class Translation:
         if not self._text and self._earlier:
             # without earlier sentences, which may have been taken for the text
             yield from self._decode(self._encode(text, ()), text, True)
-        if not self._text:
+        if self._is_silent:
             # Small models end the translation of a short text at once, often with a probability of less than half.
             self.tally.reopened += 1
             yield from self._decode(self._prompt, text, True, barred={0: self._ends})
@@ -243,6 +244,21 @@ class Translation:
         return bool(marked) and not ends_sentence(self._text)
 
     @property
+    def _written(self) -> str:
+        """All of the latest output."""
+        return b"".join(map(self._vocabulary.token_bytes, self._last.tokens)).decode(errors="ignore").strip()
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether the latest output is empty."""
+        return not self._written
+
+    @property
+    def _no_translation(self) -> str:
+        """Error message for an answer without a translation."""
+        return f"the model wrote no translation, but {reprlib.repr(self._written)}; use another model"
+
+    @property
     def _text(self) -> str:
         """The text of the latest output, without space around it."""
         return b"".join(self._reader.pieces(self._last.tokens)).decode(errors="ignore").strip()
@@ -252,9 +268,12 @@ class Translation:
         """Ids that end an output."""
         return self._vocabulary.end_tokens | self._vocabulary.breaks.ends
 
+    def _read(self, source: str) -> OutputReader:
+        return OutputReader(source, self._vocabulary.breaks, self._vocabulary.token_bytes, self.language)
+
     def _decode(self, prompt: Prompt, text: str, final: bool, barred: Barred = NOTHING_BARRED) -> Asking[None]:
         vocabulary, settings = self._vocabulary, self._settings
-        reader = OutputReader(text, vocabulary.breaks, vocabulary.token_bytes)
+        reader = self._read(text)
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
         watches = settings.display.agree > 1 and not final
 

@@ -1,0 +1,245 @@
+"""What chat models write beside a translation, and what they must be allowed to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from redraft.captions.answer import OutputReader
+from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.translation import Translation
+from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.lines import LineBreaks
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import TARGET, Prompt
+from tests.fakes import END, RandomModel
+
+HELLO = "Hello world."
+#: Answers to "Hello world." whose translation is "Hallo Welt.".
+ANSWERS = """
+Sure! Here's the German version:⏎⏎Hallo Welt.
+Certainly!⏎⏎Hallo Welt.
+Here is the translation: Hallo Welt.
+Sure, here is the translation of your text into German: "Hallo Welt."
+Translation: Hallo Welt.
+**Translation:** Hallo Welt.
+**German:** Hallo Welt.
+German:⏎Hallo Welt.
+Deutsch: Hallo Welt.
+Auf Deutsch: Hallo Welt.
+Die Übersetzung lautet: Hallo Welt.
+Hier ist die Übersetzung:⏎⏎„Hallo Welt.“
+## German translation⏎⏎Hallo Welt.
+**Translation**⏎Hallo Welt.
+翻译：Hallo Welt.
+日本語訳：Hallo Welt.
+Tässä on käännös:⏎Hallo Welt.
+‘Hallo Welt.’
+'Hallo Welt.'
+‚Hallo Welt.‘
+‹Hallo Welt.›
+〝Hallo Welt.〟
+＂Hallo Welt.＂
+“Hallo Welt.”.
+"Hallo Welt".
+""Hallo Welt.""
+「『Hallo Welt.』」
+Hello world. -> Hallo Welt.
+"Hello world." => "Hallo Welt."
+Hello world = Hallo Welt.
+English: Hello world.⏎German: Hallo Welt.
+English: Hello world. German: Hallo Welt.
+The translation of "Hello world." is "Hallo Welt."
+Hallo Welt. (Hello world.)
+Hallo Welt. (Note: informal)
+"Hallo Welt." (Note: informal)
+Hallo Welt. [Anmerkung: formlos]
+Hallo Welt.（注：非正式）
+Hallo Welt. (English: "hi")
+<think>⏎Okay, hello.⏎Hallo?⏎</think>⏎⏎Hallo Welt.
+<think>⏎⏎</think>⏎⏎Hallo Welt.
+<think> short </think>Hallo Welt.
+</think>⏎⏎Hallo Welt.
+**Hallo Welt.**
+*Hallo Welt.*
+Hallo **Welt**.
+```⏎Hallo Welt.⏎```
+```german⏎Hallo Welt.⏎```
+`Hallo Welt.`
+- Hallo Welt.
+* Hallo Welt.⏎* Guten Tag.
+# Hallo Welt.
+> Hallo Welt.
+<p>Hallo Welt.</p>
+<translation>⏎Hallo Welt.⏎</translation>
+Hallo<br>Welt.
+Hallo&nbsp;Welt&#46;
+Hallo Welt.</s>
+Hallo Welt.<|im_end|>
+{"translation": "Hallo Welt."}
+"""
+#: Sources with translations from which nothing is left out, and their target language.
+GOOD = [
+    ("Sure! Here is the translation:", "Klar! Hier ist die Übersetzung:", "de"),
+    ("Klar! Hier ist die Übersetzung:", "Sure! Here is the translation:", "en"),
+    ("Translation: a craft.", "Übersetzung: ein Handwerk.", "de"),
+    ("Käännös on vaikea.", "Translation: it is hard.", "en"),
+    ("He said: go.", "Er sagte: geh.", "de"),
+    ("German: hello.", "Deutsch: hallo.", "de"),
+    ("The rule is simple.", "Die Regel ist einfach: geh.", "de"),
+    ("I am sorry.", "申し訳ありません：行けません。", "ja"),
+    ("Transport by rail.", "Перевозка: по рельсам.", "ru"),
+    ("Sicher!", "Sure!", "en"),
+    ("Note: bring food.", "Hinweis: Bringt Essen mit.", "de"),
+    ("It is closed (today).", "Es ist geschlossen (heute).", "de"),
+    ("The World Health Organization met.", "开会的是世界卫生组织（WHO）", "zh"),
+    ("We met Draper.", "我们见到了德雷珀 (Draper)", "zh"),
+    ("War and Peace", "《战争与和平》", "zh"),
+    ("5 times 3 is 15.", "5 * 3 ist 15.", "de"),
+    ("two to the power of three", "2**3", "de"),
+    ("Use a star b.", "Nutze a*b und c*d.", "de"),
+    ("The * operator multiplies.", "* multipliziert.", "de"),
+    ("Press <b>Enter</b>.", "Drücken Sie <b>Enter</b>.", "de"),
+    ("A is less than B and B is greater than C.", "A<B und B>C.", "de"),
+    ("Tom &amp; Jerry", "Tom &amp; Jerry", "de"),
+    ("“Stop!” she said.", "„Halt!“, sagte sie.", "de"),
+    ("“Stop!”", "„Halt!“", "de"),
+    ("'Stop!'", "„Halt!“", "de"),
+    ("It is nothing, boys.", "'s ist nichts, Jungs.", "de"),
+    ("- one", "- eins", "de"),
+    ("minus five degrees", "- 5 Grad", "de"),
+    ("May 1st", "1. Mai", "de"),
+    ("A -> B.", "A -> B.", "de"),
+    ("use `ls`", "nutze `ls`", "de"),
+    ("either or", "entweder / oder", "de"),
+    ("I'm sorry, but I can't assist.", "I'm sorry, but I can't assist.", "de"),
+    ("Dabei kann ich leider nicht helfen.", "I'm sorry, but I can't assist with that.", "en"),
+    ("Thank you 😊", "Danke 😊", "de"),
+]
+
+
+def tokens_of(answer: str, size: int) -> list[bytes]:
+    """An answer in tokens of ``size`` bytes, and one for each line break."""
+    found: list[bytes] = []
+    for line in answer.replace("⏎", "\n").encode().splitlines(keepends=True):
+        text = line.removesuffix(b"\n")
+        found += [text[start : start + size] for start in range(0, len(text), size)]
+        found += [b"\n"] * line.endswith(b"\n")
+    return found
+
+
+def read(answer: str, source: str = HELLO, target: str = "de", size: int = 2) -> str:
+    """What is read of an answer that is decoded token by token."""
+    tokens = tokens_of(answer, size)
+    reader = OutputReader(source, LineBreaks.of(tokens), tokens.__getitem__, target)
+    ids = range(len(tokens))
+    end = next((found for length in ids if (found := reader.end(ids[: length + 1])) is not None), len(ids))
+    return b"".join(reader.pieces(ids[:end])).decode(errors="ignore").strip()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("answer", ANSWERS.split("\n")[1:-1])
+def test_only_the_translation(answer: str, size: int) -> None:
+    assert read(answer, size=size).replace("\u00a0", " ") == "Hallo Welt."
+
+
+@pytest.mark.parametrize(("source", "answer", "target"), GOOD)
+def test_good_translation_stays(source: str, answer: str, target: str) -> None:
+    assert read(answer, source, target) == answer
+
+
+@pytest.mark.parametrize(
+    ("source", "answer", "text"),
+    [
+        ("I have a dog.", "I have a dog.⏎⏎Ich habe einen Hund.", "Ich habe einen Hund."),
+        ("New York City.", "New York City.⏎⏎(Note: a name)", "New York City."),
+        ("New York City.", "New York City.⏎⏎", "New York City."),
+        ("Read this:", "Here is the translation:⏎Lies das:", "Lies das:"),
+        ("Tämä:", "Here is the translation:⏎Something else", "Here is the translation:"),
+        (HELLO, "こんにちは (Konnichiwa)", "こんにちは"),
+        (HELLO, "Привет, мир! (Privet, mir!)", "Привет, мир!"),
+        (HELLO, "<think>⏎This never ends", ""),
+        (HELLO, "I’m sorry, but I cannot translate this.", ""),
+        (HELLO, "As an AI language model, I cannot do this.", ""),
+    ],
+)
+def test_chosen_line(source: str, answer: str, text: str) -> None:
+    assert read(answer, source) == text
+
+
+# Streams
+
+GROWING = ("I have", "I have a dog", "I have a dog and two", "I have a dog and two cats.")
+TRANSLATED = ("Ich habe", "Ich habe einen Hund", "Ich habe einen Hund und zwei", "Ich habe einen Hund und zwei Katzen.")
+
+
+class Chatty(RandomModel):
+    """Answers each source with a given text, character by character; the prompt is the number of the source."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self.texts = [text.replace("⏎", "\n") for text in answers.values()]
+        self.characters = ["", *sorted({*"".join(self.texts), *map(str, range(10))})]
+        super().__init__(vocabulary=len(self.characters) + len(self.texts))
+        self.prompts = {source: len(self.characters) + number for number, source in enumerate(answers)}
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row, text = np.full(self.vocabulary, -50.0), self.texts[ids[0] - len(self.characters)]
+        place = len(ids) - 200
+        row[self.characters.index(text[place]) if place < len(text) else END] = 0.0
+        return row
+
+    def token_bytes(self, token: int) -> bytes:
+        return self.characters[token].encode() if token < len(self.characters) else b""
+
+
+def events(answers: Mapping[str, str], method: str = "redraft") -> list[Caption | Failure]:
+    """What a stream of sources gives, of which the last is final."""
+    model, chosen, found = Chatty(answers), get_method(method), []
+    breaks = LineBreaks.of(map(model.token_bytes, range(model.vocabulary)))
+    vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, 800, breaks=breaks)
+    encode = lambda source, _context: Prompt((model.prompts[source], *[1] * 199))  # noqa: E731
+    translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})))
+    for seq, source in enumerate(answers):
+        asking = translation.translate(Update("u", seq, source, seq == len(answers) - 1))
+        (events,) = run_together([Decoding(asking, {TARGET: 0})], {TARGET: model})
+        found += events
+    return found
+
+
+WRAPPED: dict[str, Callable[[str, str], str]] = {
+    "line": lambda source, text: f"Sure! Here is the translation:⏎⏎{text}⏎⏎Let me know!",
+    "same line": lambda source, text: f"Translation: {text}",
+    "bold": lambda source, text: f"**{text}**",
+    "fence": lambda source, text: f"```⏎{text}⏎```",
+    "quotes": lambda source, text: f"「{text}」",
+    "source": lambda source, text: f"{source} -> {text}",
+    "note": lambda source, text: f"{text} (Note: informal)",
+    "thoughts": lambda source, text: f"<think>⏎Okay: {source}⏎</think>⏎⏎{text}",
+    "mark-up": lambda source, text: f"<p>{text}</p>",
+    "break": lambda source, text: f"⏎ ⏎{text}",
+}
+
+
+@pytest.mark.parametrize("method", ["ar", "ssbd", "redraft"])
+@pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+def test_growing_source(wrap: Callable[[str, str], str], method: str) -> None:
+    """Readers see what they would see of a model that writes the translation only."""
+    chatty = events({source: wrap(source, text) for source, text in zip(GROWING, TRANSLATED, strict=True)}, method)
+    shown = [(each.text + each.unstable) for each in chatty if isinstance(each, Caption)]
+    assert [" ".join(each.split()) for each in shown] == list(TRANSLATED)
+    texts = [each.text for each in chatty if isinstance(each, Caption)]
+    assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+
+
+def test_refusal_is_no_caption() -> None:
+    (failure,) = events({HELLO: "I'm sorry, but I can't assist with that."})
+    assert isinstance(failure, Failure) and "no translation, but \"I'm sorry" in failure.message
+
+
+def test_announcement_alone_is_no_caption() -> None:
+    (failure,) = events({HELLO: "Here is the translation:"})
+    assert isinstance(failure, Failure) and "Here is the translation:" in failure.message
