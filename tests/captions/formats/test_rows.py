@@ -76,9 +76,18 @@ def test_lines_begin_where_their_words_were_spoken() -> None:
     begins = caption("1", 0.0, ""), caption("2", 4.5, ""), caption("3", 8.1, "")
     found = starts(*(each for pair in zip(begins, ends, strict=True) for each in pair))
     assert found == pytest.approx([0.0, 2.06, 4.5, 6.28, 8.1], abs=0.01)
-    assert starts(*ends) == pytest.approx([4.0, 6.2, 8.27, 10.0, 11.93], abs=0.01)  # each at reading speed
     growing = caption("1", 1.0, TEXT[:20]), caption("1", 3.0, TEXT[:20]), caption("1", 4.0, TEXT, final=True)
     assert starts(begins[0], *growing) == pytest.approx([0.0, 3.30], abs=0.01)  # behind the pause after "Herren,"
+
+
+def test_single_times_are_those_of_the_end() -> None:
+    """Recognisers that send finals only say when an utterance ended."""
+    long = f"{TEXT} {TEXT}"
+    found, errors = cues([caption("1", 20.0, TEXT, final=True), caption("2", 25.0, long, final=True)])
+    assert [each[:2] for each in found[:2]] == [(15_733, 17_933), (17_933, 20_000)]  # at reading speed
+    times = [time for start, end, _ in found[2:] for time in (start, end)]
+    assert (times[0], times[-1]) == (20_000, 25_000) and not errors  # faster, since the one before ended at 20
+    assert all(end - start > 500 for start, end in zip(times[::2], times[1::2], strict=True))
 
 
 def test_final_time_before_last_partial_one() -> None:

@@ -137,7 +137,7 @@ def test_srt_lasts_from_first_update_to_final_one() -> None:
         final("2", "Ja", 9.5),
     ]
     assert subtitles("srt", *events)[0] == (
-        "1\n00:00:01,200 --> 00:00:03,400\nGuten Abend\n\n2\n00:00:09,500 --> 00:00:10,500\nJa\n\n"
+        "1\n00:00:01,200 --> 00:00:03,400\nGuten Abend\n\n2\n00:00:08,500 --> 00:00:09,500\nJa\n\n"
     )
 
 
@@ -153,8 +153,8 @@ def test_utterance_may_begin_before_its_first_caption() -> None:
 def test_vtt_has_one_header_and_escapes_markup() -> None:
     text, _ = subtitles("vtt", final("1", "a < b & c --> d", 1.0), final("2", "e", 5.0))
     assert text == (
-        "WEBVTT\n\n1\n00:00:01.000 --> 00:00:02.000\na &lt; b &amp; c --&gt; d\n\n"
-        "2\n00:00:05.000 --> 00:00:06.000\ne\n\n"
+        "WEBVTT\n\n1\n00:00:00.000 --> 00:00:01.000\na &lt; b &amp; c --&gt; d\n\n"
+        "2\n00:00:04.000 --> 00:00:05.000\ne\n\n"
     )
     assert subtitles("vtt")[0] == "WEBVTT\n\n"
 
@@ -237,8 +237,8 @@ def test_times_since_1970_are_reported_once_and_estimated() -> None:
 def test_clock_that_starts_again_is_reported_once() -> None:
     events = [final("1", "a", 70), final("2", "b", 15), final("3", "c", 1), final("4", "d", 2)]
     text, errors = subtitles("srt", *events)
-    assert spans(text) == [(70_000, 71_000), (71_000, 72_000), (72_000, 73_000), (73_000, 74_000)]
-    assert errors.startswith("redraft: utterance 3: time 1 comes after 72,") and errors.count("\n") == 1
+    assert spans(text) == [(69_000, 70_000), (70_000, 71_000), (71_000, 72_000), (72_000, 73_000)]
+    assert errors.startswith("redraft: utterance 3: time 1 comes after 71,") and errors.count("\n") == 1
 
 
 def test_late_cues_catch_up() -> None:

@@ -145,8 +145,9 @@ class SubtitleWriter:
     """Writes SRT or WebVTT: one cue per utterance, from its final captions, with a line per language.
 
     A cue starts at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
-    final one.  A cue with an unknown start follows the previous one; if the end is unknown or not after the start, it
-    lasts for its reading time, at `CELLS_PER_SECOND`.
+    final one.  If these are the same, as with recognisers that send finals only, the words were spoken before it, as
+    far as its reading time goes back, at `CELLS_PER_SECOND`.  A cue with an unknown start follows the previous one; if
+    the end is unknown or before the start, it lasts for its reading time.
 
     No cue starts before the previous one has ended, or ends after `LATEST`, whatever the times are.  A cue lasts a
     second at least, so that one after another may come late.  Late ones catch up: they end when their words do, and the
@@ -244,6 +245,9 @@ class SubtitleWriter:
 
     def _span(self, begun: int | None, ended: int | None, texts: list[str]) -> tuple[int, int]:
         """Return start and end of a cue in milliseconds."""
+        if begun is not None and begun == ended and self._latest < ended:
+            lasts = max(SHORTEST, *map(_reading_time, texts))
+            begun = max(ended - lasts, min(self._clock, ended), 0)
         start = self._clock if begun is None else max(begun, self._clock)
         late = 0 if begun is None else start - begun
         in_order = ended is None or ended + LATE >= self._latest  # the times of lines are estimates
@@ -280,8 +284,10 @@ class _Growing:
         count: number of its lines so far.
     """
 
-    def __init__(self, caption: Caption, width: int, begun: float | None) -> None:
+    def __init__(self, caption: Caption, width: int, begun: float | None, since: float) -> None:
         self.caption, self.reading, self.count = caption, Reading(width), 0
+        #: End of the utterance before.
+        self._since = since
         self._shown = ""
         #: Lengths that the translation has reached, in cells, with the first and the last time at which it had each.
         self._reached: list[tuple[int, float, float]] = [] if begun is None else [(0, begun, begun)]
@@ -306,10 +312,15 @@ class _Growing:
     def _time(self, length: int, *, after: bool) -> float | None:
         """Return when the translation had a length, interpolated; ``after`` for the last time rather than the first.
 
-        If only one time is known, the words follow it at reading speed.
+        If only one time is known, the words precede it at reading speed, or faster if the utterance before has ended
+        too late for that.  They follow it if it is not later than that end.
         """
-        if self._reached and self._reached[0][1] == self._reached[-1][2]:
-            return self._reached[0][1] + length / CELLS_PER_SECOND
+        if self._reached and (time := self._reached[0][1]) == self._reached[-1][2]:
+            if time <= self._since:
+                return time + length / CELLS_PER_SECOND
+            whole = max(length, self._reached[-1][0])
+            lasts = min(whole / CELLS_PER_SECOND, time - self._since)
+            return max(0.0, time - lasts * (1 - length / whole)) if whole else time
         before: tuple[int, float, float] | None = None
         for reached, first, last in self._reached:
             if reached > length or (reached == length and not after):
@@ -345,6 +356,8 @@ class RowsWriter:
         Reading(width)  # checks the width before the first caption
         self._subtitles = _subtitles(writer)
         self._begun: dict[str, float] = {}
+        #: Time of the latest final caption of each language.
+        self._ended: dict[str, float] = {}
         self._open: dict[tuple[str, str], _Growing] = {}
         #: Time of the stream, and when it was that by the clock.
         self._now, self._since = 0.0, clock()
@@ -383,7 +396,8 @@ class RowsWriter:
             for growing in self._open.values():  # an utterance may never have a final caption
                 if growing.caption.language == caption.language:
                     self._put(growing, growing.reading.end())
-            self._open[key] = _Growing(caption, self._width, self._begun.get(caption.utterance))
+            since = self._ended.get(caption.language, 0.0)
+            self._open[key] = _Growing(caption, self._width, self._begun.get(caption.utterance), since)
             if len(self._open) > MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
         growing = self._open[key]
@@ -391,6 +405,7 @@ class RowsWriter:
         self._put(growing, growing.reading.read(caption, self._now))
         if caption.final:
             del self._open[key]
+            self._ended[caption.language] = max(self._ended.get(caption.language, 0.0), caption.time or 0.0)
 
     def _pass(self, time: float | None) -> None:
         """Write the lines that are complete at a time of the stream; None for the present by the clock."""
