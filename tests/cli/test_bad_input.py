@@ -159,7 +159,7 @@ class TestStreams:
     def test_input_that_ends_early_keeps_its_last_utterance(self, redraft: Run) -> None:
         row = b'{"utterance": "1", "seq": 0, "text": "Hello.", "time": 2.0}'
         done = redraft(*RUN, "--input", "jsonl", "--output", "srt", stdin=row)
-        assert done.out.startswith("1\n00:00:02,000 --> ")
+        assert done.out.startswith("1\n00:00:01,000 --> 00:00:02,000")
 
     def test_cues_follow_each_other_whatever_the_times(self, redraft: Run) -> None:
         rows = [
@@ -169,7 +169,7 @@ class TestStreams:
         stdin = "\n".join(map(json.dumps, rows)).encode()
         done = redraft(*T, "--threads", "1", "--input", "jsonl", "--output", "srt", stdin=stdin)
         assert (done.status, done.err) == (0, "")
-        assert re.findall("00:00:(.*),000 --> 00:00:(.*),000", done.out) == [("09", "10"), ("10", "11")]
+        assert re.findall("00:00:(.*),000 --> 00:00:(.*),000", done.out) == [("08", "09"), ("09", "10")]
 
     def test_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.breaks import broken
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.formats.write import LATE, RowsWriter, SubtitleWriter
+from redraft.captions.formats.write import LATE, MOST_UNPAIRED, RowsWriter, SubtitleWriter
 from redraft.captions.reading import continued
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.sentences import in_sentences
@@ -88,6 +88,38 @@ def test_single_times_are_those_of_the_end() -> None:
     times = [time for start, end, _ in found[2:] for time in (start, end)]
     assert (times[0], times[-1]) == (20_000, 25_000) and not errors  # faster, since the one before ended at 20
     assert all(end - start > 500 for start, end in zip(times[::2], times[1::2], strict=True))
+
+
+def two_languages(*captions: Caption) -> list[tuple[int, int, list[str]]]:
+    """The subtitles of captions in German and Japanese."""
+    out = io.StringIO()
+    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"]), 16, lambda: 0.0)
+    for each in captions:
+        writer.write(each)
+    writer.close()
+    return [
+        (cue.start, cue.end, cue.plaintext.splitlines()) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")
+    ]
+
+
+def test_lines_of_two_languages_share_cues() -> None:
+    """One after another, those of the second language would be shown for a quarter of a second each."""
+    german = caption("1", 9.0, "Guten Morgen, meine Damen und Herren", final=True)
+    japanese = caption("1", 9.0, "皆様、おはようございます。", final=True, language="ja")
+    found = two_languages(german, japanese, caption("2", 20.0, "Ja.", final=True))
+    texts = [["Guten Morgen,", "皆様、おはようご"], ["meine Damen und", "ざいます。"], ["Herren"], ["Ja."]]
+    assert [lines for _, _, lines in found] == texts
+    assert all(end - start > 400 for start, end, _ in found)
+
+
+def test_language_without_lines_holds_up_a_few_utterances() -> None:
+    out = io.StringIO()
+    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"]), 16, lambda: 0.0)
+    for name in range(20):
+        writer.write(caption(str(name), name * 3.0 + 3, f"Wort {name}", final=True))
+    assert 20 - MOST_UNPAIRED - 2 <= out.getvalue().count("Wort") < 20
+    writer.close()
+    assert [f"Wort {name}" in out.getvalue() for name in range(20)] == [True] * 20
 
 
 def test_final_time_before_last_partial_one() -> None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import IO, Protocol
 
 import pysubs2
@@ -37,6 +37,8 @@ RESTART = 60_000
 SUBTITLES = ("srt", "vtt")
 #: Maximum number of utterances without a final caption of which reading mode knows the lines, over all languages.
 MOST_OPEN = 64
+#: Maximum number of utterances whose lines wait for those of another language.
+MOST_UNPAIRED = 8
 
 
 class Writer(Protocol):
@@ -141,6 +143,71 @@ class JsonlWriter:
         """Do nothing: there is no pending output."""
 
 
+@dataclass(slots=True)
+class _Unpaired:
+    """Lines of an utterance that wait for those of other languages.
+
+    Attributes:
+        lines: by number, starting at 1.
+        written: number of those that were written.
+        ended: languages that have no more lines.
+    """
+
+    lines: dict[int, list[Caption]] = field(default_factory=dict)
+    written: int = 0
+    ended: set[str] = field(default_factory=set)
+
+
+class _Pairs:
+    """Passes on the lines of several languages together: the first of each language, then the second of each.
+
+    A cue of subtitles has all languages.  One after another, the lines of the second language would come too late.
+
+    Args:
+        write: receives the lines.
+        languages: all languages; a language that has no line for an utterance holds up `MOST_UNPAIRED` of them.
+    """
+
+    def __init__(self, write: Callable[[Caption], None], languages: Sequence[str]) -> None:
+        self._write, self._languages = write, languages
+        self._waiting: dict[str, _Unpaired] = {}
+
+    def add(self, line: Caption) -> None:
+        """Take a line, named after its utterance."""
+        utterance, _, number = line.utterance.rpartition(".")
+        waiting = self._waiting.setdefault(utterance, _Unpaired())
+        waiting.lines.setdefault(int(number), []).append(line)
+        self._pass_on(utterance)
+
+    def end(self, utterance: str, language: str) -> None:
+        """Record that a language has no more lines."""
+        self._waiting.setdefault(utterance, _Unpaired()).ended.add(language)
+        self._pass_on(utterance)
+        while len(self._waiting) > MOST_UNPAIRED:
+            self._release(next(iter(self._waiting)))
+
+    def close(self) -> None:
+        """Write what still waits."""
+        for utterance in list(self._waiting):
+            self._release(utterance)
+
+    def _pass_on(self, utterance: str) -> None:
+        waiting = self._waiting[utterance]
+        while lines := waiting.lines.get(waiting.written + 1):
+            if not waiting.ended.union(line.language for line in lines).issuperset(self._languages):
+                return
+            waiting.written += 1
+            for line in waiting.lines.pop(waiting.written):
+                self._write(line)
+        if not waiting.lines and waiting.ended.issuperset(self._languages):
+            del self._waiting[utterance]
+
+    def _release(self, utterance: str) -> None:
+        for lines in self._waiting.pop(utterance).lines.values():
+            for line in lines:
+                self._write(line)
+
+
 class SubtitleWriter:
     """Writes SRT or WebVTT: one cue per utterance, from its final captions, with a line per language.
 
@@ -176,6 +243,7 @@ class SubtitleWriter:
         self._begun: dict[str, int] = {}
         self._held: dict[str, Caption] = {}
         self._clock = self._cues = self._latest = 0
+        self._pairs: _Pairs | None = None
         self.complained = self._warned = self._restarted = False
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
@@ -188,6 +256,12 @@ class SubtitleWriter:
         self.begin(event.utterance, event.time)
         if not event.final:
             return
+        if self._pairs is None:
+            self._take(event)
+        else:
+            self._pairs.add(event)
+
+    def _take(self, event: Caption) -> None:
         if any(held.utterance != event.utterance for held in self._held.values()):
             self._write_cue()
         self._held[event.language] = event
@@ -200,8 +274,19 @@ class SubtitleWriter:
         if when is not None:
             self._begun.setdefault(utterance, when)
 
+    def pair_lines(self) -> None:
+        """Expect the lines of reading mode, whose number is at the end of their utterance's name."""
+        self._pairs = _Pairs(self._take, self._languages)
+
+    def end(self, utterance: str, language: str) -> None:
+        """Record that an utterance has no more lines in a language."""
+        if self._pairs is not None:
+            self._pairs.end(utterance, language)
+
     def close(self) -> None:
-        """Write the cue that still waits for a language."""
+        """Write the cues that still wait for a language."""
+        if self._pairs is not None:
+            self._pairs.close()
         self._write_cue()
 
     def _milliseconds(self, time: float | None) -> int | None:
@@ -355,6 +440,8 @@ class RowsWriter:
         self.writer, self._width, self._clock, self._live = writer, width, clock, live
         Reading(width)  # checks the width before the first caption
         self._subtitles = _subtitles(writer)
+        if self._subtitles is not None:
+            self._subtitles.pair_lines()
         self._begun: dict[str, float] = {}
         #: Time of the latest final caption of each language.
         self._ended: dict[str, float] = {}
@@ -405,6 +492,8 @@ class RowsWriter:
         self._put(growing, growing.reading.read(caption, self._now))
         if caption.final:
             del self._open[key]
+            if self._subtitles is not None:
+                self._subtitles.end(caption.utterance, caption.language)
             self._ended[caption.language] = max(self._ended.get(caption.language, 0.0), caption.time or 0.0)
 
     def _pass(self, time: float | None) -> None:
