@@ -1,4 +1,4 @@
-// Attention with AVX2 or AVX-512, for one token and for many.  tools/kernels.cmake adds this to llama.cpp.
+// Attention with AVX2 or AVX-512, for one token and for many.  kernels.cmake adds this to llama.cpp.
 //
 // llama.cpp's own kernel visits the cache position by position: a product, one exponential, a sum in 16-bit floats.
 // Here eight positions make one register of scores, exponentials are taken of whole registers, and all query rows that

@@ -1,4 +1,4 @@
-// Products of Q8_0 and Q5_0 matrices with AVX2, eight rows of the weights at a time.  tools/kernels.cmake adds this to
+// Products of Q8_0 and Q5_0 matrices with AVX2, eight rows of the weights at a time.  kernels.cmake adds this to
 // llama.cpp.
 //
 // The lanes of a register are eight rows, so eight results share one conversion to float and one product of scales,
