@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -39,13 +40,14 @@ SHOWN = (1, 2, 3, 4, 6, 8, 16, 32)
 def main(build: str, model: str, threads: int, rounds: int) -> None:
     """Print one JSON object a line for every format."""
     clock, found = time.process_time if threads == 1 else time.perf_counter, list[Row]()
-    source = MODELS[model]() if model in MODELS else resolve(model)
     with tempfile.TemporaryDirectory() as folder:
-        for name in FORMATS if model == "demo" else (FORMAT_OF_OTHERS,):
-            path = source
-            if model == "demo":
-                path = Path(folder) / f"{name}.gguf"
-                quantise(source, path, name)
+        if model == "demo":
+            source = resolve(model)
+            files = _quantised(source, Path(folder))
+        else:
+            source = MODELS[model]()
+            files = iter([(FORMAT_OF_OTHERS, source)])
+        for name, path in files:
             with closing(LlamaCpp(path, LlamaOptions(512, threads=threads))) as backend:
                 slot = backend.open_slot()
                 costs.sample(backend, slot)
@@ -54,6 +56,14 @@ def main(build: str, model: str, threads: int, rounds: int) -> None:
             found.append(row | {f"t{size}": round(1e3 * curve(size), 2) for size in SHOWN})
     line = signature(source, "synthetic", "none", seed=0, threads=threads)
     print_json(found, line, sys.stdout)
+
+
+def _quantised(source: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each of `FORMATS` with a file of the model in it."""
+    for name in FORMATS:
+        path = folder / f"{name}.gguf"
+        quantise(source, path, name)
+        yield name, path
 
 
 if __name__ == "__main__":
