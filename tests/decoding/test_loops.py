@@ -16,10 +16,10 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, loop_at_end, out_of_loops
+from redraft.decoding.loops import LEAST_ROUNDS, LEAST_TOKENS, MOST_ESCAPES, longest_output, loop_at_end, out_of_loops
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import NOTHING_BARRED, Asking, Barred, Drafter, Output
+from redraft.decoding.types import NOTHING_BARRED, Asking, Barred, Drafter, Output, Prompt
 from tests.captions.streams import Stream
 from tests.fakes import END, RandomModel, greedy
 
@@ -47,6 +47,12 @@ def test_how_often_is_loop(cycle: tuple[int, ...], rounds: int, repeated: int) -
 
 def test_short_outputs_are_none() -> None:
     assert loop_at_end(()) == loop_at_end((1,)) == loop_at_end((1, 1, 1, 1)) == 0
+    assert loop_at_end(((1, 2, 3, 4, 4) * 5)[:-1]) == 0, "one token short of five rounds"
+
+
+def test_longest_output() -> None:
+    assert longest_output(Prompt((1, 2))) == 24
+    assert longest_output(Prompt((1, 2), encoder=(1,) * 10)) == 56, "what an encoder reads is the source"
 
 
 @given(ids, ids.filter(bool), st.integers(4, 30))
@@ -102,8 +108,6 @@ def escaped(model: RandomModel, prompt: tuple[int, ...], limit: int, selection: 
             again, output = output[place], output[:place]
             if place in barred or escapes == MOST_ESCAPES:
                 return output, False
-            for later in [position for position in barred if position > place]:
-                del barred[later]
             barred[place] = again
             escapes += 1
     return output, False
@@ -135,6 +139,38 @@ def attempt(
     options: dict[str, Any] = {"end_tokens": model.end_tokens, "limit": limit, "stop_loops": True, "barred": barred}
     output = yield from decode(prompt, drafter(), Exact(), previous=draft, selection=selection, **options)
     return output, None
+
+
+def test_attempts_out_of_loops() -> None:
+    asked: list[tuple[tuple[int, ...], Barred]] = []
+    first, second, third = (
+        Output((1, 2, 3), False, 10, 20, 30, 40, loop=7),
+        Output((1,), False, 1, 2, 3, 4, loop=8),
+        Output((1, 9), True, 5, 6, 7, 8),
+    )
+
+    def found(*outputs: Output) -> Output:
+        left = iter(outputs)
+
+        def attempt(draft: tuple[int, ...], barred: Barred) -> Asking[tuple[Output, None]]:
+            yield from ()
+            asked.append((draft, barred))
+            return next(left), None
+
+        asked.clear()
+        with pytest.raises(StopIteration) as stop:
+            next(out_of_loops(attempt, (5,), {9: frozenset({END})}))
+        output: Output = stop.value.value[0]
+        return output
+
+    assert found(first, second, third) == Output((1, 9), True, 16, 28, 40, 52)
+    bars = {9: frozenset({END})}
+    assert asked == [
+        ((5,), bars),
+        ((1, 2, 3), bars | {3: frozenset({7})}),
+        ((1,), bars | {3: frozenset({7}), 1: frozenset({8})}),
+    ]
+    assert found(first, first) == Output((1, 2, 3), False, 20, 40, 60, 80, loop=7), "nothing else may stand there"
 
 
 class Buffalo(RandomModel):

@@ -67,8 +67,7 @@ def out_of_loops(
         if output.loop is None or place in barred or escapes == MOST_ESCAPES:
             return output, more
         draft, earlier, escapes = output.tokens, output, escapes + 1
-        # What was barred further on stood after another beginning.
-        barred = {each: tokens for each, tokens in barred.items() if each < place} | {place: frozenset([output.loop])}
+        barred = {**barred, place: frozenset([output.loop])}
 
 
 def _added(output: Output, earlier: Output) -> Output:
