@@ -26,7 +26,6 @@ BIASED, EXACT = "biased", "exact"
 #: Least and most hypotheses.
 LEAST, MOST = 2, 16
 _BEAM = re.compile(r"beam:(\d{1,2})")
-_MOST_NODES = 1 << 20
 
 
 def beam_width(final: object, name: str = "final") -> int:
@@ -99,7 +98,7 @@ class Beam(Drafter):
         """Return the tree of all hypotheses."""
         yield from ()
         self._output, self._previous, self._room = context.output, context.previous, context.room
-        tree: Tree[Provenance] = Tree(self._width + 1, _MOST_NODES)
+        tree: Tree[Provenance] = Tree(self._width + 1)
         hypotheses = [*self._live, *([self._done[0]] if self._done else [])]
         self._paths = {
             tokens: tree.add_path(ROOT, ((token, Provenance.MODEL) for token in tokens)) for tokens, _ in hypotheses

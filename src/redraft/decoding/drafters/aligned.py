@@ -51,10 +51,10 @@ class PromptRows:
         self._best: list[list[int]] = []
 
     def begin(self, prompt: tuple[int, ...]) -> int:
-        """Start a prompt; return how many rows are missing at its end, including the last one."""
+        """Start a prompt; return how many rows are missing at its end."""
         del self._best[common_prefix(self._prompt, prompt) :]
         self._prompt = prompt
-        return max(1, len(prompt) - len(self._best))
+        return len(prompt) - len(self._best)
 
     def learn(self, best: list[int]) -> None:
         """Record the most probable tokens, best first, for the first position without any."""
@@ -102,12 +102,12 @@ class Aligned(Drafter):
             return EMPTY_DRAFT
         if self._width and not context.output:
             self._rows_awaited = self._rows.begin(context.prompt)
-        tree = self._tree(min(self._ngram, context.room))
+        tree = self._tree()
         return tree.draft(tree.marks, max(1, self._rows_awaited))
 
-    def _tree(self, length: int) -> Tree[Provenance]:
+    def _tree(self) -> Tree[Provenance]:
         # A token taken both from the prompt and from generated text counts as the prompt's.
-        tree = Tree(self._leaves, self._nodes, Provenance.PROMPT)
+        tree, length = Tree(self._leaves, self._nodes, Provenance.PROMPT), self._ngram
         places = self._pool.find()[: self._leaves]
         paths = [tree.add_path(ROOT, self._pool.ngram(place, length)) for place in places]
         for depth in range(length):

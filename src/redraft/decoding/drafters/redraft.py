@@ -105,18 +105,15 @@ class Redraft(Drafter):
     def __init__(self, shape: TreeShape, memory: Memory, cost: Cost, end_tokens: frozenset[int]) -> None:
         self._shape, self._memory, self._cost, self._end_tokens = shape, memory, cost, end_tokens
         self._pool = Pool(3, end_tokens)
-        self._context: Context | None = None
+        self._context: Context  # of the latest draft
         self._kinds: Sequence[Kind] = ()
         self._tail = 1
 
     def propose(self, context: Context) -> Asking[Draft]:
         """Return the next draft; no pass is needed for it."""
         yield from ()
-        first = self._context is None
-        self._context = context
-        draft = self._first(context) if first and context.previous else self._guessed(context)
-        self._tail = self._memory.tail(context.prompt) if first else 1
-        return self._cut(draft)
+        self._context, self._tail = context, self._memory.tail(context.prompt)
+        return self._cut(self._first(context) if context.previous and not context.output else self._guessed(context))
 
     def _cut(self, draft: Draft) -> Draft:
         """Return the previous output with those guesses that pay off."""
@@ -132,10 +129,10 @@ class Redraft(Drafter):
         shape, previous = self._shape, context.previous[: context.room]
         self._kinds = _kinds_of_previous(len(context.previous), len(previous), min(context.shown, len(previous)))
         room = context.room - len(previous)
-        starts = self._memory.continuations.after(previous)[: shape.branches] if room else ()
+        starts = self._memory.continuations.after(previous) if room else ()
         if not starts:
             return Draft.previous(previous, context.shown)
-        tree: Tree[Kind] = Tree(shape.branches, len(previous) + shape.branches * shape.length)
+        tree: Tree[Kind] = Tree(shape.branches)
         last = tree.add_path(ROOT, zip(previous, self._kinds, strict=True))[-1]
         for rank, start in enumerate(starts):
             chain = self._chain(previous[-LONGEST_KEY:], start, rank, BEYOND)
@@ -144,8 +141,7 @@ class Redraft(Drafter):
         return tree.draft([kind.provenance for kind in tree.marks])
 
     def _guessed(self, context: Context) -> Draft:
-        shape = self._shape
-        tree: Tree[Kind] = Tree(shape.branches, shape.branches * shape.length)
+        tree: Tree[Kind] = Tree(self._shape.branches)
         for guess in self._guesses(context):
             tree.add_path(ROOT, islice(guess, context.room))
         self._kinds = tree.marks
@@ -182,8 +178,6 @@ class Redraft(Drafter):
         self._memory.acceptance.learn(draft, self._kinds, verdict)
         if self._tail == 1 and OF_PREVIOUS.isdisjoint(draft.provenance):
             self._memory.throughput.learn(len(verdict.accepted) + 1, 1 + len(draft), self._cost)
-        if self._context is None:
-            return
         if self._shape.recycle:
             self._memory.successors.learn(_latest(self._context), draft, rows)
         if self._shape.beyond:

@@ -15,14 +15,14 @@ class Tree(Generic[Mark]):
 
     Args:
         leaves: maximum leaves; a backend needs a branch of its cache for each except the first.
-        nodes: maximum nodes; one pass computes all of them.
+        nodes: maximum nodes; one pass computes all of them.  None does not limit them.
         prevailing: the mark that wins if paths with different marks share a node; otherwise the first one stays.
 
     Attributes:
         marks: (n,) the marks of the nodes.
     """
 
-    def __init__(self, leaves: int, nodes: int, prevailing: Mark | None = None) -> None:
+    def __init__(self, leaves: int, nodes: int | None = None, prevailing: Mark | None = None) -> None:
         self.marks: list[Mark] = []
         self._most_leaves, self._most_nodes, self._prevailing = leaves, nodes, prevailing
         self._leaves = 0

@@ -3,7 +3,7 @@
 A pass over n new tokens takes T(n) seconds and yields the accepted tokens and one more.  An accepted guess saves one of
 the passes that would otherwise generate the output's tokens.  So the nodes of a draft tree are chosen to maximise
 
-    sum of the nodes' probabilities of being accepted  -  throughput * (T(tail + nodes) - T(tail))
+    sum of the nodes' probabilities of being accepted  -  throughput * T(tail + nodes)
 
 where throughput is the tokens per second of these passes so far; the draft that maximises this also maximises the
 throughput (Dinkelbach 1967).  The pass that verifies the previous output is not counted in it: it may accept thirty
@@ -126,8 +126,8 @@ def worth_verifying(reached: Sequence[float], tail: int, curve: Cost, throughput
         throughput: tokens per second of other passes.
     """
     order = sorted(range(len(reached)), key=reached.__getitem__, reverse=True)
-    gained, least = accumulate([reached[node] for node in order], initial=0.0), curve(tail)
-    profits = [tokens - throughput * (curve(tail + count) - least) for count, tokens in enumerate(gained)]
+    gained = accumulate([reached[node] for node in order], initial=0.0)
+    profits = [tokens - throughput * curve(tail + count) for count, tokens in enumerate(gained)]
     # The curve has steps, so a node may pay off only together with later ones.
     kept = max(range(len(profits)), key=profits.__getitem__)
     return sorted(order[:kept])
