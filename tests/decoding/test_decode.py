@@ -10,6 +10,7 @@ from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
+from redraft.decoding.lines import LineBreaks
 from redraft.decoding.rules.biased import Biased
 from redraft.decoding.rules.everything import Everything
 from redraft.decoding.rules.exact import Exact
@@ -125,6 +126,21 @@ def test_end_token_inside_accepted_draft_ends_output() -> None:
     model = RandomModel(1)
     output = run_previous(model, (1,), (3, END, 4), Everything(), 10)
     assert (output.tokens, output.finished, output.passes) == ((3,), True, 1)
+
+
+def test_first_of_two_ends_ends_output() -> None:
+    for draft in ((3, END, 4, 5), (3, 5, END, 4)):
+        asking = decode(
+            (1,),
+            PreviousOutput(),
+            Everything(),
+            previous=draft,
+            end_tokens=frozenset({END}),
+            line_end=LineBreaks(frozenset({5})).end,
+            limit=10,
+        )
+        output = run(asking, RandomModel(1), 0)
+        assert (output.tokens, output.finished) == ((3,), True)
 
 
 def test_draft_tokens_behind_end_are_not_counted_in_later_passes_either() -> None:

@@ -6,10 +6,12 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Confirmed, Display, lead_of
 from redraft.decoding.drive import run
@@ -39,6 +41,10 @@ def test_lead_is_positive_for_best_token_alone() -> None:
         found = lead_of(rows, ROOT, token)
         assert found == pytest.approx(lead(model, [1, 2, 3], token))
         assert (found > 0) == (token == best)
+
+
+def test_lead_of_only_token() -> None:
+    assert lead_of(NumpyRows(np.zeros((1, 1)), 0), ROOT, 0) == 1.0
 
 
 METHODS = ["ar", "ssbd", "cd", "redraft", "redraft-tree", "pld", "gs-jacobi"]

@@ -12,10 +12,10 @@ from redraft.decoding.backend import Capabilities
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.previous import PreviousOutput
-from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.drive import Decoding, close_slots, open_slots, run, run_together
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Rows, Score
-from redraft.errors import ContextOverflow
+from redraft.errors import CapabilityError, ContextOverflow
 from tests.fakes import RandomModel, greedy
 
 prompts = st.lists(st.lists(st.integers(1, 11), min_size=1, max_size=9).map(tuple), max_size=6)
@@ -89,6 +89,22 @@ def test_each_request_goes_to_its_model_and_its_slot() -> None:
     assert sorted(slot for seed, slots in asked for slot in slots if seed == 1) == [4, 5]
     assert sorted(slot for seed, slots in asked for slot in slots if seed == 2) == [7, 8, 8]
     assert (1, [5, 4]) in asked
+
+
+def test_slots_of_decodings() -> None:
+    class Few(RandomModel):
+        def open_slot(self) -> int:
+            if len(self._slots) == 2:
+                raise CapabilityError("all slots are in use")
+            return super().open_slot()
+
+    backends = {TARGET: RandomModel(), DRAFT_MODEL: Few()}
+    opened = open_slots(backends, 2)
+    assert opened == [{TARGET: 0, DRAFT_MODEL: 0}, {TARGET: 1, DRAFT_MODEL: 1}]
+    close_slots(backends, opened)
+    with pytest.raises(CapabilityError):
+        open_slots(backends, 3)
+    assert [backend._slots for backend in backends.values()] == [set(), set()]
 
 
 def test_errors_of_backend_reach_caller() -> None:

@@ -218,6 +218,9 @@ def test_prompt_rows_once_stream() -> None:
     # What is known widens the first draft already: was and made beside is.
     assert {path[0] for path in paths(drafts[first])} == {IS, WAS, MADE}
     assert output.tokens == tuple(greedy(model, longer, 6))
+    second = len(model.requests)
+    drafted(model, (*PROMPT[:4], TELL, MICHAEL), Aligned(end_tokens=model.end_tokens, rows=kept), limit=6)
+    assert model.requests[second].prompt_rows == 2, "the row after each of the four shared ids is known"
 
 
 @given(seeds, st.lists(prompts, min_size=2, max_size=4))

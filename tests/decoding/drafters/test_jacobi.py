@@ -157,6 +157,9 @@ def test_end_token_of_draft_is_models_own_and_nothing_behind_it_is_kept() -> Non
     rows = model.score([(0, Score((1,), chain))])[0]
     assert [rows.argmax(node) for node in (-1, 0)] == [END, 1]
     assert Agreement(model.end_tokens).judge(chain, rows) == Verdict((), END)
+    model, chain = Counting(3), Draft.chain((2, END, 9), Provenance.ITERATION)
+    rows = model.score([(0, Score((1,), chain))])[0]
+    assert Agreement(model.end_tokens).judge(chain, rows) == Verdict((0,), END), "what follows the end may change"
 
 
 def test_whole_sentence_that_was_estimated_too_short_gets_another_block() -> None:

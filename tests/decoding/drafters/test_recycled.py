@@ -30,6 +30,9 @@ def test_latest_comes_first_and_none_twice() -> None:
     for best in (1, 2, 3, 1, 4):
         table._enter((9,), best)
     assert table.after((9,)) == ((4, 1, 3), 1)
+    for best in (1, 2, 1):
+        table._enter((8,), best)
+    assert table.after((8,)) == ((1, 2), 1)
 
 
 def test_oldest_keys_go(monkeypatch) -> None:

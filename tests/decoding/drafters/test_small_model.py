@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.small_model import SmallModel
@@ -177,6 +178,11 @@ class Script(RandomModel):
 def test_fallback_of_one_and_certain_model() -> None:
     output = decoded(Script(5, 6, END), Script(5, 6, END, certainty=1000.0), bild(fallback=1.0), (1, 2), 9)
     assert (output.drafted, output.passes, output.draft_passes) == (0, 3, 3)
+
+
+def test_fallback_of_one_and_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NumpyRows, "logprob", lambda *_: 1e-7)
+    assert decoded(Script(5, END), Script(5, END), bild(fallback=1.0), (1, 2), 9).drafted == 0
 
 
 def test_end_of_small_model() -> None:

@@ -42,6 +42,7 @@ def test_caps_cut_path_where_it_branches_off() -> None:
     tree.add_path(ROOT, steps(1, 2))
     tree.add_path(ROOT, steps(1, 3))
     assert tree.add_path(ROOT, steps(1, 4, 5)) == [0], "a third leaf is one too many"
+    assert tree.add_path(ROOT, steps(1, 4, 2)) == [0], "and what follows it would stand elsewhere"
     assert tree.add_path(ROOT, steps(1, 3, 6)) == [0, 2, 3], "but a leaf can be continued"
     tree = Tree(9, 3)
     assert tree.add_path(ROOT, steps(1, 2, 3, 4)) == [0, 1, 2]

@@ -42,6 +42,9 @@ def test_pace_is_that_of_machine_today() -> None:
     throughput, slower = Throughput(), CostCurve((1, 2), (3.0, 6.0))
     throughput.learn(12, 3, LINE)
     assert throughput.per_second(slower) == pytest.approx(throughput.per_second(LINE) / 3)
+    then = Throughput()
+    then.learn(12, 3, slower)
+    assert then.per_second(LINE) == throughput.per_second(LINE)
 
 
 @given(
@@ -58,7 +61,9 @@ def test_no_other_nodes_give_more(reached: list[float], tail: int, steps: list[f
         return sum(reached[node] for node in nodes) - throughput * (curve(tail + len(nodes)) - curve(tail))
 
     every = (nodes for size in range(len(reached) + 1) for nodes in combinations(range(len(reached)), size))
-    assert profit(tuple(worth_verifying(reached, tail, curve, throughput))) >= max(map(profit, every)) - 1e-9
+    chosen = worth_verifying(reached, tail, curve, throughput)
+    assert profit(tuple(chosen)) >= max(map(profit, every)) - 1e-9
+    assert chosen == sorted(chosen)
 
 
 def test_acceptance_is_learnt() -> None:
@@ -70,7 +75,26 @@ def test_acceptance_is_learnt() -> None:
     after = acceptance.reached(draft, kinds)
     assert before == [0.5, 0.25, 0.125]
     assert after[0] > before[0]
-    assert after[1] / after[0] < before[1] / before[0]
+    assert 0.3 < after[1] / after[0] < before[1] / before[0], "one refusal does not settle it"
+    assert after[2] / after[1] == pytest.approx(after[1] / after[0]), "nothing is known of what follows a refused token"
+
+
+def test_latest_observations_count() -> None:
+    acceptance, draft = Acceptance(), Draft.chain((1,), Provenance.RECYCLED)
+    kinds = [Kind(Provenance.RECYCLED, 0, 1, 2)]
+    for _ in range(2000):
+        acceptance.learn(draft, kinds, Verdict((0,), 9))
+    assert acceptance.reached(draft, kinds)[0] > 0.99
+    acceptance.learn(draft, kinds, Verdict((), 9))
+    assert acceptance.reached(draft, kinds)[0] > 0.95
+    for _ in range(500):
+        acceptance.learn(draft, kinds, Verdict((), 9))
+    assert acceptance.reached(draft, kinds)[0] < 0.1
+
+
+def test_previous_output_is_believed_at_first() -> None:
+    kinds = [Kind(Provenance.SHOWN, 0), Kind(Provenance.PREVIOUS, 0)]
+    assert all(Acceptance().reached(Draft((1,), (ROOT,), (kind.provenance,)), [kind]) > [0.9] for kind in kinds)
 
 
 def test_depth_never_tried() -> None:
