@@ -43,6 +43,18 @@ def test_clock_starts_again() -> None:
     assert finals(in_sentences(updates)) == ["It was the season of light,", "It is dark."]
 
 
+def test_times_of_a_recogniser_that_sends_finals_only() -> None:
+    """Its times are those of ends: sentences share the time before it, and speech without a pause goes on."""
+    said = [(20.0, "The house is red. The dog is big."), (21.0, "Yes, and"), (23.0, "it is late now."), (40.0, "No.")]
+    made = list(in_sentences(Update(str(seq), 0, text, True, time) for seq, (time, text) in enumerate(said)))
+    assert finals(made) == ["The house is red.", "The dog is big.", "Yes, and it is late now.", "No."]
+    spans: dict[str, list[float]] = {}
+    for each in made:
+        assert isinstance(each, Update) and each.time is not None
+        spans.setdefault(each.utterance, []).append(each.time)
+    assert [(times[0], times[-1]) for times in spans.values()] == [(16, 18), (18, 20), (20, 23), (39.5, 40)]
+
+
 def test_silence_ends_sentence() -> None:
     sentences = SentenceCutter()
     made = [each for update in utterances("It was the season of light,") for each in sentences.update(update)]

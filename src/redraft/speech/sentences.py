@@ -80,6 +80,8 @@ class _Utterance:
         last: its newest update.
         cut: the beginning of its text that is in sentences which have ended.
         ends: words of the sentence up to each sentence end -> since when they are unchanged, with the mark.
+        since: when its words were spoken at the earliest, if its first update is its last one; its words then have
+            estimated times.
         words: words of the sentence and what follows it.
         seen: for each of them, since when it and those before it are unchanged.
     """
@@ -88,6 +90,7 @@ class _Utterance:
     last: Update
     cut: str = ""
     ends: dict[_Words, _Seen] = field(default_factory=dict)
+    since: float | None = None
     words: _Words = ()
     seen: list[_Seen] = field(default_factory=list)
 
@@ -118,7 +121,10 @@ class _Utterance:
         words, time = _words(text), self.last.time
         same = next((at for at, (one, other) in enumerate(zip(self.words, words, strict=False)) if one != other), None)
         same = min(len(self.words), len(words)) if same is None else same
-        self.seen = [(since, updates + 1) for since, updates in self.seen[:same]] + [(time, 1)] * (len(words) - same)
+        times, new = [time] * (len(words) - same), len(words) - same
+        if time is not None and self.since is not None:
+            times = [self.since + (time - self.since) * (place + 1) / new for place in range(new)]
+        self.seen = [(since, updates + 1) for since, updates in self.seen[:same]] + [(each, 1) for each in times]
         self.words = words
 
     def speech(self, text: str, first: int, last: int, *, settled: bool) -> Speech:
@@ -162,6 +168,8 @@ class SentenceCutter:
         #: Words that were cut off the last utterance, which then ended before them.
         self._ahead = ""
         self._punctuates = False
+        #: Time of the latest end of an utterance.
+        self._ended = 0.0
         #: Names that are given away, with the number of the last one made of each; "" for sentences.
         self._names: dict[str, int] = {}
 
@@ -216,18 +224,25 @@ class SentenceCutter:
         yield from self._close_waiting()
 
     def _begin(self, update: Update) -> Iterator[Update]:
-        waiting, time = self._waiting, update.time
-        if waiting and (waiting.speaker != update.speaker or (time is not None and _is_over(waiting, time))):
+        waiting, since = self._waiting, self._spoken_since(update)
+        start = update.time if since is None else since
+        if waiting and (waiting.speaker != update.speaker or (start is not None and _is_over(waiting, start))):
             yield from self._close_waiting()
-        sentence = self._waiting or _Sentence(update.time, part_of=update.utterance)
+        sentence = self._waiting or _Sentence(start, part_of=update.utterance)
         if self._whole:
             sentence.name = self._new_name(update.utterance)
-        self._open[update.utterance] = utterance = _Utterance(sentence, update)
+        self._open[update.utterance] = utterance = _Utterance(sentence, update, since=since)
         if self._ahead and _is_begun(update.text, self._ahead):
             utterance.cut = self._ahead
         utterance.words = _words(sentence.before)
         utterance.seen = [(sentence.paused, 1)] * len(utterance.words)
         self._waiting, self._newest = None, update.utterance
+
+    def _spoken_since(self, update: Update) -> float | None:
+        """Return the estimated start of an utterance whose only time is that of its end; None if it is not such."""
+        if not update.final or update.time is None or update.time <= self._ended:
+            return None
+        return max(self._ended, update.time - length(_words(update.text)) * SECONDS / WORDS)
 
     def _close_waiting(self) -> Iterator[Update]:
         if (waiting := self._waiting) is not None:
@@ -304,6 +319,7 @@ class SentenceCutter:
         del self._open[utterance.last.utterance]
         self._ahead = utterance.ahead
         sentence, text, time = utterance.sentence, utterance.text, utterance.last.time
+        self._ended = max(self._ended, time or 0.0)
         words = length(_words(text))
         seconds = 0.0 if time is None or sentence.start is None else time - sentence.start
         alone = not self._open and self._newest == utterance.last.utterance
