@@ -158,6 +158,16 @@ def test_patience_by_times_of_captions() -> None:
     assert kept.events[-1] == Failure("bad")
 
 
+@pytest.mark.parametrize("back", [10.0, 3590.0])
+def test_patience_after_times_that_start_again(back: float) -> None:
+    kept = Kept()
+    writer = RowsWriter(kept, 37, lambda: 0.0)
+    writer.write(caption("1", 3600.0, "Ja.", final=True))
+    for kept.now in (0.0, 0.5, 1.0, 1.5):
+        writer.write(caption("2", 3600.0 - back + kept.now, TEXT))
+    assert kept.written[1:] == [(1.0, "Meine Damen und Herren, ich freue")]
+
+
 def test_lines_that_wait_at_close() -> None:
     kept = Kept()
     writer = RowsWriter(kept, 37, lambda: 0.0)

@@ -422,7 +422,7 @@ class RowsWriter:
 
     Lines are named after their utterance: ``7.1``, ``7.2``.  Their times are those of their words, as far as the
     lengths of the captions so far show them; a subtitle of a line begins and ends with them.  How long a line has
-    waited is measured by the times of the captions, and by the clock where these have none.
+    waited is measured by the times of the captions, also if these start again, and by the clock where these have none.
 
     Args:
         writer: receives the lines; closed together with this one.
@@ -448,6 +448,8 @@ class RowsWriter:
         self._open: dict[tuple[str, str], _Growing] = {}
         #: Time of the stream, and when it was that by the clock.
         self._now, self._since = 0.0, clock()
+        #: Seconds by which times are late, because they have started again.
+        self._behind = 0.0
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
         self._error: BaseException | None = None
@@ -499,7 +501,9 @@ class RowsWriter:
     def _pass(self, time: float | None) -> None:
         """Write the lines that are complete at a time of the stream; None for the present by the clock."""
         clock = self._clock()
-        self._now = self._now + clock - self._since if time is None else max(time, self._now)
+        if time is not None and time + self._behind < self._now - LATE / 1000:
+            self._behind = self._now - time
+        self._now = self._now + clock - self._since if time is None else max(time + self._behind, self._now)
         self._since = clock
         for growing in self._open.values():
             self._put(growing, growing.reading.due(self._now))
