@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -106,6 +107,13 @@ def test_zoom() -> None:
     assert captions.got == {42: "Ich sah.\n", 43: "Sie ging.\n"}
     assert captions.languages == {"de-DE"}
     assert len(kept.events) == 4
+
+
+def test_speaker() -> None:
+    captions = Captions()
+    with serving(captions) as url:
+        push(f"zoom:{url}", replace(final("Ich sah."), speaker="Anna"))
+    assert list(captions.got.values()) == ["Anna: Ich sah.\n"]
 
 
 def test_youtube_gets_time_in_utc_before_text() -> None:

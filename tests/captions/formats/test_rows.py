@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.breaks import broken
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.formats.write import LATE, MOST_UNPAIRED, RowsWriter, SubtitleWriter
+from redraft.captions.formats.write import LATE, MOST_UNPAIRED, JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter
 from redraft.captions.reading import continued
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.sentences import in_sentences
@@ -99,6 +100,22 @@ def two_languages(*captions: Caption) -> list[tuple[int, int, list[str]]]:
     writer.close()
     return [
         (cue.start, cue.end, cue.plaintext.splitlines()) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")
+    ]
+
+
+def test_name_of_speaker_is_part_of_the_first_line() -> None:
+    """Names before all lines made them wider than asked for."""
+    said = Caption("1", 0, "de", "Guten Morgen, alle zusammen", final=True, speaker="Anna")
+    out = io.StringIO()
+    RowsWriter(LinesWriter(out, io.StringIO()), 16).write(said)
+    assert [line.split("\t")[2] for line in out.getvalue().splitlines()] == ["Anna: Guten", "Morgen, alle", "zusammen"]
+    found, _ = cues([said], 16)
+    assert [text for _, _, text in found] == ["Anna: Guten", "Morgen, alle", "zusammen"]
+    rows = io.StringIO()
+    RowsWriter(JsonlWriter(rows), 16).write(said)
+    assert [(row["speaker"], row["text"]) for row in map(json.loads, rows.getvalue().splitlines())] == [
+        ("Anna", "Guten Morgen,"),
+        ("Anna", "alle zusammen"),
     ]
 
 

@@ -25,8 +25,7 @@ import langcodes
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import Writer
+from redraft.captions.formats.write import Writer, spoken
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 
@@ -135,7 +134,7 @@ class PushWriter:
             self.writer.write(event)
         if not (isinstance(event, Caption) and event.final and event.language == self._language):
             return
-        if text := printable(event.text).strip():
+        if text := spoken(event):
             self._queue.put((text, self._clock()))
 
     def drop(self) -> None:

@@ -423,6 +423,7 @@ class RowsWriter:
     Lines are named after their utterance: ``7.1``, ``7.2``.  Their times are those of their words, as far as the
     lengths of the captions so far show them; a subtitle of a line begins and ends with them.  How long a line has
     waited is measured by the times of the captions, also if these start again, and by the clock where these have none.
+    The speaker's name, where a format puts it before the text, is in the first line of an utterance.
 
     Args:
         writer: receives the lines; closed together with this one.
@@ -439,7 +440,9 @@ class RowsWriter:
     ) -> None:
         self.writer, self._width, self._clock, self._live = writer, width, clock, live
         Reading(width)  # checks the width before the first caption
-        self._subtitles = _subtitles(writer)
+        innermost = _innermost(writer)
+        self._named = not isinstance(innermost, JsonlWriter)
+        self._subtitles = innermost if isinstance(innermost, SubtitleWriter) else None
         if self._subtitles is not None:
             self._subtitles.pair_lines()
         self._begun: dict[str, float] = {}
@@ -480,6 +483,8 @@ class RowsWriter:
             self.writer.close()
 
     def _read(self, caption: Caption) -> None:
+        if self._named:
+            caption = replace(caption, text=by(caption.speaker, caption.text), speaker=None)
         key = caption.language, caption.utterance
         if key not in self._open:
             for growing in self._open.values():  # an utterance may never have a final caption
@@ -551,8 +556,8 @@ class RowsWriter:
                 self._wait()
 
 
-def _subtitles(writer: Writer) -> SubtitleWriter | None:
-    """Return the writer of subtitles that a writer passes captions on to."""
+def _innermost(writer: Writer) -> Writer:
+    """Return the writer that a writer passes captions on to."""
     while (inner := getattr(writer, "writer", None)) is not None:
         writer = inner
-    return writer if isinstance(writer, SubtitleWriter) else None
+    return writer
