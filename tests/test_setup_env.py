@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -138,6 +139,7 @@ class TestEngine:
                 (Path(command[command.index("--wheel-dir") + 1]) / "engine.whl").touch()
 
         monkeypatch.setattr(setup_env, "run", run)
+        monkeypatch.setattr(setup_env, "installed_engine", lambda python, mark: "1.0")
         monkeypatch.setattr(compilers, "compiler", lambda language, environment: ["c++"])
         return done
 
@@ -175,6 +177,24 @@ class TestEngine:
         assert built[-1] == "installing llama-cpp-python 1.0"
         assert list(folder.iterdir()) == []
         assert f"not kept, since its self-test found: {kernels} (SIGILL)" in capsys.readouterr().out
+
+    def test_wheel_without_kernels_is_not_kept(
+        self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
+    ) -> None:
+        """An include of the user's own replaces that of the kernels."""
+        monkeypatch.setattr(setup_env, "installed_engine", lambda python, mark: "")
+        with pytest.raises(SystemExit, match="compiled without the kernels of native/llama.cpp"):
+            setup_env.install_engine(Path("python"), "1.0")
+        assert list(folder.iterdir()) == []
+
+    def test_library_from_elsewhere_is_not_looked_at(self, monkeypatch: pytest.MonkeyPatch, built: list[str]) -> None:
+        """A variable that names another library made every run install the wheel again."""
+        monkeypatch.setenv("LLAMA_CPP_LIB_PATH", "/elsewhere")
+        seen = []
+        monkeypatch.setattr(setup_env, "installed_engine", lambda *_: seen.append("LLAMA_CPP_LIB_PATH" in os.environ))
+        monkeypatch.setattr(setup_env, "install_engine", lambda *_: None)
+        setup_env.prepare(Path("venv"))
+        assert seen == [False]
 
     def test_library_that_cannot_be_used_is_removed(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
@@ -241,9 +261,28 @@ class TestKernels:
         before = self.sources(tree)
         assert self.build(tree, "-DREDRAFT_KERNELS=OFF").returncode == 0
         assert self.sources(tree) == before
-        for off in ("-DREDRAFT_KERNELS=OFF", "-DX=1 -DREDRAFT_KERNELS:BOOL=off"):
-            assert setup_env.kernels_mark({"CMAKE_ARGS": off}) == ""
-        assert setup_env.kernels_mark({"CMAKE_ARGS": "-DREDRAFT_KERNELS=ON"}) == setup_env.kernels_mark({}) != ""
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            "-DREDRAFT_KERNELS=OFF",
+            "-DX=1 -DREDRAFT_KERNELS:BOOL=off",
+            "-D REDRAFT_KERNELS=OFF",
+            "-DREDRAFT_KERNELS=n",
+            "-DREDRAFT_KERNELS=",
+            "'-DREDRAFT_KERNELS:STRING=X-NOTFOUND'",
+            "-DREDRAFT_KERNELS=ON -DREDRAFT_KERNELS=0",
+            "-DREDRAFT_KERNELS=OFF -DREDRAFT_KERNELS=1",
+            "-DREDRAFT_KERNELS=off-ish",
+            "-DX=OFF",
+        ],
+    )
+    def test_switch_is_read_as_cmake_reads_it(self, tree: Path, options: str) -> None:
+        built = self.build(tree, *shlex.split(options))
+        without = "keeps its own kernels" in built.stdout
+        assert (setup_env.kernels_mark({"CMAKE_ARGS": options}) == "") is without
+        other = ";".join(shlex.split(options.replace("-D ", "-D")))
+        assert (setup_env.kernels_mark({"SKBUILD_CMAKE_ARGS": other}) == "") is without
 
 
 @pytest.mark.parametrize(

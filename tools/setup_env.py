@@ -52,6 +52,9 @@ WHEELS = "redraft/wheels"
 #: build if that has changed.  CMAKE_ARGS=-DREDRAFT_KERNELS=OFF leaves them out.
 KERNELS = tuple(NATIVE / name for name in ("kernels.cmake", "q8_rows.h", "k_rows.h", "attention_rows.h"))
 
+#: What CMake takes for false.
+OFF = re.compile("|0|off|no|n|false|ignore|.*-notfound", re.IGNORECASE)
+
 #: Environment variables that affect the build.
 BUILD_VARIABLES = (
     "CC",
@@ -88,14 +91,9 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
         check_python()
         run([sys.executable, "-m", "venv", str(venv)], f"making {venv}")
     version = engine_version(ROOT / "constraints.txt")
-    mark = kernels_mark(os.environ)
-    if installed_engine(python, mark) != version:
+    os.environ.pop("LLAMA_CPP_LIB_PATH", None)  # names another library than the environment's
+    if installed_engine(python, kernels_mark(os.environ)) != version:
         install_engine(python, version)
-        if not installed_engine(python, mark):
-            raise SystemExit(
-                "llama.cpp has been compiled without the kernels of native/llama.cpp, which the build has not read; "
-                "CMAKE_ARGS=-DREDRAFT_KERNELS=OFF does without them"
-            )
     options = ["--constraint", str(ROOT / "constraints.txt")]
     for target in targets(extras):
         options += ["--editable", target] if editable else [target]
@@ -177,7 +175,9 @@ def installed_engine(python: Path, mark: str) -> str:
 
 def kernels_mark(environment: Mapping[str, str]) -> str:
     """Return the mark of a library that is built now, as kernels.cmake makes it; empty if it has no kernels."""
-    if re.search(r"-DREDRAFT_KERNELS(:BOOL)?=(OFF|0|NO|FALSE)\b", environment.get("CMAKE_ARGS", ""), re.IGNORECASE):
+    options = [*environment.get("SKBUILD_CMAKE_ARGS", "").split(";"), *shlex.split(environment.get("CMAKE_ARGS", ""))]
+    switches = re.findall(r"^-D\n?REDRAFT_KERNELS(?::\w+)?=(.*)$", "\n".join(options), re.MULTILINE)
+    if switches and OFF.fullmatch(switches[-1]):
         return ""
     digests = "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in KERNELS)
     return hashlib.sha256(digests.encode()).hexdigest()[:8]
@@ -240,6 +240,12 @@ def install_engine(python: Path, version: str) -> None:
         run(command, "compiling llama.cpp once, four to six minutes on two cores", environment=build)
         built = next(Path(scratch).glob("*.whl"))
         run([*pip(python, "install"), str(built)], f"installing {ENGINE} {version}")
+        if installed_engine(python, kernels_mark(os.environ)) != version:
+            raise SystemExit(
+                "llama.cpp has been compiled without the kernels of native/llama.cpp, which the build has not read, so "
+                "look for -DCMAKE_PROJECT_llama_cpp_INCLUDE in CMAKE_ARGS and SKBUILD_CMAKE_ARGS; "
+                "CMAKE_ARGS=-DREDRAFT_KERNELS=OFF does without them"
+            )
         if passes_self_test(python):
             built.replace(folder / built.name)
             print(f"* the wheel is kept in {folder}", flush=True)

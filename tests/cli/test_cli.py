@@ -21,6 +21,7 @@ import pytest
 from redraft.backends import costs, kernels
 from redraft.backends.formats import FormatCost
 from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.machine import Processor
 from redraft.cli import translate as command
 from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared.options import Grouped
@@ -203,15 +204,21 @@ class TestTables:
         assert re.search(verdict + able, done.out)
 
     def test_doctor_mark(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        features = b"CPU : AVX2 = 1 | LLAMAFILE = 1"
+        features, needed = b"CPU : SSE3 = 1 | LLAMAFILE = 1", b"AVX2 = 1 | FMA = 1 | F16C = 1 | LLAMAFILE = 1"
+        here = Processor("Some", frozenset({"avx2"}))
         monkeypatch.setattr("llama_cpp.llama_print_system_info", lambda: features)
+        monkeypatch.setattr("redraft.backends.machine.processor", lambda: here)
         for weights in ("1", "7", "15"):  # F16, Q8_0 and Q4_K_M
             assert doctor._ours({"general.file_type": weights}).startswith("not in this build")
         assert doctor._ours({"general.file_type": "2"}) == ""
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
         assert "\nRedraft's kernels: not in this build, and faster for this model" in done.out
-        features = b"CPU : REDRAFT_KERNELS = 12ab34cd | AVX2 = 1 |"
+        features = b"CPU : REDRAFT_KERNELS = 12ab34cd | " + needed
         assert doctor._ours({"general.file_type": "7"}) == kernels.mark() == "12ab34cd"
+        features = b"CPU : REDRAFT_KERNELS = 12ab34cd | AVX2 = 1 | FMA = 1 | LLAMAFILE = 0"
+        assert doctor._ours({}) == "12ab34cd, but not used, since llama.cpp was built without F16C, LLAMAFILE"
+        here = Processor("Apple M2", frozenset())
+        assert doctor._ours({"general.file_type": "7"}) == ""
 
     def test_doctor_extras(self, monkeypatch: pytest.MonkeyPatch) -> None:
         needed = [

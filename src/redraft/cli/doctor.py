@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _DRAFTED = 16
 #: `general.file_type` of weights that have kernels in native/llama.cpp: floats, Q8_0, Q5_0, Q4_K_S, Q4_K_M and Q6_K.
 _WITH_KERNELS = ("0", "1", "32", "7", "8", "14", "15", "18")
+#: Features that llama.cpp must be built with to use them.
+_NEEDED = ("AVX2", "FMA", "F16C", "LLAMAFILE")
 #: Cells of the table of times with bars, and of each number of threads in it.
 _TABLE, _TIMES = 42, 22
 #: Extras for work on Redraft itself.
@@ -181,10 +183,17 @@ def _ours(metadata: Mapping[str, str]) -> str:
     """Return the mark of the kernels of native/llama.cpp in this build, or how to get them; empty if of no use."""
     from redraft.backends import kernels
     from redraft.backends.engine import lib
+    from redraft.backends.machine import processor
 
-    if mark := kernels.mark():
+    if "avx2" not in processor().features:
+        return ""
+    built, mark = lib.llama_print_system_info().decode(), kernels.mark()
+    missing = [name for name in _NEEDED if f"{name} = 1" not in built]
+    if mark and missing:
+        return f"{mark}, but not used, since llama.cpp was built without {', '.join(missing)}"
+    if mark:
         return mark
-    if metadata.get("general.file_type") in _WITH_KERNELS and "AVX2 = 1" in lib.llama_print_system_info().decode():
+    if metadata.get("general.file_type") in _WITH_KERNELS:
         return "not in this build, and faster for this model: docs/install.md says how to build them"
     return ""
 
