@@ -176,6 +176,34 @@ def test_partial_may_stop_short() -> None:
     assert (first.text + first.unstable, last.text) == ("Hallo", "Hallo Welt.")
 
 
+class Wordless(Scripted):
+    """Writes its pieces and ends, but would nearly as soon have written something else."""
+
+    def __init__(self, *pieces: str, other: str = "Hallo") -> None:
+        super().__init__(*pieces)
+        self.other = IDS[other]
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = super().logits(ids)
+        row[self.other] = -1.0
+        if ids[-1] == self.other:
+            row[END] = 1.0
+        return row
+
+
+@pytest.mark.parametrize("method", ["aasd", "ar", "cd", "redraft", "ssbd"])
+@pytest.mark.parametrize(
+    "pieces", [[""], [" ", ""], ["?", ""], [".", ""], [" ", ".\n\n"], ['"', '."', ""], ["\n", " ", ""]]
+)
+def test_final_without_words_is_decoded_again(pieces: list[str], method: str) -> None:
+    assert captions(Wordless(*pieces), ["Hello", "Hello."], method)[-1].text == "Hallo"
+
+
+def test_mark_stays_where_there_is_no_word() -> None:
+    assert captions(Wordless("?", "", other="."), ["Hello?"])[-1].text == "?"
+    assert captions(Wordless("?", ""), ["?!"])[-1].text == "?"
+
+
 class Trailing(Scripted):
     """Ends after a comma, which is a little better than a full stop."""
 

@@ -216,13 +216,16 @@ class Translation:
 
     def _reopened(self, text: str) -> Asking[None]:
         """Decode a final text again if the model has answered it with nothing, or with less than a sentence."""
-        if not self._text and self._earlier:
+        if not _has_words(self._written) and self._earlier:
             # without earlier sentences, which may have been taken for the text
             yield from self._decode(self._encode(text, ()), text, True)
-        if self._is_silent:
-            # Small models end the translation of a short text at once, often with a probability of less than half.
-            self.tally.reopened += 1
-            yield from self._decode(self._prompt, text, True, barred={0: self._ends})
+        if not _has_words(self._written):
+            # Small models end the translation of a short text at once, or after a mark or a space, often with a
+            # probability of less than half.
+            first, self.tally.reopened = self._last, self.tally.reopened + 1
+            yield from self._decode(self._prompt, text, True, barred={0: self._ends.union(first.tokens[:1])})
+            if not _has_words(self._text):
+                self._last = first
         elif self._stops_short(text):
             first, place = self._last, len(self._last.tokens)
             attempts = [{place: self._ends}]
