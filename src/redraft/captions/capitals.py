@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-#: The first letter of a text, and of a sentence in it; the word "I" in English, and its contractions.
-_FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W*\w")
+#: The first letter of a text, and of a sentence in it, behind few signs; the word "I" in English, and its contractions.
+_FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W{0,20}\w")
 _I = re.compile(r"\bi(?=\s|$|[.,;:!?…]|['’](?:m|d|ll|ve|s)\b)")
 #: Notes of recognisers, such as <unk> and [laughter], which are small also among capitals.
 _NOTES = re.compile(r"<\w+>|\[\w+\]")

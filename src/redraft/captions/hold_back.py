@@ -10,7 +10,7 @@ that a word stays depends on its place: it is the last one, with or without punc
 These chances are counted from each text to the next, so a recogniser that never revises is soon translated at once.
 
 A text that differs only in case and punctuation is not translated again.  A final text is always translated whole, and
-no word is held back for longer than `LONGEST`.
+so is a very long one.  No word is held back for longer than `LONGEST`.
 
 An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence.  The
 words behind it are those of the text before the next utterance's first one.  If several are cut off together, the first
@@ -39,8 +39,11 @@ _OPEN, _CLOSED, _INNER = "open", "closed", "inner"
 _CHANCES = {_OPEN: 0.45, _CLOSED: 0.7, _INNER: 0.85}
 #: Number of words for which these chances count.
 _WEIGHT = 5
+#: Longest text, in words, of which any are held back: aligning two takes up to the square of their length.
+_MOST_WORDS = 1000
 #: Punctuation that is left out at the end.
-_END = re.compile(r"[\s.,;:!?…‥。、，！？；：．｡।॥؟،۔։።–—-]+$")
+_MARKS = r"[\s.,;:!?…‥。、，！？；：．｡।॥؟،۔։።–—-]"
+_END = re.compile(rf"(?<!{_MARKS}){_MARKS}++$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,9 @@ class HoldBack:
         if text == last.text and time is not None and time == last.time and not final and self._enabled:
             return self._part[0]  # sent twice, which confirms nothing
         new = _Text.of(text, time)
+        if max(len(last.words), len(new.words)) > _MOST_WORDS:
+            self._left, self._last = (), replace(new, count=len(new.words))
+            return text
         if text != last.text:
             end = behind(new.words, last.words) if final or not last.text else len(last.words)
             self._left, last = last.words[end:], replace(last, places=last.places[:end])

@@ -49,9 +49,16 @@ def ends_sentence(text: str) -> bool:
     return False
 
 
+_SPACED_ENDS = ".!?…‥؟।॥۔։።"
 #: Marks that may end a sentence, with closing quotes and brackets behind them.  In spaced scripts a space follows.
-_END = re.compile(rf"[.!?…‥؟।॥۔։።]+[\"'’”»›)\]]*(?=\s|$|[{UNSPACED}])|[。！？．｡]+[」』）”’\"]*")
+#: Nothing is tried twice, or a line of dots would take the square of its length.
+_END = re.compile(
+    rf"(?<![{_SPACED_ENDS}])[{_SPACED_ENDS}]++[\"'’”»›)\]]*+(?=\s|$|[{UNSPACED}])|[。！？．｡]++[」』）”’\"]*+"
+)
 _WORD_BEFORE = re.compile(r"[\w.'’]*$")
+#: Number of characters before a mark in which its word is looked for.
+_LONGEST_WORD = 100
+_LETTER = re.compile(r"[^\W_]")
 #: Abbreviations before a name or a number, in lower case without their last full stop.
 _GOES_ON = frozenset(
     "approx bzw ca capt cf col d.h dr e.g fig fr ft gen gov hon hr i.e lt mlle mme mr mrs ms mt nr pp prof rep rev sen "
@@ -71,10 +78,13 @@ def sentence_ends(text: str) -> Iterator[int]:
     and inside the text also after initials, "Inc.", "p.m." and numbers of one or two digits, which are ordinals in
     German.
     """
+    letter = -1  # the place of the first letter or number behind the mark
     for mark in _END.finditer(text):
         place = mark.end()
-        after = text[place:].lstrip()
-        first = next((character for character in after if character.isalnum()), "")
+        if letter < place:
+            found = _LETTER.search(text, place)
+            letter = found.start() if found else len(text)
+        first = text[letter : letter + 1]
         if not mark[0].startswith(tuple("。！？．｡")) and (first.islower() or _is_abbreviated(text, mark, first)):
             continue
         yield place
@@ -87,7 +97,7 @@ def _is_abbreviated(text: str, mark: re.Match[str], after: str) -> bool:
         return not after
     if marks != ".":
         return False
-    found = _WORD_BEFORE.search(text, 0, mark.start())
+    found = _WORD_BEFORE.search(text, max(0, mark.start() - _LONGEST_WORD), mark.start())
     word = found[0] if found else ""
     if word.casefold() in _GOES_ON or (word.casefold() in _BEFORE_NUMBER and after.isdigit()):
         return True
