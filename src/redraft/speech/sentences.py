@@ -18,6 +18,7 @@ of two speakers, are never joined.
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -256,7 +257,7 @@ class SentenceCutter:
         sentence, done, gone = utterance.sentence, 0, 0
         for end, words, seen in self._cuts(utterance, text):
             since = _later(seen, sentence.start)
-            over = since if _words(text[end:]) else time
+            over = since if words < len(utterance.words) else time
             yield from self._made(sentence, text[done:end].strip(), over, final=True)
             sentence, done, gone = sentence.next(since), end, words
         if done:
@@ -274,15 +275,15 @@ class SentenceCutter:
 
     def _over(self, utterance: _Utterance, text: str) -> list[tuple[int, int]]:
         """Return the sentence ends up to the last one that is settled: the place, and the number of words before it."""
-        update = utterance.last
-        ends = [(end, words) for end in sentence_ends(text) if (words := len(_words(text[:end])))]
-        if ends and update.final and not _words(text[ends[-1][0] :]):
+        update, places = utterance.last, _word_ends(text)
+        ends = [(end, words) for end in sentence_ends(text) if (words := bisect_right(places, end))]
+        if ends and update.final and ends[-1][1] == len(places):
             ends[-1] = len(text), ends[-1][1]  # with signs that are no words
         keys = {words: utterance.words[:words] for _, words in ends}
         utterance.ends = {key: _seen(utterance.ends.get(key), update.time) for key in keys.values()}
         over = 0
-        for number, (end, words) in enumerate(ends, 1):
-            if update.final or (_words(text[end:]) and _is_settled(utterance.ends[keys[words]], update.time)):
+        for number, (_, words) in enumerate(ends, 1):
+            if update.final or (words < len(places) and _is_settled(utterance.ends[keys[words]], update.time)):
                 over = number
         return ends[:over]
 
@@ -387,6 +388,11 @@ def _words(text: str) -> _Words:
     return tuple(word for each in WORD.findall(text) if (word := bare(each)))
 
 
+def _word_ends(text: str) -> list[int]:
+    """Return where each word of a text ends."""
+    return [match.end() for match in WORD.finditer(text) if bare(match[0])]
+
+
 def _is_punctuated(text: str) -> bool:
     """Whether a word ends with a comma or another mark at which speakers pause."""
     return any(len(word) > 1 and word[-1] in ".,;:!?" for word in text.split()) or any(
@@ -403,8 +409,7 @@ def _is_begun(text: str, other: str) -> bool:
 
 def _end_of(text: str, count: int) -> int:
     """Return where the first ``count`` words of a text end, with what belongs to them."""
-    places = [match.end() for match in WORD.finditer(text) if bare(match[0])]
-    end = places[count - 1] if count else 0
+    end = _word_ends(text)[count - 1] if count else 0
     while end and end < len(text) and _closes(text, end):  # punctuation that is a word of its own, as in Chinese
         end += 1
     return end
