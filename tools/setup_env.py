@@ -48,8 +48,8 @@ SURPLUS = "/lib;/include;*.so.*.*.*"
 ONLY_TEXT = "-DLLAVA_BUILD=OFF"
 #: Folder of the cache with our wheels.
 WHEELS = "redraft/wheels"
-#: Makes passes over few tokens two to three times as fast; CMake runs the first on llama.cpp's source, and ends the
-#: build if that has changed.  CMAKE_ARGS=-DREDRAFT_KERNELS=OFF leaves them out.
+#: Makes passes over few tokens faster; CMake runs the first on llama.cpp's source, and ends the build if that has
+#: changed.  CMAKE_ARGS=-DREDRAFT_KERNELS=OFF leaves them out.
 KERNELS = tuple(NATIVE / name for name in ("kernels.cmake", "q8_rows.h", "k_rows.h", "attention_rows.h"))
 
 #: What CMake takes for false.

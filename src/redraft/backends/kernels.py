@@ -80,7 +80,7 @@ def complaint(verdict: SelfTestResult) -> str:
     """Return one sentence on broken kernels."""
     return (
         f"llama.cpp's AMX kernels {_FOUND[verdict.kernels]} in this build ({verdict.detail}), so models run without "
-        "them, about half as fast; `redraft doctor` says how to get a right build"
+        "them; `redraft doctor` says how to get a right build"
     )
 
 
@@ -100,7 +100,7 @@ def report() -> str:
         found = f"AMX kernels {_FOUND[verdict.kernels]} ({verdict.detail}), so they are not used"
         return f"{found}. To build working ones:\n{REBUILD}"
     if "AMX_INT8 = 1" not in _features():
-        return f"without AMX, which this processor has and is about twice as fast. To build with it:\n{REBUILD}"
+        return f"without AMX, which this processor has. To build with it:\n{REBUILD}"
     return "AMX, passed the self-test"
 
 

@@ -33,11 +33,12 @@ def figures(text: str) -> list[str]:
 
 
 def typed(root: Path) -> Iterator[str]:
-    """Yield where a figure is typed by hand, and which: in notes, in remarks on checks, and below README's picture."""
-    texts = {
-        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
-        for path in sorted((root / "benchmarks" / "notes").glob("*.md"))
-    }
+    """Yield where a figure is typed by hand, and which.
+
+    It looks in notes, in remarks on checks, below README's picture, and in the page on the kernels.
+    """
+    paths = [*sorted((root / "benchmarks" / "notes").glob("*.md")), *root.glob("native/llama.cpp/README.md")]
+    texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
     texts |= {f"checks.py, {each.name}": f"{each.about} {each.remark}" for each in CHECKS}
     readme = root / "README.md"
     if readme.exists() and (caption := _CAPTION.search(readme.read_text(encoding="utf-8"))):

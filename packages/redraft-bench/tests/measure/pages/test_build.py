@@ -167,10 +167,13 @@ def test_typed_figures_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(build, "ROOT", root)
     assert not list(typed(root))
     (root / "benchmarks" / "notes" / "trade.md").write_text("It is 1.5 times as fast.\n", encoding="utf-8")
+    (root / "native" / "llama.cpp").mkdir(parents=True)
+    (root / "native" / "llama.cpp" / "README.md").write_text("Passes are two to three times as fast.\n")
     (root / "README.md").write_text("![x](docs/drafts.svg)\n\n*They take 19 passes.*\n\nz\n", encoding="utf-8")
     found = build.main(["--check"])
     assert found is not None and "benchmarks/notes/trade.md: '1.5 times as fast'" in found
     assert "README.md, below the picture: '19 passes'" in found
+    assert "native/llama.cpp/README.md: 'two to three times'" in found
 
 
 def test_findings_are_those_of_the_rows() -> None:
