@@ -100,6 +100,50 @@ def test_carriage_return_begins_line_again(data: str, buffered: bool) -> None:
     assert all(isinstance(item, Update) and item.text.isprintable() and "[" not in item.text for item in items)
 
 
+#: What programs write that clear the screen, with the finals.
+SCREENS = {
+    ("It", "It was", "It was dark.\nAnd", "It was dark.\nAnd cold.", "It was dark.\nAnd cold.\nYes."): [
+        "It was dark.",
+        "And cold.",
+        "Yes.",
+    ],
+    ("One is here.\nTwo is", "One is here.\nTwo is here.\nThree", "Two is here.\nThree was here.\nFour"): [
+        "One is here.",
+        "Two is here.",
+        "Three was here.",
+        "Four",
+    ],
+    ("One is here.\nTwo", "One was here.\nTwo is.\n", "One was here.\nTwo is.\nThree"): [
+        "One was here.",
+        "Two is.",
+        "Three",
+    ],
+    ("One.", "One.\nNo.", "One.\nNo.\nNo.", "No.\nNo.\nSo"): ["One.", "No.", "No.", "So"],
+    ("Alpha beta.\nGamma", "Alpha beta.\nGamma", "Quite another\nThing"): [
+        "Alpha beta.",
+        "Gamma",
+        "Quite another",
+        "Thing",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "clear", ["\x1b[H\x1b[2J\x1b[3J", "\x1b[2J\x1b[H", "\x1b[H\x1b[J", "\x1bc", "\x1b[?25l\x1b[1;1H\x1b[2J"]
+)
+@pytest.mark.parametrize("screens", SCREENS)
+def test_lines_of_a_screen_that_is_cleared(screens: tuple[str, ...], clear: str) -> None:
+    items = list(read_lines(io.BytesIO("".join(f"{clear}{each}\n" for each in screens).encode())))
+    assert [item.text for item in items if isinstance(item, Update) and item.final] == SCREENS[screens]
+    names = [item.utterance for item in items if isinstance(item, Update)]
+    assert names == sorted(names, key=int)
+
+
+def test_screen_that_is_cleared_once() -> None:
+    items = list(read_lines(io.BytesIO(b"\x1b[H\x1b[2JOne\nOne two\n\nThree\n")))
+    assert [item.text for item in items if isinstance(item, Update) and item.final] == ["One two", "Three"]
+
+
 def test_backspaces_of_a_long_line() -> None:
     many = 32_000
     items = list(read_lines(io.BytesIO(b"a" * many + b"\b" * many + b"One\n\n")))

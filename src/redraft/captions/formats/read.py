@@ -37,6 +37,7 @@ from redraft.captions.events import (
     shown,
     whole,
 )
+from redraft.captions.formats.screen import Screen
 from redraft.captions.words import WORD, joined
 from redraft.errors import InputError, OptionError
 
@@ -241,21 +242,27 @@ def read_lines(source: LineSource) -> Iterator[Item]:
     control characters counts as blank.
 
     Programs that write for a terminal begin the line again with a carriage return: each text of it is an update, and
-    the end of the line ends the utterance.
+    the end of the line ends the utterance.  Those that clear the screen, at least twice, write an utterance on each of
+    its lines (`redraft.captions.formats.screen`).
     """
     utterance, last = 1, None
     returned = again = False  # whether there was a carriage return in this line, and something behind it
+    screen = Screen()
     for _, text, ends in _rewritten(source):
         again = again or (returned and text != "")
         if isinstance(text, Failure):
             yield text
-        elif hypothesis := _typed(text):
-            last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
-            yield last
-        elif last and not returned:
-            yield finished(last)
-            utterance, last = utterance + 1, None
-        if ends and again and last:
+        else:
+            screen.see(text)
+            hypothesis = _typed(text)
+            new = screen.begins(hypothesis) if hypothesis else None
+            if last and (new or not (hypothesis or returned or screen.used)):
+                yield finished(last)
+                utterance, last = utterance + 1, None
+            if new is not None:
+                last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
+                yield last
+        if ends and again and last and not screen.used:
             yield finished(last)
             utterance, last = utterance + 1, None
         returned, again = not ends, again and not ends
