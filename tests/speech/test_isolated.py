@@ -111,6 +111,17 @@ def test_it_cannot_be_opened() -> None:
         isolated("vosk:ws://127.0.0.1:9", "en", 0.5, None)
 
 
+@pytest.mark.parametrize("line", ["", "no JSON"])
+def test_process_that_does_not_begin(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """It ends at once, or stays after a line that is no message: either way, nothing of it is left."""
+    monkeypatch.setattr("redraft.speech.isolated._ENDING", 0.5)
+    more = f"print({line!r}, flush=True); import time; time.sleep(60)" if line else "raise SystemExit(3)"
+    threads = threading.active_count()
+    with pytest.raises(ModelError, match="status 3" if not line else "SIGKILL"):
+        IsolatedRecogniser([sys.executable, "-c", more])
+    assert threading.active_count() == threads
+
+
 def test_ctrl_c_while_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
 

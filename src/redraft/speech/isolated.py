@@ -31,6 +31,8 @@ STALLED = 60.0
 _WAITING = 1.0
 #: Seconds of audio within which a second death ends the recognition.
 _SOON = 10.0
+#: Seconds in which a process ends after its last message.
+_ENDING = 30.0
 
 
 def isolated(spec: str, language: str, pause: float, punctuation: str | None) -> Recogniser:
@@ -144,7 +146,9 @@ class _Process:
             raise
         self._progress = time.monotonic()
         if first is None:
-            raise ModelError(f"the recogniser cannot be started: its process ended with {self._status()}")
+            status = self._status()
+            self.close()
+            raise ModelError(f"the recogniser cannot be started: its process ended with {_described(status)}")
         if first["type"] == "error":
             self.close()
             kind = getattr(errors, first["kind"], ModelError)
@@ -197,9 +201,10 @@ class _Process:
                 raise _Died(f"the recogniser did nothing for {self._stalled:g} s") from None
             return
         if message is None:
-            self._finished = self._finishing and not self._process.wait()
+            status = self._status()
+            self._finished = self._finishing and not status
             if not self._finished:
-                raise _Died(f"the recogniser's process ended with {self._status()}")
+                raise _Died(f"the recogniser's process ended with {_described(status)}")
             return
         self._progress, self.recognised = time.monotonic(), message.pop("samples")
         kind = message.pop("type")
@@ -209,9 +214,13 @@ class _Process:
         elif kind == "error":
             yield Failure(message["message"])
 
-    def _status(self) -> str:
-        status = self._process.wait()
-        return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+    def _status(self) -> int:
+        """Return the exit status after the last message; a process that has more to do than to end is killed."""
+        try:
+            return self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
 
     def _write(self) -> None:
         # An error means that the process has ended, which the reader reports.
@@ -227,3 +236,7 @@ class _Process:
                     self._messages.put(json.loads(line))
         finally:
             self._messages.put(None)
+
+
+def _described(status: int) -> str:
+    return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
