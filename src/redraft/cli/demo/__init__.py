@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from threading import Event
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from redraft.backends.llamacpp import LlamaCpp
     from redraft.captions.events import Update
     from redraft.cli.demo.player import Player
+    from redraft.decoding.display import Display
     from redraft.decoding.methods import Method
     from redraft.errors import RedraftError
 
@@ -79,14 +80,12 @@ def demo(
     """
     with interrupt.ends_process():  # slow imports
         from rich.console import Console
-        from rich.progress import track
 
         from redraft.captions.languages import parse_targets
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
         from redraft.errors import OptionError
-        from redraft.signature import signature, text_hash
         from redraft.speech.endpoint import PAUSE
         from redraft.speech.isolated import isolated
         from redraft.speech.registry import AUTO, resolve
@@ -117,14 +116,8 @@ def demo(
             with stage.Stage(players, console, talk[-1].time or 0.0, listening, silent) as shown:
                 stopped = player.play(players, updates, shown.show)
         else:
-            progress = Console(stderr=True)
-            steps = track(updates, "translating", len(talk), console=progress, disable=not progress.is_terminal)
-            stopped = player.play(players, steps)
-        text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in (found if live else talk))
-        settings: dict[str, Any] = {f"shown by {name}": each.label or "everything" for name, each in displays.items()}
-        settings["hold_back"] = hold_back
-        settings |= {"recogniser": listening} if live else {}
-        signed = signature(backend.model.path, "talk", text_hash(text), **settings)
+            stopped = player.play(players, _with_progress(updates, len(talk)))
+        signed = _signature(backend, found if live else talk, displays, hold_back=hold_back, listening=listening)
     if silent.is_set():
         click.echo(f"redraft: {NO_SOUND}", err=True)
     _print(players, signed, console, as_json=as_json)
@@ -159,6 +152,28 @@ def _open(
             return backend, None
         small = replace(engine, slots=languages * len(drafting), branches=0)
         return backend, stack.enter_context(closing(open_model(SMALL_OF[model], small)))
+
+
+def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:
+    """Show on a terminal how many of the updates have been translated."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return track(updates, "translating", count, console=console, disable=not console.is_terminal)
+
+
+def _signature(
+    backend: LlamaCpp, updates: Sequence[Update], displays: Mapping[str, Display], *, hold_back: bool, listening: str
+) -> str:
+    """Return the signature of the table; ``listening`` names the recogniser that made the updates now, if one did."""
+    from redraft.signature import signature, text_hash
+
+    text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in updates)
+    settings: dict[str, Any] = {f"shown by {name}": each.label or "everything" for name, each in displays.items()}
+    settings["hold_back"] = hold_back
+    settings |= {"recogniser": listening} if listening else {}
+    return signature(backend.model.path, "talk", text_hash(text), **settings)
 
 
 def _print(players: Sequence[Player], signed: str, console: Console, *, as_json: bool) -> None:
