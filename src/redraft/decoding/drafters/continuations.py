@@ -6,6 +6,9 @@ from redraft.decoding.types import ROOT, Context, Draft, Rows, Verdict
 
 #: Maximum number of continuations.
 MOST = 6
+#: Number of best tokens among which they are looked for.  Those that end an output may be thousands, of which few are
+#: here, and servers report 20 at most.
+_RANKED = 12
 
 
 class Continuations:
@@ -25,8 +28,7 @@ class Continuations:
             return
         node = verdict.accepted[-1] if verdict.accepted else ROOT
         self._output = (*context.output, *[draft.tokens[each] for each in verdict.accepted])
-        # As many as a tree can have leaves, not counting end tokens.
-        self._tokens = tuple([token for token in rows.best(node, MOST + len(ends)) if token not in ends][:MOST])
+        self._tokens = tuple([token for token in rows.best(node, _RANKED) if token not in ends][:MOST])
 
     def after(self, output: tuple[int, ...]) -> tuple[int, ...]:
         """Return the tokens that may follow ``output``, most probable first.
