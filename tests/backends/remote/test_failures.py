@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
@@ -43,6 +44,23 @@ def server(request: pytest.FixtureRequest) -> FakeServer:
 def texts(*words: str) -> Iterator[Update]:
     for seq, text in enumerate(words):
         yield Update("1", seq, text)
+
+
+def test_failed_request_beside_others(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass ends when all of its requests have, so that none of their slots is in use."""
+    with closing(connected(server, slots=2)) as backend:
+        answered = []
+
+        def answer(slot: int, score: Score) -> None:
+            if slot == 0:
+                raise ModelError("no answer")
+            time.sleep(0.3)
+            answered.append(slot)
+
+        monkeypatch.setattr(backend, "_answer", answer)
+        with pytest.raises(ModelError, match="no answer"):
+            backend.score([(backend.open_slot(), Score((5,))), (backend.open_slot(), Score((5,)))])
+        assert answered == [1]
 
 
 def test_server_away(server: FakeServer) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -107,7 +107,9 @@ class RemoteBackend(Slotted[RowLine]):
             self._check(score)
         if len(requests) == 1:
             return [self._answer(*requests[0])]
-        return list(self._senders.map(self._answer, *zip(*requests, strict=True)))
+        answers = [self._senders.submit(self._answer, slot, score) for slot, score in requests]
+        wait(answers)  # for all, also if one fails: a slot that still waits for a response cannot be asked again
+        return [each.result() for each in answers]
 
     def curve(self) -> None:
         """Return None: a guess interrupts a response, and a request costs far more than a further token of one."""
