@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
@@ -123,12 +124,15 @@ GOOD = [
 
 
 def tokens_of(answer: str, size: int) -> list[bytes]:
-    """An answer in tokens of ``size`` bytes, and one for each line break."""
+    """An answer in tokens of ``size`` bytes; line breaks are tokens of their own, or with 3 bytes parts of others."""
     found: list[bytes] = []
-    for line in answer.replace("⏎", "\n").encode().splitlines(keepends=True):
-        text = line.removesuffix(b"\n")
-        found += [text[start : start + size] for start in range(0, len(text), size)]
-        found += [b"\n"] * line.endswith(b"\n")
+    for line in re.findall(b"[^\n]+\n*|\n+", answer.replace("⏎", "\n").encode()):
+        text = line.rstrip(b"\n")
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        breaks = line[len(text) :]
+        found += (
+            [*pieces[:-1], pieces[-1] + breaks] if size == 3 and pieces else [*pieces, *([breaks] if breaks else [])]
+        )
     return found
 
 
@@ -141,7 +145,7 @@ def read(answer: str, source: str = HELLO, target: str = "de", size: int = 2) ->
     return b"".join(reader.pieces(ids[:end])).decode(errors="ignore").strip()
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("answer", ANSWERS.split("\n")[1:-1])
 def test_only_the_translation(answer: str, size: int) -> None:
     assert read(answer, size=size).replace("\u00a0", " ") == "Hallo Welt."
