@@ -12,7 +12,7 @@ import pytest
 from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.settings import Settings, Vocabulary
-from redraft.captions.translation import Translation
+from redraft.captions.translation import REPEATED, Translation
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.methods import get_method
@@ -82,6 +82,10 @@ Hallo&nbsp;Welt&#46;
 Hallo Welt.</s>
 Hallo Welt.<|im_end|>
 {"translation": "Hallo Welt."}
+```json⏎{⏎  "translation": "Hallo Welt.",⏎  "language": "de"⏎}⏎```
+---⏎Hallo Welt.⏎---
+"Hello world." in German is:⏎⏎Hallo Welt.
+Hello world in German:⏎⏎Hallo Welt.
 """
 #: Sources with translations from which nothing is left out, and their target language.
 GOOD = [
@@ -109,6 +113,10 @@ GOOD = [
     ("Tom &amp; Jerry", "Tom &amp; Jerry", "de"),
     ("“Stop!” she said.", "„Halt!“, sagte sie.", "de"),
     ("“Stop!”", "„Halt!“", "de"),
+    ("“Stop!” he said.", "„Halt!“", "de"),
+    ('He said: "Stop!"', "„Er sagte: Halt!“", "de"),
+    ('He said "stop" and "go" often.', "„Halt“ und „geh“", "de"),
+    ("the fields are a and b", '"a": "b"', "de"),
     ("'Stop!'", "„Halt!“", "de"),
     ("It is nothing, boys.", "'s ist nichts, Jungs.", "de"),
     ("- one", "- eins", "de"),
@@ -164,6 +172,10 @@ def test_good_translation_stays(source: str, answer: str, target: str) -> None:
         ("New York City.", "New York City.⏎⏎", "New York City."),
         ("Read this:", "Here is the translation:⏎Lies das:", "Lies das:"),
         ("Tämä:", "Here is the translation:⏎Something else", "Here is the translation:"),
+        ('He said: "Stop!" and left.', "\"Er sagte: 'Halt!' und ging.\"", "Er sagte: 'Halt!' und ging."),
+        ('He said: "Stop!"', '{"text": "Er sagte: \\"Halt!\\""}', 'Er sagte: "Halt!"'),
+        ("He spoke in German.", "Er sprach auf Deutsch:⏎Note", "Er sprach auf Deutsch:"),
+        ("No.", ".⏎(Note: x)", "."),
         (HELLO, "こんにちは (Konnichiwa)", "こんにちは"),
         (HELLO, "Привет, мир! (Privet, mir!)", "Привет, мир!"),
         (HELLO, "<think>⏎This never ends", ""),
@@ -242,6 +254,13 @@ def test_growing_source(wrap: Callable[[str, str], str], method: str) -> None:
 def test_refusal_is_no_caption() -> None:
     (failure,) = events({HELLO: "I'm sorry, but I can't assist with that."})
     assert isinstance(failure, Failure) and "no translation, but \"I'm sorry" in failure.message
+
+
+def test_repeated_text_is_reported() -> None:
+    text = "I have a dog and two cats."
+    failure, caption = events({text: f'"{text}"'})
+    assert failure == Failure(REPEATED, None, "u", 0, "de") and isinstance(caption, Caption) and caption.text == text
+    assert len(events({"Ruhollah Musavi Khomeini": "Ruhollah Musavi Khomeini"})) == 1  # a name
 
 
 def test_announcement_alone_is_no_caption() -> None:

@@ -18,6 +18,7 @@ from redraft.captions.markup import (
     TRANSLATES,
     Line,
     echoes,
+    has_words,
     is_refusal,
     translation_in,
 )
@@ -33,6 +34,8 @@ _BEGINS = re.compile(
 _AGREES = re.compile(r"(sure|certainly|of course|absolutely|gladly)( thing)?[.!,]*", re.IGNORECASE)
 _THINKS, _THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>"), "</{}>"
 _FENCE = re.compile(r"```[\w-]*")
+#: A line without words or marks that end sentences: a rule, or a bracket of JSON.
+_RULE = re.compile(r"[^\w\s.,!?…。，！？]+")
 _HEADING = re.compile(r"#+ .*|\*\*.*\*\*:?|__.*__:?")
 #: Fewest words of a source whose repetition is not taken for its translation: names stay as they are.
 _LEAST_ECHO = 3
@@ -121,15 +124,13 @@ class OutputReader:
             if not self._is_doubtful(doubted):
                 break
             ends_alike = line.endswith(_COLONS) or not doubted.endswith(_COLONS)
-            if not line or NOTE.match(line) or not ends_alike:
+            if not has_words(line) or NOTE.match(line) or not ends_alike:
                 last, line = part, doubted
         return last
 
     def _introduces(self, line: str) -> bool:
         """Whether a line is not the translation if another one follows."""
         plain = line.strip("*_#`> ")
-        if not plain:
-            return "```" not in self.source
         if TAG.fullmatch(line):
             return "<" not in self.source
         if _FENCE.fullmatch(line):
@@ -141,10 +142,14 @@ class OutputReader:
             name = plain.rstrip(":： *_")
             if LABEL.fullmatch(name) or TRANSLATES.search(name) or (_BEGINS.match(name) and not is_heading):
                 return True
+            if LABEL.search(name) and not LABEL.search(self.source):
+                return True
         return echoes(line, self.source, labelled=True) or self._is_doubtful(line)
 
     def _is_doubtful(self, line: str) -> bool:
         """Whether a line that introduces the translation may also be it."""
+        if _RULE.fullmatch(line):
+            return has_words(self.source)
         if line.strip("*_#`> ").endswith(_COLONS):
             return self.source.rstrip().endswith(_COLONS)
         if _AGREES.fullmatch(line):

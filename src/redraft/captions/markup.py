@@ -53,7 +53,13 @@ TAG = re.compile(r"<(/?[A-Za-z][\w-]*(\s+[\w-]+=\"[^\"<>]*\")*\s*/?|\|[^|<>]*\|)
 _THOUGHTS = re.compile(r"(<(think|thinking|thought|reasoning)>.*?(</\2>|$)|\s*</think>)\s*")
 _LATIN = re.compile("[a-z]")
 _ENTITY = re.compile(r"&(amp|lt|gt|quot|apos|nbsp|#\d{2,5}|#x[0-9a-fA-F]{2,4});")
-_JSON = re.compile(r'\{\s*"[\w ]+"\s*:\s*(?=")'), re.compile(r'(?<=")\s*\}$')
+_JSON = (
+    re.compile(
+        rf'\{{?\s*"(\w*(translat|text|result|output|answer|response|target)\w*|{LABEL.pattern})"\s*:\s*"',
+        re.IGNORECASE,
+    ),
+    re.compile(r'"\s*,?\s*\}?$'),
+)
 #: Quotation marks, by what may close them, and those that are apostrophes too.
 _CLOSING = {
     '"': '"', "„": '“”"', "“": '”"', "”": "”", "‟": "”", "«": "»", "»": "«", "‹": "›", "›": "‹", "「": "」", "『": "』",
@@ -136,6 +142,11 @@ def echoes(text: str, source: str, *, labelled: bool = False) -> bool:
     return bool(_plain(source)) and _plain(said) == _plain(source)
 
 
+def has_words(text: str) -> bool:
+    """Whether a text has a letter or a digit."""
+    return any(character.isalnum() for character in text)
+
+
 def is_refusal(text: str, source: str, target: str) -> bool:
     """Whether a model answers in English that it does not translate; into English, that may be the translation."""
     english = target.partition("-")[0] in ("", "en")
@@ -175,10 +186,12 @@ def _without_beginning(line: Line, source: str) -> None:
     start = len(line.text) - len(line.text.lstrip())
     if (bullet := _BULLET.match(line.text, start)) and bullet[1] not in source:
         line.cut(*bullet.span())
-    if "{" not in source and (opened := _JSON[0].match(line.text, start)):
+    if '":' not in source and (opened := _JSON[0].match(line.text, start)):
         line.cut(*opened.span())
         if closed := _JSON[1].search(line.text):
             line.cut(*closed.span())
+        while (escaped := line.text.find('\\"')) >= 0:
+            line.cut(escaped, escaped + 1)
     if repeated := _repeated(line.text, source):
         line.cut(start, repeated)
     elif not COLON.search(source) and (named := _LABELLED.match(line.text, start)):
@@ -228,19 +241,23 @@ def _is_latin(text: str) -> bool:
 
 
 def _without_quotes(line: Line, source: str) -> None:
-    """Leave out quotation marks round the whole, if the source has none at all.
+    """Leave out quotation marks round the whole, if the source has none, or none at its ends.
 
     The closing mark may still be missing: if the opening one were shown until then, all of the caption would move.
     """
     text = line.text.strip()
     closing = _CLOSING.get(text[:1], "")
-    if not closing or not _QUOTES.isdisjoint(_WITHIN_WORD.sub("", source)):
+    if not closing:
         return
     after = text[-1] if text[-1] in _ENDS and text[-2:-1] in closing else ""
     end = len(text) - len(after)
     closed = end > 1 and text[end - 1] in closing
     inner = _WITHIN_WORD.sub("", text[1 : end - 1] if closed else text[1:])
-    if not _QUOTES.isdisjoint(inner.strip("".join(_QUOTES)) if closed else inner):
+    quoting = _WITHIN_WORD.sub("", source).strip(" .,;:!?。！？…")
+    if not _QUOTES.isdisjoint(quoting):
+        if not closed or quoting[0] in _QUOTES or quoting[-1] in _QUOTES or not {text[0], *closing}.isdisjoint(inner):
+            return
+    elif not _QUOTES.isdisjoint(inner.strip("".join(_QUOTES)) if closed else inner):
         return
     if text[0] in _APOSTROPHES and not closed:
         return

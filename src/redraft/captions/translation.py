@@ -16,6 +16,7 @@ from redraft.captions.answer import OutputReader
 from redraft.captions.capitals import Capitals
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.hold_back import LONGEST, LONGEST_UPDATES, HoldBack
+from redraft.captions.markup import echoes, has_words
 from redraft.captions.sentence import as_sentence, ends_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
@@ -51,6 +52,12 @@ EMPTY = (
     "the translation is empty although the text has words: the model ended it at once; "
     "send the utterance with more words, or use another model"
 )
+
+
+#: Error message for a translation that is the text.
+REPEATED = "the model repeats the text instead of translating it: use another model, or another prompt (--prompt)"
+#: Fewest words of a text that is not taken for a name or a number if its translation is the same.
+LEAST_REPEATED = 5
 
 
 class Translation:
@@ -179,7 +186,7 @@ class Translation:
         else:
             self._since = self._since[0], self._since[1] + 1
             waited = waited or self._has_waited(update)
-        if update.final and fits and _has_words(text):
+        if update.final and fits and has_words(text):
             yield from self._reopened(text)
         if not self._last.finished and (update.final or not self._reported):
             self._reported = True
@@ -188,12 +195,18 @@ class Translation:
         if not (fits or update.final):
             return failures
         caption = self._caption(update, remember=fits, waited=waited)
-        if caption.final and not caption.text and _has_words(text):
+        if caption.final and not caption.text and has_words(text):
             return failures or [self._failure(update, EMPTY if self._is_silent else self._no_translation)]
-        if caption.final and not self._misspelt and (problem := self._writing.problem(caption.text)):
+        if caption.final and not self._misspelt and (problem := self._problem(caption.text, text)):
             self._misspelt = True  # once in a stream
             failures.append(self._failure(update, problem))
         return [*failures, caption]
+
+    def _problem(self, translation: str, text: str) -> str:
+        """Return what is wrong with a final translation as such; empty if nothing."""
+        if len(text.split()) >= LEAST_REPEATED and echoes(translation, text):
+            return REPEATED
+        return self._writing.problem(translation)
 
     def _has_waited(self, update: Update) -> bool:
         """Whether the source has stayed the same for so long that its translation need not wait for another one."""
@@ -216,15 +229,15 @@ class Translation:
 
     def _reopened(self, text: str) -> Asking[None]:
         """Decode a final text again if the model has answered it with nothing, or with less than a sentence."""
-        if not _has_words(self._written) and self._earlier:
+        if not has_words(self._written) and self._earlier:
             # without earlier sentences, which may have been taken for the text
             yield from self._decode(self._encode(text, ()), text, True)
-        if not _has_words(self._written):
+        if not has_words(self._written):
             # Small models end the translation of a short text at once, or after a mark or a space, often with a
             # probability of less than half.
             first, self.tally.reopened = self._last, self.tally.reopened + 1
             yield from self._decode(self._prompt, text, True, barred={0: self._ends.union(first.tokens[:1])})
-            if not _has_words(self._text):
+            if not has_words(self._text):
                 self._last = first
         elif self._stops_short(text):
             first, place = self._last, len(self._last.tokens)
@@ -411,7 +424,3 @@ def as_output(
     ids = tokenize(text) if text else ()
     spaced = [token_bytes(each[0]).startswith(b" ") for each in (like, ids) if each]
     return tuple(tokenize(f" {text}") if spaced == [True, False] else ids)
-
-
-def _has_words(text: str) -> bool:
-    return any(character.isalnum() for character in text)
