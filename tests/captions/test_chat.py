@@ -74,6 +74,19 @@ class TestOwnTemplate:
         always = "{% for m in messages %}{{ m.content }}{% endfor %}<assistant><think>\n"
         assert render(always).endswith("<assistant><think>\n\n</think>\n\nGerman:")
 
+    def test_channel_of_answers_is_begun(self) -> None:
+        """A model of channels would otherwise begin with its thoughts, which have no end in a caption."""
+        channels = (
+            "{% for m in messages %}{% if m.role == 'assistant' %}<|start|>assistant<|channel|>final<|message|>"
+            "{% else %}<|start|>{{ m.role }}<|message|>{% endif %}{{ m.content }}<|end|>{% endfor %}"
+            "{% if add_generation_prompt %}<|start|>assistant{% endif %}"
+        )
+        assert render(channels).endswith("<|end|><|start|>assistant<|channel|>final<|message|>German:")
+
+    def test_template_without_start_of_the_answer(self) -> None:
+        plain = "{% for m in messages %}[{{ m.role }}]{{ m.content }}[/]{% endfor %}"
+        assert render(plain).endswith("English: The cat[/][assistant]German:")
+
     def test_extensions_that_chat_templates_expect(self) -> None:
         template = (
             "{{ strftime_now('%Y') }}{{ {'a': 'é<'} | tojson }}{% for m in messages %}"

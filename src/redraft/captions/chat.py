@@ -76,7 +76,8 @@ class ChatTemplate:
             raise unusable(error) from error
         self._end = end
         self._system_role = self._has_system_role()
-        #: White space between the start of the assistant's turn and its text; usually empty.
+        #: What stands between the start of the assistant's turn and its text, such as an empty block of thoughts or the
+        #: name of a channel; usually empty.
         self._gap = ""
         #: Text after an answer, such as ``<end_of_turn>``; empty if the template cannot render an answer.
         self.turn_end = ""
@@ -141,8 +142,8 @@ class ChatTemplate:
             answered = self._run([("user", "QUESTION"), ("assistant", "ANSWER")], answer=False)
         except ModelError:
             return
-        gap, _answer, self.turn_end = answered.removeprefix(asked).partition("ANSWER")
-        self._gap = gap if gap.isspace() and _answer else ""
+        gap, answer, self.turn_end = answered.removeprefix(asked).partition("ANSWER")
+        self._gap = gap if answer and answered.startswith(asked) else ""
 
 
 def unusable(reason: object) -> ModelError:
