@@ -380,8 +380,11 @@ class Translation:
         )
 
     def remember(self, source: str, translation: str) -> None:
-        """Add a sentence and its translation to the context of later prompts."""
-        if self._settings.context and source.strip() and translation:
+        """Add a sentence and its translation to the context of later prompts.
+
+        A translation that is the sentence itself is left out: after one example of it, chat models repeat all others.
+        """
+        if self._settings.context and source.strip() and translation and not echoes(translation, source):
             pair = as_sentence(source, self._vocabulary.final_mark), translation
             self._earlier = [*self._earlier, pair][-self._settings.context :]
 
