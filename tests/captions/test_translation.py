@@ -247,8 +247,8 @@ def test_empty_final_without_context() -> None:
 def test_repeated_text_is_no_context() -> None:
     """After one such example, chat models repeat all sentences instead of translating them."""
     stream = Stream(RandomModel(), context=3)
-    for source, translation in (("a b", "x y"), ("[laughter]", "[Laughter]"), ("Rex.", "Rex")):
-        stream.translations[0].remember(source, translation)
+    for source, answer in (("a b", "x y"), ("[laughter]", "[Laughter]"), ("Rex.", "Rex")):
+        stream.translations[0].remember(source, answer)
     stream.send("c")
     assert stream.encoded[-1] == ("de", "c", [("a b", "x y")])
 
