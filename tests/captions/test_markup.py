@@ -170,6 +170,7 @@ def test_good_translation_stays(source: str, answer: str, target: str) -> None:
         ("I have a dog.", "I have a dog.⏎⏎Ich habe einen Hund.", "Ich habe einen Hund."),
         ("New York City.", "New York City.⏎⏎(Note: a name)", "New York City."),
         ("New York City.", "New York City.⏎⏎", "New York City."),
+        ("Sure! Here is the", "Klar! Hier ist die Übersetzung:", "Klar! Hier ist die Übersetzung:"),
         ("Read this:", "Here is the translation:⏎Lies das:", "Lies das:"),
         ("Tämä:", "Here is the translation:⏎Something else", "Here is the translation:"),
         ('He said: "Stop!" and left.', "\"Er sagte: 'Halt!' und ging.\"", "Er sagte: 'Halt!' und ging."),
@@ -264,5 +265,5 @@ def test_repeated_text_is_reported() -> None:
 
 
 def test_announcement_alone_is_no_caption() -> None:
-    (failure,) = events({HELLO: "Here is the translation:"})
+    (failure,) = events({HELLO: "Here is the translation:⏎"})
     assert isinstance(failure, Failure) and "Here is the translation:" in failure.message

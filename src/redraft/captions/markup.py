@@ -194,12 +194,22 @@ def _without_beginning(line: Line, source: str) -> None:
             line.cut(escaped, escaped + 1)
     if repeated := _repeated(line.text, source):
         line.cut(start, repeated)
-    elif not COLON.search(source) and (named := _LABELLED.match(line.text, start)):
-        line.cut(*named.span())
-    elif not (COLON.search(source) or TRANSLATES.search(source)):
-        announced = _BEFORE_COLON.match(line.text, start)
-        if announced and TRANSLATES.search(announced[0]):
-            line.cut(*announced.span())
+    elif announced := _announced(line.text, source, start):
+        line.cut(start, announced)
+
+
+def _announced(text: str, source: str, start: int) -> int:
+    """Return where a translation begins behind what announces it, up to a colon; 0 if it does not.
+
+    If nothing follows, it may be a guess how a text such as "Sure! Here is the" goes on.
+    """
+    if COLON.search(source):
+        return 0
+    found = _LABELLED.match(text, start)
+    if not found and not TRANSLATES.search(source):
+        found = _BEFORE_COLON.match(text, start)
+        found = found if found and TRANSLATES.search(found[0]) else None
+    return found.end() if found and text[found.end() :].strip() else 0
 
 
 def _repeated(text: str, source: str) -> int:
