@@ -56,8 +56,8 @@ EMPTY = (
 
 #: Error message for a translation that is the text.
 REPEATED = "the model repeats the text instead of translating it: use another model, or another prompt (--prompt)"
-#: Fewest words of a text that is not taken for a name or a number if its translation is the same.
-LEAST_REPEATED = 5
+#: Fewest words without a capital of a text that is not taken for names and numbers if its translation is the same.
+LEAST_REPEATED = 4
 
 
 class Translation:
@@ -204,7 +204,8 @@ class Translation:
 
     def _problem(self, translation: str, text: str) -> str:
         """Return what is wrong with a final translation as such; empty if nothing."""
-        if len(text.split()) >= LEAST_REPEATED and echoes(translation, text):
+        words = [word for word in text.split() if word[0].isalpha() and not word[0].isupper()]
+        if len(words) >= LEAST_REPEATED and echoes(translation, text):
             return REPEATED
         return self._writing.problem(translation)
 
