@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,6 +144,33 @@ def test_service_that_refuses() -> None:
     assert failure.message == "a caption could not be sent and was dropped: the service answered 403"
 
 
+def test_answers_that_are_not_http() -> None:
+    """They cost the captions that they are for, and no others."""
+    answers = [b"SSH-2.0-OpenSSH\r\n"] * 2 + [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"] * 9
+    asked: list[bytes] = []
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.rfile.readline())
+            self.wfile.write(answers.pop(0))
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        kept = Kept()
+        service = CaptionService(f"zoom:http://127.0.0.1:{server.server_address[1]}/cc", "de")
+        writer = PushWriter(kept, service, "de", patience=Backoff(0.01, 0.01, 0), pace=0)
+        for text in ("Ich sah.", "Sie ging."):
+            writer.write(final(text))
+        writer.close()
+        server.shutdown()
+        thread.join(10)
+    assert [line.split(b"?")[-1].split(b"&")[0] for line in asked[-2:]] == [b"seq=1", b"seq=2"]
+    failure = "a caption could not be sent and was dropped: the service's answer is not HTTP"
+    assert [event for event in kept.events if isinstance(event, Failure)] == [Failure(failure)]
+    assert writer.given_up == 1
+
+
 def test_service_that_is_not_there() -> None:
     with serving(Captions()) as url:
         pass
@@ -162,7 +190,13 @@ def test_zoom_tags_have_a_territory(language: str, name: str) -> None:
     assert zoom_language(language) == name
 
 
-@pytest.mark.parametrize("target", ["zoom", "zoom:", "zoom:ftp://a", "teams:https://a", "https://a", "zoom:https://["])
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("zoom", "zoom:", "zoom:ftp://a", "teams:https://a", "https://a", "zoom:https://["),
+        *("zoom:https://a/b c", "youtube:https://a/\u00e4"),
+    ],
+)
 def test_what_is_no_service_is_refused(target: str) -> None:
     with pytest.raises(OptionError, match="push must be zoom:URL or youtube:URL"):
         CaptionService(target, "de")

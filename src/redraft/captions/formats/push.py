@@ -12,10 +12,12 @@ then it is dropped with a failure.
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from http.client import HTTPException
 from itertools import chain
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -34,6 +36,8 @@ _USEFUL = 10.0
 #: Minimum seconds between two captions, to stay below rate limits.
 _PACE = 0.25
 _TIMEOUT = 5.0
+#: What a URL consists of; `urlopen` raises various exceptions for others.
+_URL = re.compile(r"[!-~]+")
 
 
 class CaptionService:
@@ -51,7 +55,7 @@ class CaptionService:
         name, _, url = target.partition(":")
         try:
             self._url = urlsplit(url)
-            fits = self._url.scheme in ("http", "https") and bool(self._url.hostname)
+            fits = self._url.scheme in ("http", "https") and bool(self._url.hostname and _URL.fullmatch(url))
         except ValueError:
             fits = False
         if name not in ("zoom", "youtube") or not fits:
@@ -69,7 +73,7 @@ class CaptionService:
         try:
             with urlopen(url, timeout=_TIMEOUT) as answer:
                 return int(answer.read().decode().strip() or 0) + 1
-        except (OSError, ValueError):  # the answer is optional
+        except (OSError, HTTPException, ValueError):  # the answer is optional
             return 1
 
     def request(self, text: str, when: float, seq: int) -> Request:
@@ -155,7 +159,7 @@ class PushWriter:
                 continue
             try:
                 self._send(self._service.request(*caption, seq))
-            except OSError as error:
+            except (OSError, HTTPException) as error:
                 self._give_up(f"a caption could not be sent and was dropped: {_reason(error)}")
             # A dropped caption may have arrived after all, so its number is never used again.
             seq += 1
@@ -167,19 +171,21 @@ class PushWriter:
             self.writer.write(Failure(message))
 
     def _send(self, request: Request) -> None:
-        """Send a caption; raises `OSError` once it is too old to be retried, or sending has ended."""
+        """Send a caption; raises what has gone wrong once it is too old to be retried, or sending has ended."""
         for wait in chain(self._patience.waits(), [None]):
             try:
                 urlopen(request, timeout=_TIMEOUT).close()
                 return
-            except OSError as error:
+            except (OSError, HTTPException) as error:
                 if isinstance(error, HTTPError):
                     error.close()
                 if wait is None or self._dropping.wait(wait):
                     raise
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | HTTPException) -> str:
     if isinstance(error, HTTPError):
         return f"the service answered {error.code}"
+    if isinstance(error, HTTPException) and not isinstance(error, OSError):
+        return "the service's answer is not HTTP"
     return str(getattr(error, "reason", error))
