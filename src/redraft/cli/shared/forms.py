@@ -47,7 +47,7 @@ _MARKED = (
     (r"<\?xml|<!doctype|<html|<tt\b|<transcript", "XML or HTML"),
 )
 _ONLY_TEXT = "write only its texts, a line each, and read them with --input text"
-#: Three numbers and text, and what one of such numbers has that nobody says so.
+#: Three numbers before a text, and what one of them has if they are times: decimals, or three digits.
 _NUMBERS = re.compile(r"(\d+(?:\.\d+)?)[ \t]+(\d+(?:\.\d+)?)[ \t]+(\d+(?:\.\d+)?)[ \t]+\S*[^\W\d]")
 _TIME = re.compile(r"\.\d|\d{3}")
 #: JSON over several lines, or a list of objects.

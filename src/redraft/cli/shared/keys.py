@@ -48,7 +48,7 @@ class Keys:
     Args:
         control: what controls the captions.
         say: called with a sentence for the person at the keyboard.
-        draw: called with the line that is edited, in three parts as of `LineEdit.drawn` and with what it is; None when
+        draw: called with the line that is edited, in three parts as in `LineEdit.drawn` and with what it is; None when
             editing ends.
         hold: returns what keeps captions from being drawn while a line is edited.
     """
