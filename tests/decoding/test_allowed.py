@@ -10,16 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.allowed import AllowedRows
+from redraft.decoding.allowed import AllowedRows, judge
 from redraft.decoding.decode import decode
 from redraft.decoding.display import lead_of
 from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.rules.biased import Biased
 from redraft.decoding.rules.conditional import entropy_threshold, fixed_threshold
+from redraft.decoding.rules.exact import Exact
+from redraft.decoding.rules.rejection import Rejection
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance
+from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance, Verdict
 from tests.fakes import RandomModel
 
 SIZE = 40
@@ -136,6 +138,28 @@ def test_nodes_after_impossible_one_are_impossible() -> None:
     rows = NumpyRows(np.zeros((5, 10), np.float32), 0)
     assert allowed(rows, draft, SPELT).possible_nodes() == [0, 1, 3]
     assert allowed(rows, draft, SPELT, (8,), {2: frozenset([8])}).possible_nodes() == [0, 1]
+
+
+def test_verdict_names_nodes_of_the_whole_draft() -> None:
+    draft = Draft((7, 8, 8), (ROOT, ROOT, 1), (Provenance.GENERATED,) * 3)
+    logits = np.zeros((4, 10), np.float32)
+    logits[:, 8] = 9.0
+    assert judge(Exact(), draft, allowed(NumpyRows(logits, 0), draft, SPELT)) == Verdict((1, 2), 8)
+
+
+def test_sampled_draft_is_judged_whole() -> None:
+    """A token that cannot be accepted was drawn all the same, so what takes its place is not drawn from all."""
+    drafted = Draft((1,), (ROOT,), (Provenance.MODEL,), ({1: 0.5, 2: 0.5},))
+    plain = NumpyRows(np.log(np.array([[0.0001, 0.0001, 0.5, 0.4998]] * 2, np.float32)), 0)
+    rows = allowed(plain, drafted, EVERYTHING, (), {0: frozenset([1])})
+    for seed in range(20):
+        assert judge(Rejection(Sampler(1.0, 0.99, seed)), drafted, rows) == Verdict((), 3)
+
+
+def test_what_is_forced() -> None:
+    two = Selection(frozenset({2, 3, 4}), words=frozenset({(2, 3), (2, 4)}))
+    assert SPELT.is_forced((1, 2)) and not SPELT.is_forced((1,)) and not SPELT.is_forced(())
+    assert two.after((2,)).only == frozenset({3, 4}) and not two.is_forced((2,))
 
 
 def test_lead_of_forced_token() -> None:

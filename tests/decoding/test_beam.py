@@ -54,9 +54,10 @@ def reference(model: RandomModel, prompt: Ids, width: int, previous: Ids = (), b
     return max(live, key=lambda each: each[1] / len(each[0]))[0]
 
 
+@pytest.mark.parametrize(("seed", "end_bias", "outputs"), [(0, 0.0, 5), (0, 2.0, 2), (9, 1.0, 3)])
 @pytest.mark.parametrize("width", [2, 3, 5])
-def test_beam(width: int) -> None:
-    model = RandomModel()
+def test_beam(width: int, seed: int, end_bias: float, outputs: int) -> None:
+    model = RandomModel(seed, end_bias=end_bias)
     model.open_slot()
     found = set()
     for first in range(1, 9):
@@ -66,7 +67,7 @@ def test_beam(width: int) -> None:
         assert output.tokens == reference(model, prompt, width)
         assert output.passes <= LIMIT
         found.add(output.tokens)
-    assert len(found) > 4
+    assert len(found) >= outputs
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.2, 0.6, 1.0])
@@ -77,10 +78,11 @@ def test_bias(beta: float) -> None:
         model, prompt = RandomModel(seed, end_bias=-1.5), (1, 2, 3)
         model.open_slot()
         previous = reference(RandomModel(seed + 100, end_bias=-1.5), prompt, 2)
-        beam = Beam(3, model.end_tokens, biases=(beta,) * len(previous))
+        width = 3 - seed % 2
+        beam = Beam(width, model.end_tokens, biases=(beta,) * len(previous))
         asking = decode(prompt, beam, beam, previous=previous, end_tokens=model.end_tokens, limit=LIMIT)
         output = run(asking, model, 0).tokens
-        assert output == reference(model, prompt, 3, previous, beta)
+        assert output == reference(model, prompt, width, previous, beta)
         kept += common_prefix(output, previous)
     assert (kept > 90) == (beta > 0.5)
 

@@ -12,6 +12,11 @@ def test_lines_between_and_beyond() -> None:
     assert [curve(n) for n in (1, 2, 3, 4, 5)] == [1.0, 2.0, 4.0, 6.0, 8.0]
 
 
+def test_noise_at_the_end_makes_no_long_pass_cheap() -> None:
+    curve = CostCurve((1, 2, 4), (1.0, 3.0, 2.0))
+    assert [curve(n) for n in (3, 4, 8, 400)] == [2.5, 2.0, 3.0, 3.0]
+
+
 @pytest.mark.parametrize(
     ("sizes", "seconds"), [((1,), (1.0,)), ((2, 3), (1.0, 2.0)), ((1, 1), (1.0, 2.0)), ((1, 2), (1.0,))]
 )

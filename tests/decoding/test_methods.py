@@ -6,18 +6,23 @@ from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.backend import Capabilities, Capability
+from redraft.decoding.decode import decode
 from redraft.decoding.display import Display
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.previous import PreviousOutput
+from redraft.decoding.drive import run
 from redraft.decoding.methods import (
     BETA,
     DraftModel,
     Method,
     Option,
     Setup,
+    Value,
     all_methods,
     broken_plug_ins,
     get_method,
@@ -222,6 +227,33 @@ def test_bias_is_that_towards_what_is_shown(name: str) -> None:
     else:
         _, rule = found.build(Setup(found.check({}), frozenset({0})))
         assert biases_of(rule, shown) in (None, (0.0, 0.0), (1.0, 1.0))
+
+
+#: The end has more probability than token 2.
+SPREAD = [0.35, 0.4, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "trusted"),
+    [
+        ("aasd", {}, {Provenance.PROMPT}),
+        ("aasd", {"end_guard": "on"}, set()),
+        ("ssbd-aasd", {}, set()),
+        ("ssbd-aasd", {"end_guard": "off"}, {Provenance.SHOWN, Provenance.PREVIOUS}),
+    ],
+)
+def test_what_aasd_trusts(name: str, options: dict[str, Value], trusted: set[Provenance]) -> None:
+    found, rows = get_method(name), NumpyRows(np.log([SPREAD] * 2), 0)
+    _, rule = found.build(Setup(found.check({"verification": "threshold", **options}), frozenset({0})))
+    assert {each for each in Provenance if rule.judge(Draft.chain((2,), each), rows).accepted} == trusted
+
+
+def test_aasd_keeps_rows_of_the_prompt() -> None:
+    model, found, memory = RandomModel(1, end_bias=-100), get_method("aasd"), dict[type, object]()
+    for prompt in ((1, 2, 3, 4), (1, 2, 3, 4, 5)):
+        drafter, rule = found.build(Setup(found.check({}), model.end_tokens, memory=memory))
+        run(decode(prompt, drafter, rule, end_tokens=model.end_tokens, limit=2), model, 0)
+    assert [request.prompt_rows for request in model.requests] == [4, 1, 2, 1]
 
 
 def test_display_of_methods() -> None:

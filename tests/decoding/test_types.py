@@ -32,8 +32,8 @@ def test_depths_are_counted_along_parents() -> None:
 
 
 def test_what_is_kept_of_draft_has_depths_of_its_own() -> None:
-    draft = Draft((5, 6, 7, 8), (ROOT, 0, ROOT, 1), (PROMPT,) * 4, prompt_rows=3)
-    assert draft.keeping([0, 1, 3]) == replace(Draft.chain((5, 6, 8), PROMPT), prompt_rows=3)
+    draft = Draft((5, 6, 7, 8), (ROOT, 0, ROOT, 1), (PROMPT,) * 4, prompt_rows=3, leaves_only=True)
+    assert draft.keeping([0, 1, 3]) == replace(Draft.chain((5, 6, 8), PROMPT), prompt_rows=3, leaves_only=True)
     assert draft.keeping([0, 2]).depths == (1, 1)
     assert draft.truncated(1) == draft.keeping([0, 2])
     assert draft.truncated(3) is draft

@@ -123,8 +123,8 @@ class Beam(Drafter):
                 self._live.append(_Hypothesis((*tokens, token), logprob))
         if self._done and all(self._average(each) <= self._done[2] for each in self._live):
             return Verdict(tuple(self._paths[self._done[0].tokens]), self._done[1])
-        if len(self._live[0].tokens) > self._room:  # the limit: the best one is cut
-            best = max(self._live, key=self._average).tokens
+        best = self._live[0].tokens
+        if len(best) > self._room:  # the limit: the best one is cut
             return Verdict(tuple(self._paths[best[:-1]]), best[-1])
         return self._share()
 
