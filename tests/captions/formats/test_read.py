@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 from itertools import pairwise
 
 import pytest
@@ -142,6 +143,13 @@ def test_lines_of_a_screen_that_is_cleared(screens: tuple[str, ...], clear: str)
 def test_screen_that_is_cleared_once() -> None:
     items = list(read_lines(io.BytesIO(b"\x1b[H\x1b[2JOne\nOne two\n\nThree\n")))
     assert [item.text for item in items if isinstance(item, Update) and item.final] == ["One two", "Three"]
+
+
+def test_titles_that_never_end() -> None:
+    began = time.process_time()
+    items = list(read_lines(io.BytesIO(("\x9d" * 32_000 + "One\n\n").encode())))
+    assert [item.text for item in items if isinstance(item, Update) and item.final] == ["One"]
+    assert time.process_time() - began < 2
 
 
 def test_backspaces_of_a_long_line() -> None:

@@ -44,7 +44,7 @@ from redraft.errors import InputError, OptionError
 #: Sequences with which programs move a terminal's cursor, erase and colour.
 _ESCAPES = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # such as colours
-    "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\\\|\x9c)"  # such as titles
+    "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"  # such as titles
     "|\x1b[ -/]*[0-Z\\\\^-~]"
 )
 #: Characters that nobody sees, on their own, which are no word: those that Unicode calls ignorable, and an empty one.
