@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +36,14 @@ def text_of(*asked: str, system: str = GERMAN, instructions: Instructions | None
         ("caller",), system, asked, lambda instruction: names_target(instruction, system)
     )
     return found.text
+
+
+@pytest.mark.parametrize("mark", ["```", '"""', "<b>"])
+def test_spaces_behind_mark_without_end(mark: str) -> None:
+    sent, began = f"{mark}{' ' * 30_000}I have a dog", time.process_time()
+    assert text_of(sent) == sent
+    assert text_of(f"{sent}{mark.replace('<', '</')}", system="What is in ```, <b> or triple quotes") == "I have a dog"
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,9 @@ _INSTRUCTION = re.compile(
     r"|(?:the )?(?:text|sentence|source|input)(?: to (?:be )?translated?)?):\s*(?=\S)",
     re.IGNORECASE,
 )
-_TAGS = re.compile(r"\s*(?P<mark><(?P<tag>\w+)>)\s*(?P<text>.*?)\s*</(?P=tag)>\s*", re.DOTALL)
-_FENCES = re.compile(r"\s*(?P<mark>```|\"\"\")\s*(?P<text>.*?)\s*(?P=mark)\s*", re.DOTALL)
+#: A pair of marks around a text.  Spaces are tried once, or many of them would take the third power of their number.
+_TAGS = re.compile(r"(?P<mark><(?P<tag>\w+)>)\s*+(?P<text>(?:.*\S)?)\s*</(?P=tag)>", re.DOTALL)
+_FENCES = re.compile(r"(?P<mark>```|\"\"\")\s*+(?P<text>(?:.*\S)?)\s*(?P=mark)", re.DOTALL)
 #: What prompts call a fence.
 _CALLED = {"```": "backtick", '"""': "triple quote"}
 #: Minimum number of words that two texts must have to show that they are different texts in one wrapper.
