@@ -20,8 +20,9 @@ from textwrap import wrap
 
 from redraft_bench.bench.plots import Plot
 from redraft_bench.bench.read import Result, read_results
-from redraft_bench.pages.checks import Check, card, checks, larger
+from redraft_bench.pages.checks import Check, card, checks
 from redraft_bench.pages.index import index
+from redraft_bench.pages.language_models import larger
 from redraft_bench.pages.page import FRONT, front, groups, page, picture
 from redraft_bench.pages.streams import ABOUT_PICTURE, costs, summary
 from redraft_bench.pages.typed_figures import typed

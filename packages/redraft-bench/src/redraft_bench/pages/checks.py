@@ -12,19 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeAlias
 
 from redraft.models import SHIPPED, shipped_path
 from redraft.signature import file_hash, with_processor
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.tables import LOSSES
 from redraft_bench.eval.columns import COLUMNS, cell
-from redraft_bench.eval.limit import SHARES
 from redraft_bench.eval.table import markdown_table
-
-Row: TypeAlias = dict[str, Any]
-#: Heading -> function that formats a row's value.
-Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
+from redraft_bench.pages import language_models
+from redraft_bench.pages.language_models import NAMES, Columns, Row
 
 EXACT: Columns = {
     "method": lambda row: f"{row['method']} as {row['compared_with']}",
@@ -41,27 +37,6 @@ EXACT: Columns = {
 }
 
 
-def _optional(field: str, form: str) -> Callable[[Row], str]:
-    return lambda row: "" if row[field] is None else format(row[field], form)
-
-
-#: Model on the command line -> its name.
-NAMES = {"gemma": "Gemma 3 270M", "qwen-0.5b": "Qwen2.5-Coder 0.5B", "qwen-1.5b": "Qwen2.5-Coder 1.5B"}
-LANGUAGE_MODEL: Columns = {
-    "model": lambda row: NAMES[row["model"]],
-    "to": lambda row: row["target_language"],
-    "method": lambda row: f"{row['method']} {row['options']}".strip(),
-    "A/D": _optional("draft_acceptance", ".0%"),
-    "passes": lambda row: str(row["target_passes"]),
-    "by passes": _optional("pass_speedup", ".2f"),
-    "CPU seconds": lambda row: f"{row['cpu_seconds']:.0f}",
-    "speed-up": _optional("speedup", ".2f"),
-    "text / draft / tokens": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
-    "× limit": _optional("limit_distance", ".2f"),
-    "NE": lambda row: f"{row['ne_output']:.2f}",
-    "NE shown": lambda row: f"{row['ne_display']:.2f}",
-    "chrF": lambda row: f"{row['chrf']:.1f} ({row['chrf_low']:.1f}–{row['chrf_high']:.1f})",
-}
 LIVE: Columns = {
     "model": lambda row: NAMES[row["model"]],
     "languages": lambda row: str(row["languages"]),
@@ -149,6 +124,7 @@ class Check:
         figures: columns shown in the index if there are no findings.
         remark: what readers need to know about the table, without figures.
         findings: sentences with figures of the rows.
+        overview: a short table for most readers; the whole one is folded then.
         shown: whether the page shows a row.
     """
 
@@ -159,6 +135,7 @@ class Check:
     figures: tuple[str, ...]
     remark: str = ""
     findings: Callable[[Sequence[Row]], str] = lambda rows: ""
+    overview: Callable[[Sequence[Row]], str] | None = None
     shown: Callable[[Row], bool] = lambda row: True
     rows: Sequence[Row] = ()
 
@@ -167,7 +144,10 @@ class Check:
         command = f"python -m redraft_bench.scripts.{self.name}"
         about = f"Measured by `{command}`. {self.remark}".rstrip()
         texts = [f"{text}\n" for text in (self.findings(self._shown()), about) if text]
-        return "\n".join([f"# {self.title}\n", BACK, *texts, signed(self._shown(), self.columns), *self._texts()])
+        table = signed(self._shown(), self.columns)
+        if self.overview:
+            texts, table = [*texts, self.overview(self._shown())], folded("All methods and figures", table)
+        return "\n".join([f"# {self.title}\n", BACK, *texts, table, *self._texts()])
 
     def _shown(self) -> list[Row]:
         return [row for row in self.rows if self.shown(row)]
@@ -206,66 +186,16 @@ def _gain(name: str, rows: Sequence[Row], biased: Mapping[tuple[str, str], Row])
     )
 
 
-def kept_up(rows: Sequence[Row]) -> str:
-    """Return a sentence for each model: the p95 of its answers with `redraft` and with `ar`, by languages."""
-    found = []
-    for model in _models(rows):
-        late = {(row["method"], row["languages"]): row["answer_p95"] for row in rows if row["model"] == model}
-        counts = sorted({count for name, count in late if {("ar", count), ("redraft", count)} <= late.keys()})
-        ours, plain = (_listed([f"{late[name, count]:.1f}" for count in counts]) for name in ("redraft", "ar"))
-        found.append(
-            f"With {NAMES[model]}, 95% of the answers of `redraft` come within {ours} s in "
-            f"{_listed([str(count) for count in counts])} languages, and those of `ar` within {plain} s."
-        )
-    return " ".join(found)
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def compared(rows: Sequence[Row]) -> str:
-    """Return a sentence for each model: what `redraft` saves and retracts, compared with `ar` and LocalAgreement."""
-    return " ".join(_comparison(model, [row for row in rows if row["model"] == model]) for model in _models(rows))
-
-
-def larger(rows: Sequence[Row]) -> str:
-    """Return a sentence on what `redraft` takes of the processor time of `ar` with chat models."""
-    shares = [1 / row["speedup"] for row in rows if row["method"] == "redraft" and row["model"] != "gemma"]
-    names = " and ".join(NAMES[model] for model in _models(rows) if model != "gemma")
-    return f"With {names}, an update takes {span(shares, '.0%')} of the processor time of re-translation."
-
-
-def _models(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(row["model"] for row in rows))
-
-
-def _comparison(model: str, rows: Sequence[Row]) -> str:
-    def figures(method: str, field: str, form: str) -> str:
-        return span([row[field] for row in rows if row["method"] == method], form)
-
-    ours, ssbd, peer = (figures(name, "speedup", ".1f") for name in ("redraft", "ssbd", "local-agreement"))
-    retracted = [f"{figures(name, 'ne_display', '.2f')} with `{name}`" for name in ("ar", "ssbd", "redraft")]
-    return (
-        f"With {NAMES[model]}, `redraft` is {ours} times as fast as `ar`, `ssbd` {ssbd} and `local-agreement` {peer} "
-        f"times. For each token of the final output, captions retract {_listed(retracted)} (NE shown)."
-    )
-
-
 CHECKS = (
     Check(
         "language_model",
         "A language model that was not made for Redraft",
         "What each method saves and retracts with a chat model.",
-        LANGUAGE_MODEL,
+        language_models.COLUMNS,
         (),
-        "The models, as downloaded, in Q4_K_M, translate Flores-200 through their chat template; each update adds "
-        "three words. Times are the processor time of one thread for whole updates, nearly all of it passes, with "
-        "other programs running. *A/D* is the share of the drafted tokens that were accepted. *Text / draft / tokens* "
-        "divides the time of the passes into reading the new text, verifying the draft, and what follows, mostly one "
-        "token a pass. `aasd` needs predictions "
-        "for every token of the prompt, most of its cost. `cd` cannot correct itself, which costs quality.",
-        compared,
+        language_models.REMARK,
+        language_models.compared,
+        overview=language_models.overview,
     ),
     Check(
         "live",
@@ -278,7 +208,7 @@ CHECKS = (
         "*Answers* are captions, with their lag behind the update. *First shown* and *for good* are the lags of words "
         "behind the voice, and *retracted* is words a minute. LocalAgreement is the "
         "[setting](../calm.md#other-settings) of `redraft`.",
-        kept_up,
+        language_models.kept_up,
         shown=lambda row: row["model"] in NAMES,
     ),
     Check(
@@ -343,11 +273,6 @@ def checks(results: Path) -> list[Check]:
             rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
             found.append(replace(each, rows=rows))
     return found
-
-
-def span(values: Sequence[float], form: str) -> str:
-    """Return minimum and maximum of some figures, or the single value."""
-    return "–".join(dict.fromkeys(format(value, form) for value in (min(values), max(values))))
 
 
 def card(results: Sequence[Result]) -> str:

@@ -37,6 +37,7 @@ from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Rows, Score
 from redraft.signature import model_label, signature
+from redraft_bench.bench.data import open_stream, reveals
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
 from redraft_bench.bench.peers.retranslate import Task
 from redraft_bench.eval.bootstrap import interval
@@ -46,7 +47,6 @@ from redraft_bench.eval.limit import SHARES, shares
 from redraft_bench.eval.measure import MethodSystem, Run, System, compare
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Step, read_records, replace_records
-from redraft_bench.eval.sets import SETS, lag_stream, load_set
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.table import print_table
 from redraft_bench.scripts.real_models import MODELS, example_prompt, with_style
@@ -121,17 +121,19 @@ class Files:
     model: Path
     small: Path | None
     by_examples: bool
+    chosen: tuple[str, ...] = ()
 
     @classmethod
-    def named(cls, model: str, small: str | None) -> Self:
-        """Find models by the names on the command line."""
+    def named(cls, model: str, small: str | None, chosen: tuple[str, ...] = ()) -> Self:
+        """Find models by the names on the command line; without chosen methods, all are compared."""
         path, style = with_style(model, "de")
-        return cls(model, path, None if small is None else with_style(small, "de")[0], style.prompt is not None)
+        return cls(model, path, None if small is None else with_style(small, "de")[0], style.prompt is not None, chosen)
 
     @property
     def methods(self) -> tuple[tuple[str, dict[str, float | str]], ...]:
-        """The methods to compare, with their options."""
-        return METHODS if self.small is None else METHODS + SMALL_METHODS
+        """The methods to compare, with their options; always `ar`, which the others are compared with."""
+        found = METHODS if self.small is None else METHODS + SMALL_METHODS
+        return tuple(each for each in found if not self.chosen or each[0] in ("ar", *self.chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +148,24 @@ class Into:
         """Return the figures of the segments so far."""
         done = len(self.runs[0].records)
         found = rows(lines(self.runs), self._under_load(curve))
-        references = [segment.references[self.language] for segment in self.stream.segments[:done]]
+        references = [segment.references.get(self.language, "") for segment in self.stream.segments[:done]]
         for row, run in zip(found, self.runs, strict=True):
-            texts = [record.translation for record in run.records]
-            scores = quality(texts, references, self.language)
-            low, high = interval(*statistics(texts, references, self.language)["chrf"])
-            row["chrf"], row["chrf_low"], row["chrf_high"] = (round(each, 2) for each in (scores.chrf, low, high))
+            pairs = [
+                pair for pair in zip((each.translation for each in run.records), references, strict=True) if pair[1]
+            ]
+            row["data"], row["metrics"] = self.stream.name, "none"
+            if pairs:
+                row |= self._quality(*zip(*pairs, strict=True))
             for name, share in zip(SHARES, shares(run.records, curve), strict=True):
                 row[name] = round(share, 3)
-            row["data"], row["metrics"] = self.stream.name, scores.signature
         return found
+
+    def _quality(self, texts: Sequence[str], references: Sequence[str]) -> Row:
+        """Return chrF with its interval, and how it was computed."""
+        scores = quality(texts, references, self.language)
+        low, high = interval(*statistics(texts, references, self.language)["chrf"])
+        found = zip(("chrf", "chrf_low", "chrf_high"), (scores.chrf, low, high), strict=True)
+        return {**{name: round(each, 2) for name, each in found}, "metrics": scores.signature}
 
     def _under_load(self, curve: CostCurve) -> CostCurve:
         """Return T(n), scaled so that it gives the time of `ar`: it may have been measured beside less other load."""
@@ -166,12 +176,13 @@ class Into:
 
 
 @click.command(help=__doc__)
-@click.option("--data", default="flores200.devtest", type=click.Choice(list(SETS)), show_default=True)
+@click.option("--data", default="flores200.devtest", help="As for `redraft bench run`.", show_default=True)
 @click.option("--to", multiple=True, default=("de", "zh", "ja"), help="Target language; repeatable.")
 @click.option("--limit", default=40, help="Segments; 0 takes all.", show_default=True)
 @click.option("--minutes", default=8.0, help="Minutes of processor time after which no turn begins.")
 @click.option("--model", default="gemma", help=f"One of {', '.join(MODELS)}, or a GGUF file.", show_default=True)
 @click.option("--small", help="Small model for BiLD, likewise.")
+@click.option("--method", multiple=True, help="A method beside `ar`; repeatable. All by default.")
 @click.option("--records", type=click.Path(path_type=Path), help="File of an earlier run, which this one continues.")
 @click.option("--out", type=click.Path(path_type=Path), default=Path("language_model.jsonl"), help="File for the rows.")
 def main(
@@ -181,12 +192,13 @@ def main(
     minutes: float,
     model: str,
     small: str | None,
+    method: tuple[str, ...],
     records: Path | None,
     out: Path,
 ) -> None:
     """Run all methods on every language."""
-    console, files = Console(stderr=True), Files.named(model, small)
-    streams = {language: lag_stream(load_set(data, language, limit), language) for language in to}
+    console, files = Console(stderr=True), Files.named(model, small, method)
+    streams = {language: open_stream(data, language, limit=limit) for language in to}
     with opened(files, streams) as (languages, curve):
         runs = [run for each in languages for run in each.runs]
         done = _continue(runs, records) if records and records.exists() else 0
@@ -227,7 +239,7 @@ def _write(out: Path, files: Files, languages: Sequence[Into], curve: CostCurve)
                     each.stream.name,
                     Stream(each.stream.name, done).hash,
                     segments=len(done),
-                    lag=3,
+                    lag=3 if reveals(each.stream.name) else "own",
                     threads=1,
                     prompt="3 examples" if files.by_examples else "chat",
                     seconds="processor",
