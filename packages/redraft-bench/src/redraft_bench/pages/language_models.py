@@ -54,7 +54,8 @@ ABOUT = (
     "*A/D* is the share of the drafted tokens that were accepted. *Text / draft / tokens* divides the time of the "
     "passes into reading the new text, verifying the draft, and what follows, mostly one token a pass. `aasd` needs "
     "predictions for every token of the prompt, most of its cost. `cd` cannot correct itself, which costs quality. "
-    "Methods with a small model have Qwen2.5-Coder 0.5B beside the 1.5B; they were run on fewer sentences.\n"
+    "Methods with a small model have Qwen2.5-Coder 0.5B beside the 1.5B. Lines of fewer sentences are from runs of all "
+    "methods.\n"
 )
 #: The methods of the overview.
 COMPARED = ("ar", "local-agreement", "ssbd", "redraft")
