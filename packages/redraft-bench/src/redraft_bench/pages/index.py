@@ -34,13 +34,14 @@ ABOUT = {
     "cold": "What the decoders of the other papers save without a previous output to draft from.",
     "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
     "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
+    "load": "The memory of a server with a chat model, with one talk and with many.",
     "viewers": "What the viewers of a talk cost, and whether each of them gets every final caption once and in order.",
 }
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
     "Is it better than what I use?": ("stream", "peers", "language_model", "live"),
     "Methods": ("trade", "ssbd", "cold", "finals"),
-    "Speech and servers": ("listening", "capacity", "viewers"),
+    "Speech and servers": ("listening", "capacity", "load", "viewers"),
     "Speed and exactness": (),
 }
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
@@ -53,6 +54,7 @@ HEADLINES = {
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
     "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
     "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
+    "load": (".*", ("talks", "server_mb")),
     "viewers": (".*", ("viewers_a_core", "added_lag_p95_ms")),
 }
 
