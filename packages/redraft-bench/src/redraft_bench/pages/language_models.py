@@ -7,11 +7,12 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from redraft.captions.languages import parse_language
-from redraft_bench.bench.read import SETS
 from redraft_bench.eval.limit import SHARES
 from redraft_bench.eval.table import markdown_table
 
 Row: TypeAlias = dict[str, Any]
+#: Data set -> its name in sentences and the overview.
+TEXTS = {"flores200.devtest": "Flores-200", "acl-second": "a spoken talk of ACL", "talk": "the demo talk"}
 #: Heading -> function that formats a row's value.
 Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
 
@@ -25,7 +26,7 @@ def _optional(field: str, form: str) -> Callable[[Row], str]:
 
 COLUMNS: Columns = {
     "model": lambda row: NAMES[row["model"]],
-    "text": lambda row: SETS[row["data"]],
+    "text": lambda row: TEXTS[row["data"]],
     "sentences": lambda row: str(row["segments"]),
     "to": lambda row: row["target_language"],
     "method": lambda row: f"{row['method']} {row['options']}".strip(),
@@ -33,7 +34,7 @@ COLUMNS: Columns = {
     "passes": lambda row: str(row["target_passes"]),
     "by passes": _optional("pass_speedup", ".2f"),
     "CPU seconds": lambda row: f"{row['cpu_seconds']:.0f}",
-    "speed-up": _optional("speedup", ".2f"),
+    "by CPU time": _optional("cpu_speedup", ".2f"),
     "text / draft / tokens": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
     "× limit": _optional("limit_distance", ".2f"),
     "NE": lambda row: f"{row['ne_output']:.2f}",
@@ -46,9 +47,9 @@ REMARK = (
     "The models, as downloaded, in Q4_K_M, translate through their chat template (Gemma by three examples). Each "
     "update of a sentence of Flores-200 adds three words; a talk has the updates of its recogniser. Times are "
     "processor times of one thread for whole updates, nearly all of it passes, with other programs running. Cells have "
-    "four figures, `ar` · LocalAgreement · `ssbd` · `redraft`: *speed-up* is the time of `ar` divided by the method's, "
-    "*× limit* the time divided by what a drafter that knows the output would need, and *retracted* how many tokens "
-    "change after they are shown, for each token of the final caption (NE)."
+    "four figures, `ar` · LocalAgreement · `ssbd` · `redraft`: *by CPU time* is the time of `ar` divided by the "
+    "method's, *× limit* the time divided by what a drafter that knows the output would need, and *retracted* how many "
+    "tokens change after they are shown, for each token of the final caption (NE)."
 )
 ABOUT = (
     "*A/D* is the share of the drafted tokens that were accepted. *Text / draft / tokens* divides the time of the "
@@ -61,7 +62,7 @@ ABOUT = (
 COMPARED = ("ar", "local-agreement", "ssbd", "redraft")
 #: Heading of the overview -> figure and its format.
 SHOWN = {
-    "speed-up": ("speedup", ".1f"),
+    "by CPU time": ("cpu_speedup", ".1f"),
     "× limit": ("limit_distance", ".1f"),
     "retracted": ("ne_display", ".2f"),
     "chrF": ("chrf", ".1f"),
@@ -93,7 +94,7 @@ def _lines(rows: Sequence[Row]) -> Iterator[list[str]]:
     above = [""]
     for group in largest(rows):
         row = group[0]
-        names = [NAMES[row["model"]], SETS[row["data"]], str(row["segments"])]
+        names = [NAMES[row["model"]], TEXTS[row["data"]], str(row["segments"])]
         yield [*([""] * 3 if names == above else names), parse_language(row["target_language"]).name, *_figures(group)]
         above = names
 
@@ -107,29 +108,38 @@ def _figures(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def compared(rows: Sequence[Row]) -> str:
-    """Return a sentence for each model: what `redraft` saves and retracts, compared with `ar` and LocalAgreement."""
-    found = [row for group in largest(rows) for row in group]
-    return " ".join(_comparison(model, [row for row in found if row["model"] == model]) for model in models(rows))
+    """Return sentences for each model: what methods save and retract, on the text with the most sentences."""
+    groups = largest(rows)
+    found = []
+    for model in models(rows):
+        most = max((group[0] for group in groups if group[0]["model"] == model), key=lambda row: row["segments"])
+        same = [row for group in groups for row in group if row["model"] == model and row["data"] == most["data"]]
+        found.append(_comparison(model, most["data"], same))
+    return " ".join(found)
 
 
-def _comparison(model: str, rows: Sequence[Row]) -> str:
+def _comparison(model: str, data: str, rows: Sequence[Row]) -> str:
     def figures(method: str, field: str, form: str) -> str:
         return span([row[field] for row in rows if row["method"] == method], form)
 
-    ours, ssbd, peer = (figures(name, "speedup", ".1f") for name in ("redraft", "ssbd", "local-agreement"))
+    ours, ssbd, peer = (figures(name, "cpu_speedup", ".1f") for name in ("redraft", "ssbd", "local-agreement"))
     retracted = [f"{figures(name, 'ne_display', '.2f')} with `{name}`" for name in ("ar", "ssbd", "redraft")]
     return (
-        f"With {NAMES[model]}, `redraft` is {ours} times as fast as `ar`, `ssbd` {ssbd} and `local-agreement` {peer} "
-        f"times. For each token of the final output, captions retract {listed(retracted)} (NE shown)."
+        f"With {NAMES[model]} on {TEXTS[data]}, `redraft` is {ours} times as fast as `ar`, `ssbd` {ssbd} and "
+        f"`local-agreement` {peer} times. For each token of the final output, captions retract {listed(retracted)}."
     )
 
 
 def larger(rows: Sequence[Row]) -> str:
-    """Return a sentence on what `redraft` takes of the processor time of `ar` with chat models."""
-    found = [row for group in largest(rows) for row in group if row["model"] != "gemma"]
-    shares = [1 / row["speedup"] for row in found if row["method"] == "redraft"]
+    """Return a sentence on what `redraft` takes of the processor time of `ar` with chat models, text by text."""
+    found = [row for group in largest(rows) for row in group if row["model"] != "gemma" and row["method"] == "redraft"]
+    shares = [
+        f"{span([1 / row['cpu_speedup'] for row in found if row['data'] == data], '.0%')} on {TEXTS[data]}"
+        for data in dict.fromkeys(row["data"] for row in found)
+    ]
     names = " and ".join(NAMES[model] for model in models(found))
-    return f"With {names}, an update takes {span(shares, '.0%')} of the processor time of re-translation."
+    first = shares[0].replace(" on ", " of the processor time of re-translation on ")
+    return f"With {names}, an update takes {listed([first, *shares[1:]])}; short sentences save less."
 
 
 def kept_up(rows: Sequence[Row]) -> str:
