@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
@@ -18,6 +19,7 @@ from redraft.captions.metadata import PLAIN_KEY
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value
+from redraft.decoding.methods import get_method
 from redraft.decoding.types import common_prefix
 from redraft.translator import Translator
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
@@ -316,3 +318,51 @@ def test_full_bias_towards_what_is_shown_is_local_agreement(n: int, cost: str) -
             assert all(after.startswith(earlier) for earlier, after in pairwise(texts)), "no word is taken back"
         peer.close()
     assert compared > 200 and visible > 40 and withheld > 40 and saved > 0
+
+
+class Growing(RandomModel):
+    """Says "A", and "A B" for a source of two words or more, but there the end after "A" is half as probable."""
+
+    A, B, MARK = 290, 291, 292
+
+    def __init__(self) -> None:
+        super().__init__(vocabulary=300)
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        grown = self.tokenize(" ")[0] in ids
+        after = {self.A: {self.B: 0.6, self.MARK: 0.3} if grown else {self.MARK: 0.9}, self.B: {self.MARK: 0.9}}
+        chosen = after.get(ids[-1], {END: 0.9} if ids[-1] == self.MARK else {self.A: 0.9})
+        row = np.full(self.vocabulary, math.log(0.1 / self.vocabulary))
+        for token, probability in chosen.items():
+            row[token] = math.log(probability)
+        return row
+
+    def token_bytes(self, token: int) -> bytes:
+        return {self.A: b" A", self.B: b" B", self.MARK: b"."}.get(token, b"")
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "final", "text", "again"),
+    [
+        ("redraft", {}, "biased", "A B.", 1),
+        ("redraft", {"beta": 0.5, "hidden_beta": 0.0}, "biased", "A.", 0),  # LocalAgreement: nothing is retracted
+        ("redraft", {"beta": 0.4, "hidden_beta": 0.4}, "biased", "A.", 0),  # as much towards hidden words
+        ("redraft", {}, "exact", "A B.", 0),
+        ("ssbd", {"beta": 0.4}, "biased", "A.", 0),
+        ("ar", {}, "biased", "A B.", 0),
+    ],
+)
+def test_bias_does_not_keep_old_end(method: str, options: dict[str, Value], final: str, text: str, again: int) -> None:
+    display = get_method(method).display
+    stream = Stream(Growing(), method=method, options=options, display=display, final=final)
+    for _ in range(2):
+        assert stream.caption("one").text in ("", "A.")
+    assert stream.caption("one more", final=True).text == text
+    assert stream.translations[0].tally.reopened == again
+
+
+def test_same_words_keep_their_translation() -> None:
+    stream = Stream(Growing(), method="redraft", options={}, display=get_method("redraft").display)
+    stream.caption("one")
+    assert stream.caption("One.", final=True).text == "A."
+    assert stream.translations[0].tally.reopened == 0

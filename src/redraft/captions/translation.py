@@ -20,12 +20,13 @@ from redraft.captions.markup import echoes, has_words
 from redraft.captions.sentence import as_sentence, ends_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
-from redraft.captions.words import behind
+from redraft.captions.words import bare_words, behind
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Confirmed
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
+from redraft.decoding.rules.biased import KEEPS_ALL
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import (
     NOTHING_BARRED,
@@ -180,7 +181,11 @@ class Translation:
             self._forget()
         elif prompt != self._prompt or (update.final and self._settings.final != BIASED):
             # An unchanged source needs no pass.
+            before = bare_words(self._reader.source), bare_words(self._text)
             yield from self._decode(prompt, text, update.final)
+            if update.final and self._stands_still(*before):
+                self.tally.reopened += 1
+                yield from self._decode(prompt, text, True, unseen=True)
             waited = waited or self._is_slow
             self._since = update.time, 0
         else:
@@ -252,6 +257,19 @@ class Translation:
                     return
             self._last = first
 
+    def _stands_still(self, source: Sequence[str], translation: Sequence[str]) -> bool:
+        """Whether the source has more words now and the same translation, only because the reader has seen that.
+
+        Speech goes on, and an old full stop that is biased towards ends the new sentence too early.  A bias that keeps
+        all that was shown (0.5 and above) is meant to.
+        """
+        grew = 0 < len(source) < len(bare_words(self._reader.source))
+        if not grew or not translation or bare_words(self._text) != list(translation):
+            return False
+        _, rule = self._parts_of_final(self._reader, self._draft, len(self._shown))
+        seen, unseen = (biases_of(rule, Draft.previous(self._draft, shown)) for shown in (len(self._shown), 0))
+        return seen != unseen and max(seen or (0.0,)) < KEEPS_ALL
+
     def _stops_short(self, text: str) -> bool:
         """Whether the latest output lacks the end of a sentence that the text has.
 
@@ -288,14 +306,17 @@ class Translation:
     def _read(self, source: str) -> OutputReader:
         return OutputReader(source, self._vocabulary.breaks, self._vocabulary.token_bytes, self.language)
 
-    def _decode(self, prompt: Prompt, text: str, final: bool, barred: Barred = NOTHING_BARRED) -> Asking[None]:
+    def _decode(
+        self, prompt: Prompt, text: str, final: bool, barred: Barred = NOTHING_BARRED, *, unseen: bool = False
+    ) -> Asking[None]:
+        """Decode a source; if ``unseen``, as though the reader had seen nothing of the last output."""
         vocabulary, settings = self._vocabulary, self._settings
         reader = self._read(text)
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
         watches = settings.display.agree > 1 and not final
 
         def attempt(draft: tuple[int, ...], barred: Barred) -> Asking[tuple[Output, Confirmed | None]]:
-            shown = common_prefix(self._shown, draft)
+            shown = 0 if unseen else common_prefix(self._shown, draft)
             drafter, rule = self._parts_of_final(reader, draft, shown) if final else self._built()
             watched = Confirmed(rule, self._agreed, settings.display.lead) if watches else None
             output = yield from decode(

@@ -68,6 +68,11 @@ def bare(word: str) -> str:
     return word[start : kept[-1] + 1]
 
 
+def bare_words(text: str) -> list[str]:
+    """Return the words of a text without case and punctuation."""
+    return [word for each in WORD.findall(text) if (word := bare(each))]
+
+
 def _is_mark(character: str) -> bool:
     """Whether a character is punctuation that is not read aloud."""
     if unicodedata.category(character)[0] != "P":

@@ -320,8 +320,8 @@ class Prompt:
 class Tally:
     """Totals over several outputs, for the papers' acceptance figures.
 
-    ``reopened`` counts final texts that the model answered with nothing or with less than a sentence, and which were
-    decoded again without an end at that place.
+    ``reopened`` counts final texts that were decoded again: the model answered them with nothing or with less than a
+    sentence, or the bias kept the translation of a shorter text.
     """
 
     updates: int = 0

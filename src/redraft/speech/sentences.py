@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
-from redraft.captions.words import WORD, bare, distances, joined
+from redraft.captions.words import WORD, bare, bare_words, distances, joined
 from redraft.errors import InputError
 from redraft.speech.clauses import SHORTEST, Speech, best_cut, length
 
@@ -385,7 +385,7 @@ def _is_settled(seen: tuple[float | None, int], time: float | None) -> bool:
 
 def _words(text: str) -> _Words:
     """Return the words of a text without case and punctuation; signs alone are no words."""
-    return tuple(word for each in WORD.findall(text) if (word := bare(each)))
+    return tuple(bare_words(text))
 
 
 def _word_ends(text: str) -> list[int]:

@@ -31,6 +31,9 @@ from functools import partial
 from redraft.decoding.rules.exact import argmax_child, walk
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rows, Verdict
 
+#: Bias from which on every token is kept.
+KEEPS_ALL = 0.5
+
 
 class Biased:
     """Accepts tokens of the previous output that are nearly as probable as the target's best, and all others exactly.
@@ -67,7 +70,7 @@ class Biased:
 
     def _keeps(self, rows: Rows, node: int, drafted: int, beta: float) -> bool:
         """Whether a token of the previous output may follow ``node``."""
-        if beta >= 0.5 and not self._floor:
+        if beta >= KEEPS_ALL and not self._floor:
             return True
         best = rows.argmax(node)
         if drafted == best:
@@ -78,4 +81,4 @@ class Biased:
         probability = math.exp(rows.logprob(node, drafted))
         if probability < self._floor:
             return False
-        return beta >= 0.5 or math.exp(rows.logprob(node, best)) - probability <= beta / (1 - beta)
+        return beta >= KEEPS_ALL or math.exp(rows.logprob(node, best)) - probability <= beta / (1 - beta)
