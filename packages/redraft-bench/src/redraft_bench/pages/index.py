@@ -54,7 +54,6 @@ HEADLINES = {
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
     "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
     "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
-    "load": (".*", ("talks", "server_mb")),
     "viewers": (".*", ("viewers_a_core", "added_lag_p95_ms")),
 }
 
