@@ -26,6 +26,7 @@ EXACT: Columns = {
     "method": lambda row: f"{row['method']} as {row['compared_with']}",
     "weights": lambda row: (
         "Gemma 3 270M, " * ("gemma" in row["signature"])
+        + "Qwen2.5-Coder 0.5B, " * ("coder-0.5b" in row["signature"])
         + "the tiny model, " * ("demo-tiny" in row["signature"])
         + next((name for name in ("F32", "Q4_K_M") if name in row["signature"]), "as shipped")
     ),
