@@ -173,6 +173,7 @@ def test_late_recognition(visit: Callable[..., Any]) -> None:
 
 def test_statistics_by_keyboard(visit: Callable[..., Any]) -> None:
     page = visit()
+    expect(page.get_by_text("Play the demo talk", exact=True)).to_be_enabled()
     page.evaluate("document.getElementById('compare').click()")
     for _ in range(20):
         page.keyboard.press("Tab")

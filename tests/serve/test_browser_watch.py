@@ -495,7 +495,8 @@ def test_lines_of_speaker(server: Running, visit: Callable[..., Any]) -> None:
             assert changed == []
     for cells in (".cell.source", ".cell[lang=de]"):
         shown = lines(page, cells)
-        assert len(shown) > 4 and all(len(line) <= 20 or " " not in line.strip() for line in shown)
+        # How many there are depends on the updates that a busy machine skips.
+        assert len(shown) > 2 and all(len(line) <= 20 or " " not in line.strip() for line in shown)
     finals = [caption for caption in spoken.finals if caption.language == "de"]
     assert lines(page, ".cell.source")[-1] in finals[-1].source
     expect(page.locator("#edit")).not_to_be_visible()
