@@ -1,9 +1,9 @@
-"""Rows of figures as a table: in the terminal, and as Markdown."""
+"""Rows of figures as a table, in the terminal and as Markdown, and in sentences."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -41,6 +41,21 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> st
     lines = [headings, ["---"] * len(headings), *rows]
     escaped = ([text.replace("|", "\\|") for text in line] for line in lines)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
+
+
+def side_by_side(figures: Iterable[str]) -> str:
+    """Return the figures of one cell, with no-break spaces, so that a narrow column does not break among them."""
+    return "\N{NO-BREAK SPACE}·\N{NO-BREAK SPACE}".join(figures)
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def span(values: Sequence[float], form: str) -> str:
+    """Return minimum and maximum of some figures, or the single value."""
+    return "–".join(dict.fromkeys(format(value, form) for value in (min(values), max(values))))
 
 
 def legend(names: Container[str]) -> str:

@@ -9,8 +9,8 @@ from itertools import groupby
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import column, named
 from redraft_bench.eval.figures import Row
+from redraft_bench.eval.table import span
 from redraft_bench.pages.checks import Check, earlier
-from redraft_bench.pages.language_models import span
 from redraft_bench.pages.page import glossary, groups, title
 from redraft_bench.pages.streams import summary
 

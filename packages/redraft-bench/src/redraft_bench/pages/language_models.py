@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, TypeAlias
 
 from redraft.captions.languages import parse_language
 from redraft_bench.eval.limit import SHARES
-from redraft_bench.eval.table import markdown_table
+from redraft_bench.eval.table import listed, markdown_table, side_by_side, span
 
 Row: TypeAlias = dict[str, Any]
 #: Data set -> its name in sentences and the overview.
@@ -71,17 +70,11 @@ SHOWN = {
 
 def largest(rows: Sequence[Row]) -> list[list[Row]]:
     """Return the rows of each model, text and language that are from the most sentences."""
-
-    def key(row: Row) -> tuple[str, str, str]:
-        return row["model"], row["data"], row["target_language"]
-
-    order = {each: place for place, each in enumerate(dict.fromkeys(map(key, rows)))}
-    found = []
-    for _, group in groupby(sorted(rows, key=lambda row: order[key(row)]), key=key):
-        several = list(group)
-        most = max(row["segments"] for row in several)
-        found.append([row for row in several if row["segments"] == most])
-    return found
+    groups: dict[tuple[str, str, str], dict[int, list[Row]]] = {}
+    for row in rows:
+        runs = groups.setdefault((row["model"], row["data"], row["target_language"]), {})
+        runs.setdefault(row["segments"], []).append(row)
+    return [runs[max(runs)] for runs in groups.values()]
 
 
 def overview(rows: Sequence[Row]) -> str:
@@ -103,8 +96,7 @@ def _figures(rows: Sequence[Row]) -> Iterator[str]:
     by_method = {row["method"]: row for row in rows}
     for field, form in SHOWN.values():
         cells = [_optional(field, form)(by_method[method]) for method in COMPARED]
-        # With no-break spaces, so that narrow columns do not break in the middle.
-        yield "\u00a0·\u00a0".join(cells) if any(cells) else ""
+        yield side_by_side(cells) if any(cells) else ""
 
 
 def compared(rows: Sequence[Row]) -> str:
@@ -133,13 +125,12 @@ def _comparison(model: str, data: str, rows: Sequence[Row]) -> str:
 def larger(rows: Sequence[Row]) -> str:
     """Return a sentence on what `redraft` takes of the processor time of `ar` with chat models, text by text."""
     found = [row for group in largest(rows) for row in group if row["model"] != "gemma" and row["method"] == "redraft"]
-    shares = [
-        f"{span([1 / row['cpu_speedup'] for row in found if row['data'] == data], '.0%')} on {TEXTS[data]}"
-        for data in dict.fromkeys(row["data"] for row in found)
-    ]
-    names = " and ".join(NAMES[model] for model in models(found))
-    first = shares[0].replace(" on ", " of the processor time of re-translation on ")
-    return f"With {names}, an update takes {listed([first, *shares[1:]])}; short sentences save less."
+    shares, of = list[str](), " of the processor time of re-translation"  # said once
+    for data in dict.fromkeys(row["data"] for row in found):
+        share = span([1 / row["cpu_speedup"] for row in found if row["data"] == data], ".0%")
+        shares.append(f"{share}{'' if shares else of} on {TEXTS[data]}")
+    names = listed([NAMES[model] for model in models(found)])
+    return f"With {names}, an update takes {listed(shares)}; short sentences save less."
 
 
 def kept_up(rows: Sequence[Row]) -> str:
@@ -159,13 +150,3 @@ def kept_up(rows: Sequence[Row]) -> str:
 def models(rows: Sequence[Row]) -> list[str]:
     """Return the models of rows, each once."""
     return list(dict.fromkeys(row["model"] for row in rows))
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return words as a sentence lists them."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def span(values: Sequence[float], form: str) -> str:
-    """Return minimum and maximum of some figures, or the single value."""
-    return "–".join(dict.fromkeys(format(value, form) for value in (min(values), max(values))))

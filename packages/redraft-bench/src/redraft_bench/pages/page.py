@@ -13,7 +13,7 @@ from redraft_bench.bench.read import Result
 from redraft_bench.bench.tables import LIVE, STREAMED, TABLES, VIEWERS
 from redraft_bench.eval.columns import cell, column, filled, named
 from redraft_bench.eval.figures import Row
-from redraft_bench.eval.table import legend, markdown_table
+from redraft_bench.eval.table import legend, listed, markdown_table, side_by_side
 from redraft_bench.pages.checks import BACK, below, folded
 from redraft_bench.pages.reproduce import reproduce
 from redraft_bench.pages.streams import ordered, overview, stream_title, typical
@@ -92,8 +92,7 @@ def page(results: Sequence[Result], notes: Path) -> str:
 
 def _where(group: Sequence[Result]) -> str:
     """Return the data set and all languages of a group."""
-    *most, last = [result.language_name for result in group]
-    languages = f"{', '.join(most)} and {last}" if most else last
+    languages = listed([result.language_name for result in group])
     return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
 
 
@@ -127,7 +126,7 @@ def _cells(line: Sequence[Row], field: str, form: str) -> str:
     if field == "method":
         return next(cell(row, field, form) for row in line if row)
     found = [cell(row, field, form, bounds=len(line) == 1) for row in line]
-    return found[0] if len(set(found)) == 1 else "\N{NO-BREAK SPACE}·\N{NO-BREAK SPACE}".join(found)
+    return found[0] if len(set(found)) == 1 else side_by_side(found)
 
 
 def _widest(rows: Sequence[Row], fields: Sequence[str]) -> str:

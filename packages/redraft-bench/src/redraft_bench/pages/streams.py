@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import cell
 from redraft_bench.eval.figures import Row
-from redraft_bench.eval.table import markdown_table
+from redraft_bench.eval.table import markdown_table, side_by_side
 from redraft_bench.pages.run import STREAMS
 
 #: Heading -> the method of a line that the page compares, and whether it holds words back; the last is the default.
@@ -138,9 +138,8 @@ ABOUT_PICTURE = (
 def _cells(result: Result) -> list[str]:
     """Return the figures of all lines of `COMPARED`, and the change in chrF."""
     lines = lines_of(result)
-    # With no-break spaces, so that narrow columns do not break in the middle.
     found = [
-        "\u00a0·\u00a0".join("–" if line.get(name) is None else f"{line[name]:{form}}" for line in lines.values())
+        side_by_side("–" if line.get(name) is None else f"{line[name]:{form}}" for line in lines.values())
         for name, _, form in SHOWN
     ]
     ours = lines[OURS]
