@@ -15,13 +15,14 @@ from redraft.captions.markup import (
     LABEL,
     NOTE,
     TAG,
+    THOUGHT,
     TRANSLATES,
     Line,
     echoes,
-    has_words,
     is_refusal,
     translation_in,
 )
+from redraft.captions.words import has_words
 from redraft.decoding.lines import LineBreaks, first_line
 
 _COLONS = (":", "：")
@@ -32,7 +33,7 @@ _BEGINS = re.compile(
     re.IGNORECASE,
 )
 _AGREES = re.compile(r"(sure|certainly|of course|absolutely|gladly)( thing)?[.!,]*", re.IGNORECASE)
-_THINKS, _THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning)>"), "</{}>"
+_THINKS, _THOUGHT = re.compile(rf"\s*<({THOUGHT})>"), "</{}>"
 _FENCE = re.compile(r"```[\w-]*")
 #: A line without words or marks that end sentences: a rule, or a bracket of JSON.
 _RULE = re.compile(r"[^\w\s.,!?…。，！？]+")

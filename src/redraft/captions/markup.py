@@ -50,7 +50,9 @@ _OPENED = re.compile(r"\*\*(?=[^\s*])|`+(?=[^\s`])")
 #: Bullets, headings and quotations in Markdown; "- 5" is a number.
 _BULLET = re.compile(r"([-*•>]|#{1,6})\s+(?=[^\W\d])")
 TAG = re.compile(r"<(/?[A-Za-z][\w-]*(\s+[\w-]+=\"[^\"<>]*\")*\s*/?|\|[^|<>]*\|)>")
-_THOUGHTS = re.compile(r"(<(think|thinking|thought|reasoning)>.*?(</\2>|$)|\s*</think>)\s*")
+#: Tags round a model's thoughts.
+THOUGHT = "think|thinking|thought|reasoning"
+_THOUGHTS = re.compile(rf"(<({THOUGHT})>.*?(</\2>|$)|\s*</think>)\s*")
 _LATIN = re.compile("[a-z]")
 _ENTITY = re.compile(r"&(amp|lt|gt|quot|apos|nbsp|#\d{2,5}|#x[0-9a-fA-F]{2,4});")
 _JSON = (
@@ -140,11 +142,6 @@ def echoes(text: str, source: str, *, labelled: bool = False) -> bool:
         return False
     said = text[label.end() :] if labelled and label else text
     return bool(_plain(source)) and _plain(said) == _plain(source)
-
-
-def has_words(text: str) -> bool:
-    """Whether a text has a letter or a digit."""
-    return any(character.isalnum() for character in text)
 
 
 def is_refusal(text: str, source: str, target: str) -> bool:

@@ -16,11 +16,11 @@ from redraft.captions.answer import OutputReader
 from redraft.captions.capitals import Capitals
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.hold_back import LONGEST, LONGEST_UPDATES, HoldBack
-from redraft.captions.markup import echoes, has_words
+from redraft.captions.markup import echoes
 from redraft.captions.sentence import as_sentence, ends_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
-from redraft.captions.words import bare_words, behind
+from redraft.captions.words import bare_words, behind, has_words
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Confirmed
@@ -48,7 +48,7 @@ Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
 
 #: Commas, at the end of a sentence that stops short.
 _COMMAS = (",", "，", "、")
-#: Error message for a final text with words but no translation.
+#: Error message for a final text with words but no output.
 EMPTY = (
     "the translation is empty although the text has words: the model ended it at once; "
     "send the utterance with more words, or use another model"
@@ -181,7 +181,7 @@ class Translation:
             self._forget()
         elif prompt != self._prompt or (update.final and self._settings.final != BIASED):
             # An unchanged source needs no pass.
-            before = bare_words(self._reader.source), bare_words(self._text)
+            before = self._reader, self._last
             yield from self._decode(prompt, text, update.final)
             if update.final and self._stands_still(*before):
                 self.tally.reopened += 1
@@ -201,7 +201,7 @@ class Translation:
             return failures
         caption = self._caption(update, remember=fits, waited=waited)
         if caption.final and not caption.text and has_words(text):
-            return failures or [self._failure(update, EMPTY if self._is_silent else self._no_translation)]
+            return failures or [self._failure(update, self._unanswered)]
         if caption.final and not self._misspelt and (problem := self._problem(caption.text, text)):
             self._misspelt = True  # once in a stream
             failures.append(self._failure(update, problem))
@@ -257,14 +257,18 @@ class Translation:
                     return
             self._last = first
 
-    def _stands_still(self, source: Sequence[str], translation: Sequence[str]) -> bool:
-        """Whether the source has more words now and the same translation, only because the reader has seen that.
+    def _stands_still(self, reader: OutputReader, last: Output) -> bool:
+        """Whether the source has more words than before and the same translation, only because people have seen that.
 
         Speech goes on, and an old full stop that is biased towards ends the new sentence too early.  A bias that keeps
         all that was shown (0.5 and above) is meant to.
+
+        Args:
+            reader: that of the source before.
+            last: its output.
         """
-        grew = 0 < len(source) < len(bare_words(self._reader.source))
-        if not grew or not translation or bare_words(self._text) != list(translation):
+        grew = 0 < len(bare_words(reader.source)) < len(bare_words(self._reader.source))
+        if not grew or bare_words(_text(reader, last)) != (words := bare_words(self._text)) or not words:
             return False
         _, rule = self._parts_of_final(self._reader, self._draft, len(self._shown))
         seen, unseen = (biases_of(rule, Draft.previous(self._draft, shown)) for shown in (len(self._shown), 0))
@@ -284,19 +288,16 @@ class Translation:
         return b"".join(map(self._vocabulary.token_bytes, self._last.tokens)).decode(errors="ignore").strip()
 
     @property
-    def _is_silent(self) -> bool:
-        """Whether the latest output is empty."""
-        return not self._written
-
-    @property
-    def _no_translation(self) -> str:
-        """Error message for an answer without a translation."""
+    def _unanswered(self) -> str:
+        """Error message for a final text with words but no translation."""
+        if not self._written:
+            return EMPTY
         return f"the model wrote no translation, but {reprlib.repr(self._written)}; use another model"
 
     @property
     def _text(self) -> str:
         """The text of the latest output, without space around it."""
-        return b"".join(self._reader.pieces(self._last.tokens)).decode(errors="ignore").strip()
+        return _text(self._reader, self._last)
 
     @property
     def _ends(self) -> frozenset[int]:
@@ -449,3 +450,7 @@ def as_output(
     ids = tokenize(text) if text else ()
     spaced = [token_bytes(each[0]).startswith(b" ") for each in (like, ids) if each]
     return tuple(tokenize(f" {text}") if spaced == [True, False] else ids)
+
+
+def _text(reader: OutputReader, output: Output) -> str:
+    return b"".join(reader.pieces(output.tokens)).decode(errors="ignore").strip()

@@ -73,6 +73,11 @@ def bare_words(text: str) -> list[str]:
     return [word for each in WORD.findall(text) if (word := bare(each))]
 
 
+def has_words(text: str) -> bool:
+    """Whether a text has a letter or a digit."""
+    return any(character.isalnum() for character in text)
+
+
 def _is_mark(character: str) -> bool:
     """Whether a character is punctuation that is not read aloud."""
     if unicodedata.category(character)[0] != "P":
