@@ -31,7 +31,7 @@ LAYERS = (
     "models",
     "captions",
     "decoding",
-    "backoff errors interrupt",
+    "backoff errors interrupt proxies",
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 
@@ -40,6 +40,7 @@ CORE = (
     "decoding",
     "errors",
     "interrupt",
+    "captions/align",
     "captions/answer",
     "captions/capitals",
     "captions/events",

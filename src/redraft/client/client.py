@@ -29,7 +29,8 @@ from redraft.client.wire import (
     viewers_page,
 )
 from redraft.decoding.method import Value
-from redraft.errors import InputError
+from redraft.errors import InputError, MissingExtra
+from redraft.proxies import is_local, needs_package
 
 #: Maximum number of unread events; beyond that the client stops receiving.
 _MOST_EVENTS = 1000
@@ -209,7 +210,8 @@ class Client:
             problem: Exception
             since, self._progress = None, False
             try:
-                async with connect(self._address, compression=None, max_size=1 << 24) as socket:
+                proxy = None if is_local(self._address) else True
+                async with connect(self._address, compression=None, max_size=1 << 24, proxy=proxy) as socket:
                     since = time.monotonic()
                     await self._begin(socket)
                     await self._exchange(socket)
@@ -222,6 +224,8 @@ class Client:
                 if not self.session:
                     raise ServerError("connection", reason(self._address, error)) from None
                 problem = error
+            except ImportError as error:
+                raise MissingExtra(needs_package(self._address, "python-socks[asyncio]")) from error
             if not self._done:
                 # A connection may fail again at once, for what is sent on it.
                 lasted = 0.0 if since is None else time.monotonic() - since

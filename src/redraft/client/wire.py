@@ -8,13 +8,14 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import ValidationError
-from websockets.exceptions import InvalidHandshake, InvalidURI
+from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidURI, ProxyError
 
 from redraft import protocol
 from redraft.captions.events import Failure, Update
 from redraft.captions.style import Style
 from redraft.errors import InputError, OptionError, RedraftError
 from redraft.protocol.fields import describe
+from redraft.proxies import through
 
 
 class ServerError(RedraftError):
@@ -61,6 +62,8 @@ def viewers_page(address: str, session: str, room: str | None = None) -> str:
 
 def reason(address: str, error: Exception) -> str:
     """Describe in one sentence why a connection failed."""
+    if isinstance(error, ProxyError | InvalidProxy):
+        return f"the server at {address} cannot be reached{through(address)}: {error}"
     if isinstance(error, InvalidHandshake | InvalidURI):
         return f"{address} is not a Redraft server, or refuses this client: {error}"
     return f"the server at {address} cannot be reached: {error}"

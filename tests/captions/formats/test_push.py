@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
+from redraft.captions.formats import push as push_module
 from redraft.captions.formats.push import CaptionService, PushWriter, zoom_language
 from redraft.errors import OptionError
 
@@ -44,6 +46,8 @@ class Captions:
         self.last = 0
         #: Statuses of the next answers, before all go well again; a negative one is taken all the same.
         self.answers: list[int] = []
+        #: Where redirects lead, and what answers say.
+        self.location, self.says = "", "2026-11-22T20:15:00.000"
 
 
 @contextmanager
@@ -62,10 +66,12 @@ def serving(captions: Captions) -> Iterator[str]:
             status = captions.answers.pop(0) if captions.answers else 200
             if status == 200 or status < 0:
                 captions.got.setdefault(seq, body)
-            self._answer(abs(status), "2026-11-22T20:15:00.000")
+            self._answer(abs(status), captions.says)
 
         def _answer(self, status: int, text: str) -> None:
             self.send_response(status)
+            if captions.location:
+                self.send_header("location", captions.location)
             self.send_header("content-length", str(len(text)))
             self.end_headers()
             self.wfile.write(text.encode())
@@ -135,13 +141,55 @@ def test_retried_captions() -> None:
     assert not any(isinstance(event, Failure) for event in kept.events)
 
 
-def test_service_that_refuses() -> None:
+def failures(kept: Kept) -> list[str]:
+    return [event.message for event in kept.events if isinstance(event, Failure)]
+
+
+def test_busy_for_too_long() -> None:
     captions = Captions()
-    captions.answers = [403] * 1000
+    captions.answers = [503] * 1000
     with serving(captions) as url:
         kept = push(f"zoom:{url}", final("eins"))
-    (failure,) = [event for event in kept.events if isinstance(event, Failure)]
-    assert failure.message == "a caption could not be sent and was dropped: the service answered 403"
+    assert failures(kept) == ["a caption could not be sent and was dropped: the service answered 503"]
+    assert len(captions.asked) > 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
+def test_refusal_is_final(status: int) -> None:
+    """It is not repeated, its reason is shown, and the next caption does not wait."""
+    captions = Captions()
+    captions.answers, captions.says = [status], "<p>Timestamp skew\nlarger than 60 sec"
+    with serving(captions) as url:
+        kept = push(f"zoom:{url}", final("eins"), final("zwei"))
+    assert failures(kept) == [
+        f"a caption was refused: the service answered {status}: Timestamp skew larger than 60 sec"
+    ]
+    assert [seq for seq, _ in captions.asked] == [1, 2] and captions.got == {2: "zwei\n"}
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects(status: int) -> None:
+    """At the same host, the text arrives; elsewhere it is not sent, and in circles it is given up."""
+    captions = Captions()
+    with serving(captions) as url:
+        captions.answers, captions.location = [status], f"/moved?{url.partition('?')[2]}&seq=1"
+        assert not failures(push(f"zoom:{url}", final("eins")))
+        captions.answers, captions.location = [status], "http://user:pw@elsewhere.invalid/cc?key=secret"
+        (failure,) = failures(push(f"zoom:{url}", final("zwei")))
+        assert "has moved to http://" in failure and "elsewhere.invalid" in failure and "secret" not in failure
+        captions.answers, captions.location = [status] * 50, f"/moved?{url.partition('?')[2]}&seq=1"
+        assert "in circles" in failures(push(f"zoom:{url}", final("drei")))[0]
+    assert [body for _, body in captions.asked[:3]] == ["eins\n", "eins\n", "zwei\n"]
+
+
+def test_service_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits behind a caption grows old with it."""
+    monkeypatch.setattr(push_module, "_LEAST", 0.05)
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as server:  # never answers
+        url = f"http://127.0.0.1:{server.server_address[1]}/cc"
+        began = time.monotonic()
+        kept = push(f"youtube:{url}", *(final(f"{number}") for number in range(20)))
+    assert len(failures(kept)) == 20 and time.monotonic() - began < 20 * 0.2
 
 
 def test_answers_that_are_not_http() -> None:

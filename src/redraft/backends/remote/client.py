@@ -18,7 +18,8 @@ import httpx2
 
 from redraft.backends.remote.address import KEY_VARIABLE, RemoteOptions
 from redraft.backoff import Backoff
-from redraft.errors import ModelError, first_sentence
+from redraft.errors import MissingExtra, ModelError, first_sentence
+from redraft.proxies import is_local, needs_package, through
 
 #: Delays and time limit for retrying a server that is busy or unreachable.
 RETRIES = Backoff(first=0.1, longest=1.0, patience=1.0)
@@ -59,13 +60,20 @@ class RemoteClient:
         self.requests = 0
         self._counting = threading.Lock()
         self._name, self._timeout = f"the {engine} server at {server}", options.timeout
-        self._http = httpx2.Client(
-            base_url=server,
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=httpx2.Timeout(options.timeout, connect=min(CONNECT, options.timeout), pool=None),
-            limits=httpx2.Limits(max_connections=options.slots, max_keepalive_connections=options.slots),
-            transport=transport,
-        )
+        self._way = "" if transport else through(server)
+        try:
+            self._http = httpx2.Client(
+                base_url=server,
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+                timeout=httpx2.Timeout(options.timeout, connect=min(CONNECT, options.timeout), pool=None),
+                limits=httpx2.Limits(max_connections=options.slots, max_keepalive_connections=options.slots),
+                trust_env=not is_local(server),
+                transport=transport,
+            )
+        except ImportError as error:
+            raise MissingExtra(needs_package(server, "httpx2[socks]")) from error
+        except ValueError as error:
+            raise ModelError(f"{self._name} cannot be reached{self._way}: {first_sentence(error)}") from error
 
     def get(self, path: str) -> Any:
         """Send a GET request and return the JSON response.
@@ -126,9 +134,9 @@ class RemoteClient:
         try:
             yield
         except httpx2.TimeoutException as error:
-            raise ModelError(f"{self._name} did not answer within {self._timeout:g} seconds") from error
+            raise ModelError(f"{self._name} did not answer{self._way} within {self._timeout:g} seconds") from error
         except httpx2.TransportError as error:
-            raise ModelError(f"{self._name} cannot be reached: {first_sentence(error)}") from error
+            raise ModelError(f"{self._name} cannot be reached{self._way}: {first_sentence(error)}") from error
 
     def _read(self, answer: httpx2.Response) -> Any:
         if answer.status_code != 200:
@@ -150,10 +158,11 @@ class RemoteClient:
     def _refusal(self, answer: httpx2.Response) -> ModelError:
         if answer.status_code in _REFUSED:
             return ModelError(
-                f"{self._name} refuses the API key (HTTP {answer.status_code}): put the right one into {KEY_VARIABLE}"
+                f"{self._name} refuses the API key{self._way} (HTTP {answer.status_code}): "
+                f"put the right one into {KEY_VARIABLE}"
             )
         kind = Absent if answer.status_code in (404, 405) else ModelError
-        return kind(f"{self._name} answers HTTP {answer.status_code}: {_reason(answer)}")
+        return kind(f"{self._name} answers HTTP {answer.status_code}{self._way}: {_reason(answer)}")
 
 
 def _reason(answer: httpx2.Response) -> str:

@@ -5,8 +5,9 @@ Both take a POST per caption, numbered by ``seq``, which increases by one per ca
     Zoom       POST URL&seq=7&lang=de-DE   the text; GET URL/seq returns the last number
     YouTube    POST URL&seq=7              "2026-11-22T20:15:00.000", a line break, the text
 
-A thread sends them in order, one at a time.  A rejected caption is retried with growing delays until it is too old;
-then it is dropped with a failure.
+A thread sends them in order, one at a time.  A caption that cannot be delivered is retried with growing delays until it
+is too old; then it is dropped with a failure, as is at once one that the service refuses.  A redirect is followed with
+the caption as long as it stays at the same host; another one is a refusal, since the address is a secret.
 """
 
 from __future__ import annotations
@@ -19,24 +20,33 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from http.client import HTTPException
 from itertools import chain
+from typing import IO, Any
 from urllib.error import HTTPError
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
-from urllib.request import Request, urlopen
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import langcodes
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
+from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import Writer, spoken
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
+from redraft.proxies import is_local
 
 #: Seconds after which an undelivered caption is dropped, because its words are no longer relevant.
 _USEFUL = 10.0
 #: Minimum seconds between two captions, to stay below rate limits.
 _PACE = 0.25
-_TIMEOUT = 5.0
-#: What a URL consists of; `urlopen` raises various exceptions for others.
+#: Seconds for an answer, and the least of them for a caption that has waited.
+_TIMEOUT, _LEAST = 5.0, 1.0
+#: Client errors after which the same request may succeed later; all others are final.
+_PASSING = {408, 425, 429}
+_REDIRECTS = {301, 302, 303, 307, 308}
+#: Maximum bytes and characters of a refusal's reason.
+_READ, _SHOWN = 2000, 200
+#: What a URL consists of; openers raise various exceptions for others.
 _URL = re.compile(r"[!-~]+")
 
 
@@ -64,6 +74,7 @@ class CaptionService:
             )
         #: Zoom's tag of the language; YouTube needs none.
         self._language = zoom_language(language) if name == "zoom" else None
+        self._opener = build_opener(_Redirects, *([ProxyHandler({})] if is_local(url) else []))
 
     def first(self) -> int:
         """Return the number of the next caption: with Zoom, a restarted program continues the numbering."""
@@ -71,7 +82,7 @@ class CaptionService:
             return 1
         url = urlunsplit(self._url._replace(path=self._url.path.rstrip("/") + "/seq"))
         try:
-            with urlopen(url, timeout=_TIMEOUT) as answer:
+            with self._opener.open(url, timeout=_TIMEOUT) as answer:
                 return int(answer.read().decode().strip() or 0) + 1
         except (OSError, HTTPException, ValueError):  # the answer is optional
             return 1
@@ -86,6 +97,53 @@ class CaptionService:
         kept = [(name, value) for name, value in parse_qsl(self._url.query, keep_blank_values=True) if name not in more]
         url = urlunsplit(self._url._replace(query=urlencode([*kept, *more.items()])))
         return Request(url, body.encode(), {"Content-Type": "text/plain; charset=utf-8"}, method="POST")
+
+    def send(self, request: Request, timeout: float) -> None:
+        """Send a caption.
+
+        Raises:
+            OSError: it was not delivered; also as `HTTPException`.
+            Refused: it never will be.
+        """
+        try:
+            self._opener.open(request, timeout=timeout).close()
+        except HTTPError as error:
+            with error:
+                if error.code in _REDIRECTS:
+                    to = urljoin(error.url, error.headers.get("Location", ""))
+                    raise Refused(_moved(error.url, to)) from error
+                if 400 <= error.code < 500 and error.code not in _PASSING:
+                    raise Refused(_answer(error)) from error
+                raise
+
+
+class Refused(Exception):
+    """A service has refused a caption for good; the message says why."""
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows redirects to the same host, with the method and the text; the library's would send neither."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> Request | None:
+        if not _is_same_service(req.full_url, newurl):
+            return None
+        kept = {name: value for name, value in req.header_items() if name.lower() not in ("host", "content-length")}
+        return Request(newurl, req.data, kept, req.origin_req_host, unverifiable=True, method=req.get_method())
+
+
+def _is_same_service(url: str, other: str) -> bool:
+    """Whether what is secret for one address may be sent to another one: it has the same host, and no less privacy."""
+    old, new = urlsplit(url), urlsplit(other)
+    return new.hostname == old.hostname and new.scheme in (old.scheme, "https")
+
+
+def _moved(url: str, other: str) -> str:
+    if _is_same_service(url, other):
+        return "the service redirects in circles"
+    new = urlsplit(other)
+    return f"the service has moved to {new.scheme}://{new.netloc}, so use the URL that it gives now"
 
 
 def zoom_language(language: str) -> str:
@@ -107,7 +165,7 @@ class PushWriter:
         writer: receives all events, and failures for captions that could not be delivered.
         service: receives the captions.
         language: language of the captions to send.
-        patience: seconds for which a caption is retried.
+        patience: delays before a caption is sent again, and the age at which it is dropped.
         pace: minimum seconds between two captions.
         clock: returns the time in seconds since 1970.
     """
@@ -126,7 +184,8 @@ class PushWriter:
         self._patience, self._pace, self._clock = patience, pace, clock
         #: Number of captions that could not be delivered.
         self.given_up = 0
-        self._queue: queue.SimpleQueue[tuple[str, float] | None] = queue.SimpleQueue()
+        #: Texts with their time, and when they were queued by the monotonic clock.
+        self._queue: queue.SimpleQueue[tuple[str, float, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._dropping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="redraft-push", daemon=True)
@@ -139,7 +198,7 @@ class PushWriter:
         if not (isinstance(event, Caption) and event.final and event.language == self._language):
             return
         if text := spoken(event):
-            self._queue.put((text, self._clock()))
+            self._queue.put((text, self._clock(), time.monotonic()))
 
     def drop(self) -> None:
         """Send nothing more: `close` then reports the captions in the queue."""
@@ -154,11 +213,14 @@ class PushWriter:
     def _run(self) -> None:
         seq = self._service.first()
         while (caption := self._queue.get()) is not None:
+            text, when, queued = caption
             if self._dropping.is_set():
-                self._give_up(f"a caption was not sent: {caption[0]}")
+                self._give_up(f"a caption was not sent: {text}")
                 continue
             try:
-                self._send(self._service.request(*caption, seq))
+                self._send(self._service.request(text, when, seq), queued + self._patience.patience)
+            except Refused as error:
+                self._give_up(f"a caption was refused: {error}")
             except (OSError, HTTPException) as error:
                 self._give_up(f"a caption could not be sent and was dropped: {_reason(error)}")
             # A dropped caption may have arrived after all, so its number is never used again.
@@ -170,17 +232,26 @@ class PushWriter:
         with self._lock:
             self.writer.write(Failure(message))
 
-    def _send(self, request: Request) -> None:
-        """Send a caption; raises what has gone wrong once it is too old to be retried, or sending has ended."""
+    def _send(self, request: Request, latest: float) -> None:
+        """Send a caption until ``latest`` by the monotonic clock, once at least; raises what has gone wrong then."""
         for wait in chain(self._patience.waits(), [None]):
             try:
-                urlopen(request, timeout=_TIMEOUT).close()
+                self._service.send(request, min(_TIMEOUT, max(_LEAST, latest - time.monotonic())))
                 return
-            except (OSError, HTTPException) as error:
-                if isinstance(error, HTTPError):
-                    error.close()
-                if wait is None or self._dropping.wait(wait):
+            except (OSError, HTTPException):
+                if wait is None or time.monotonic() + wait > latest or self._dropping.wait(wait):
                     raise
+
+
+def _answer(error: HTTPError) -> str:
+    """Return the status and reason that a service has answered with, in one line without markup."""
+    try:
+        body = error.read(_READ).decode(errors="replace")
+    except (OSError, HTTPException):
+        body = ""
+    words = " ".join(re.sub(r"<[^>]*>", " ", printable(body)).split())
+    found = words or str(error.reason)
+    return f"the service answered {error.code}" + (f": {found[:_SHOWN]}" if found else "")
 
 
 def _reason(error: OSError | HTTPException) -> str:
