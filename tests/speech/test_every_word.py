@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -160,6 +161,7 @@ class Scripted:
     def __init__(self, dialect: Any, messages: Sequence[dict[str, Any]], random: random.Random) -> None:
         self.dialect, self.random, self.ending, self.url = dialect, random, False, "ws://test"
         self.waiting, self.allowed = list(messages), 1
+        self.hurried = threading.Event()
 
     def send(self, message: str | bytes) -> None:
         self.allowed = self.random.randint(1, 3)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -242,7 +242,7 @@ def test_server_that_listens_by_itself() -> None:
 def test_server_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last words are final, even if it sends nothing more."""
     monkeypatch.setattr(servers, "_ASKED", 0.1)
-    left, asked = threading.Event(), itertools.count()
+    left = threading.Event()
 
     def talk(socket: Any) -> None:
         socket.send('{"text": "one"}')
@@ -250,9 +250,52 @@ def test_server_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
         assert left.wait(20)
 
     with serving(talk) as url:
-        items = list(overhear(f"vosk:{url}", QUICK, lambda: next(asked) > 3))
+        items = list(overhear(f"vosk:{url}", QUICK, when_over=lambda stop: threading.Timer(0.4, stop).start()))
         left.set()
     assert finals(items) == ["one", "two"]
+
+
+def test_end_while_server_is_away() -> None:
+    """Nothing is waited for, and what was recognised is final."""
+    news: list[str] = []
+
+    def talk(socket: Any) -> None:
+        vosk(dies_at=3)(socket)
+
+    def gone(socket: Any) -> None:
+        raise Died
+
+    with serving(talk, gone) as url:
+        recogniser = ServerRecogniser(f"vosk:{url}", Backoff(0.01, 60, 3600), news.append)
+        threading.Timer(1.5, recogniser.hurry).start()
+        began = time.monotonic()
+        items = list(transcribe(counted(2.0), recogniser))
+    assert time.monotonic() - began < 5
+    assert finals(items) == ["0 1 2"]
+    assert isinstance(items[-1], Failure) and "the connection was lost" in items[-1].message
+
+
+def test_news_of_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line when it stays away, and one when it is back; none for a connection that can be opened again at once."""
+    news: list[str] = []
+    with serving(vosk(dies_at=3), vosk()) as url:
+        list(transcribe(counted(2.0), ServerRecogniser(f"vosk:{url}", QUICK, news.append)))
+    assert not news
+    connected, refusals = servers.Server._connected, [InputError("the recogniser cannot be reached")] * 3
+
+    def refusing(server: servers.Server) -> Any:
+        if news_expected and refusals:
+            raise refusals.pop()
+        return connected(server)
+
+    news_expected = False
+    monkeypatch.setattr(servers.Server, "_connected", refusing)
+    with serving(vosk(dies_at=3), vosk()) as url:
+        recogniser = ServerRecogniser(f"vosk:{url}", QUICK, news.append)
+        news_expected = True
+        items = list(transcribe(counted(2.0), recogniser))
+    assert [each.split(" ")[1] for each in news] == ["connection", "recogniser"] and "is back" in news[1]
+    assert not [each for each in items if isinstance(each, Failure)]
 
 
 def test_server_announces_its_end() -> None:

@@ -160,7 +160,8 @@ def listen(
 
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-        opened = isolated.isolated(recogniser, source_language, pause, punctuation)
+        opened = isolated.isolated(recogniser, source_language, pause, punctuation, notice)
+        ending.when_asked(getattr(opened, "hurry", bool))
         items = transcribe(announced, opened, SentenceCutter(whole=not sentences))
         yield delay.recognised(words.recognised(items))
 

@@ -61,7 +61,7 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
             from redraft.speech.servers import overhear
 
             ending.endless = True
-            items = overhear(form, over=lambda: ending.asked)
+            items = overhear(form, news=notice, when_over=ending.when_asked)
             yield in_sentences(items, whole=not sentences)
             return
         with stream.opened(file, form, ending) as source:

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,13 +35,15 @@ _SOON = 10.0
 _ENDING = 30.0
 
 
-def isolated(spec: str, language: str, pause: float, punctuation: str | None) -> Recogniser:
+def isolated(
+    spec: str, language: str, pause: float, punctuation: str | None, news: Callable[[str], object] = str
+) -> Recogniser:
     """Open a recogniser in a process; one that is reached over the network stays in this process.
 
     Args and exceptions are those of `redraft.speech.registry.open_recogniser`.
     """
     if "://" in spec:
-        return open_recogniser(spec, language, pause, punctuation)
+        return open_recogniser(spec, language, pause, punctuation, news)
     return IsolatedRecogniser(arguments(spec, language, pause, punctuation))
 
 

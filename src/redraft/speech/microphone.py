@@ -189,6 +189,8 @@ class Microphone:
         self._ended()
 
     def _recorded(self, block: Samples, frames: int, *_: object) -> None:
+        if self._over:  # the queue would never be empty
+            return
         try:
             self._queue.put_nowait(self._mixer.mixed(block))
         except queue.Full:

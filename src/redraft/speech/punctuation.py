@@ -62,6 +62,10 @@ class Punctuated:
         """Yield the utterance that is still open, as final."""
         yield from self._all(self._recogniser.finish())
 
+    def hurry(self) -> None:
+        """Pass on that the end of the audio was asked for."""
+        getattr(self._recogniser, "hurry", bool)()
+
     def close(self) -> None:
         """Release the recogniser's resources."""
         self._recogniser.close()

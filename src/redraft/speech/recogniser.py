@@ -44,7 +44,8 @@ class Recogniser(Protocol):
     """Recognises one stream of audio.
 
     Any exception may be raised: `transcribe` keeps what was recognised before, and reports a failure.  One that accepts
-    audio before it has recognised it also has ``recognised``, the seconds of audio recognised so far.
+    audio before it has recognised it also has ``recognised``, the seconds of audio recognised so far; one that may wait
+    for others has ``hurry()``, which is called from another thread once the end of the audio was asked for.
     """
 
     def hear(self, samples: Samples) -> Iterable[Recognised]:

@@ -15,7 +15,7 @@ An entry point in the group ``redraft.recognisers`` names a module with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -82,7 +82,11 @@ def check_recogniser(spec: str) -> str:
 
 
 def open_recogniser(
-    spec: str, language: str = "en", pause: float = PAUSE, punctuation: str | None = None
+    spec: str,
+    language: str = "en",
+    pause: float = PAUSE,
+    punctuation: str | None = None,
+    news: Callable[[str], object] = str,
 ) -> Recogniser:
     """Open the recogniser given as ``auto``, ``NAME``, ``NAME:MODEL`` or ``NAME:ws://HOST:PORT``.
 
@@ -91,6 +95,7 @@ def open_recogniser(
         language: code of the spoken language.
         pause: seconds of silence that end an utterance.
         punctuation: folder of a punctuation model, see `redraft.speech.punctuation`.
+        news: called with one sentence when a server stays away, and when it is back.
 
     Raises:
         OptionError: no recogniser has this name, or it lacks the model or the language.
@@ -101,7 +106,7 @@ def open_recogniser(
     made: Recogniser
     if "://" in spec:
         check_recogniser(spec)
-        made = ServerRecogniser(spec)
+        made = ServerRecogniser(spec, news=news)
     else:
         code = parse_language(language, "source language").code
         name, _, model = resolve(spec, code).partition(":")

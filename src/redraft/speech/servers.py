@@ -6,6 +6,7 @@ finished is lost, and nothing that was spoken.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -14,7 +15,8 @@ from typing import Any
 from redraft.backoff import Backoff
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import Item
-from redraft.errors import InputError
+from redraft.errors import InputError, MissingExtra
+from redraft.proxies import is_local, needs_package, through
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.dialect import Dialect, ServerHypothesis, find_dialect
 from redraft.speech.recogniser import Hypothesis, Kept, Names, Recognised
@@ -27,6 +29,8 @@ ANSWER = 30.0
 _ASKED = 0.5
 #: Maximum size of a message in bytes; WhisperLiveKit sends all lines of a talk every time.
 _LONGEST = 1 << 24
+#: Seconds between two pings, and without an answer to one after which a server counts as gone.
+_PING, _PONG = 5.0, 15.0
 
 
 class Server:
@@ -35,9 +39,11 @@ class Server:
     Args:
         spec: ``NAME:ws://HOST:PORT``.
         patience: delays before reconnecting.
+        news: called with one sentence when the server stays away after the connection was lost, and when it is back.
 
     Attributes:
         url: the server's URL.
+        hurried: whether the end of the input was asked for, so that nothing is waited for any more.
         dialect: the protocol, with the state of the current connection.
         ending: whether the audio has ended; messages then no longer reset the limit of ``patience``.
         closed: exception raised when the connection is lost.
@@ -49,12 +55,13 @@ class Server:
         MissingExtra: the extra ``listen`` is not installed.
     """
 
-    def __init__(self, spec: str, patience: Backoff = PATIENCE) -> None:
+    def __init__(self, spec: str, patience: Backoff = PATIENCE, news: Callable[[str], object] = str) -> None:
         library("websockets")
         from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, WebSocketException
 
         self._module, self.url = find_dialect(spec)
-        self._patience, self._waits = patience, patience.waits()
+        self._patience, self._waits, self._news = patience, patience.waits(), news
+        self.hurried = threading.Event()
         self._problem: InputError | None = None
         self.closed, self.closed_well = ConnectionClosed, ConnectionClosedOK
         self._errors = OSError, WebSocketException, TimeoutError
@@ -69,7 +76,16 @@ class Server:
         self.dialect: Dialect = self._module.dialect()
         try:
             # The queue is unbounded: a full queue would stop reading while `send` blocks.
-            made = connect(self.url, max_size=_LONGEST, max_queue=None, open_timeout=5, close_timeout=1)
+            made = connect(
+                self.url,
+                max_size=_LONGEST,
+                max_queue=None,
+                open_timeout=5,
+                close_timeout=1,
+                ping_interval=_PING,
+                ping_timeout=_PONG,
+                proxy=None if is_local(self.url) else True,
+            )
             socket = self._stack.enter_context(made)
             if self.dialect.greeting:
                 socket.send(self.dialect.greeting)
@@ -77,27 +93,38 @@ class Server:
                 self.dialect.read(socket.recv(timeout=5))
         except self._errors as error:
             self.close()
-            raise InputError(f"the recogniser at {self.url} cannot be reached: {error}") from error
+            way = through(self.url)
+            raise InputError(f"the recogniser at {self.url} cannot be reached{way}: {error}") from error
+        except ImportError as error:
+            raise MissingExtra(needs_package(self.url, "python-socks")) from error
         except InputError as error:
             self.close()
             raise InputError(f"the recogniser at {self.url} speaks another protocol: {error}") from error
         return socket
 
     def again(self) -> None:
-        """Reconnect, within the limits of ``patience``.
+        """Reconnect, within the limits of ``patience``, and without waiting once the end was asked for.
 
         Raises:
             InputError: the server stayed unreachable.
         """
+        away = False
         for wait in self._waits:
-            time.sleep(wait)
+            if self.hurried.wait(wait):
+                break
             try:
                 self._socket = self._connected()
             except InputError as error:
                 self._problem = error
+                if not away:
+                    self._news(f"the connection was lost, and {error}; trying again")
+                    away = True
                 continue
+            if away:
+                self._news(f"the recogniser at {self.url} is back")
             return
-        reason = self._problem or f"{self.url} ends every connection at once"
+        still = "is not tried again" if self.hurried.is_set() else "ends every connection at once"
+        reason = self._problem or f"{self.url} {still}"
         raise InputError(f"the connection was lost, and {reason}")
 
     def send(self, message: str | bytes) -> None:
@@ -132,9 +159,13 @@ class Server:
 class ServerRecogniser:
     """A recogniser that uses a server; see `Server` for arguments and exceptions."""
 
-    def __init__(self, spec: str, patience: Backoff = PATIENCE) -> None:
-        self._server, self._kept = Server(spec, patience), Kept()
+    def __init__(self, spec: str, patience: Backoff = PATIENCE, news: Callable[[str], object] = str) -> None:
+        self._server, self._kept = Server(spec, patience, news), Kept()
         self._start: float | None = None
+
+    def hurry(self) -> None:
+        """Wait for no server that is away, since the end of the audio was asked for; callable from any thread."""
+        self._server.hurried.set()
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Send audio, and yield what has arrived."""
@@ -198,22 +229,29 @@ class ServerRecogniser:
         return made
 
 
-def overhear(spec: str, patience: Backoff = PATIENCE, over: Callable[[], bool] = lambda: False) -> Iterator[Item]:
+def overhear(
+    spec: str,
+    patience: Backoff = PATIENCE,
+    news: Callable[[str], object] = str,
+    when_over: Callable[[Callable[[], object]], object] = lambda stop: None,
+) -> Iterator[Item]:
     """Yield what a server broadcasts to all clients, such as one with its own microphone.
 
     If the connection is lost, the current utterance ends with its last hypothesis.  If reconnecting fails, the last
     item is a failure.  See `Server` for arguments and exceptions.
 
     Args:
-        over: whether to end, asked after every message and every half second.
+        when_over: called with what ends the items within half a second, from any thread.
     """
-    return _overheard(Server(spec, patience), over)
+    server = Server(spec, patience, news)
+    when_over(server.hurried.set)
+    return _overheard(server)
 
 
-def _overheard(server: Server, over: Callable[[], bool]) -> Iterator[Item]:
+def _overheard(server: Server) -> Iterator[Item]:
     names, began, origin = Names(), time.monotonic(), 0.0
     try:
-        while not (server.dialect.over or over()):
+        while not (server.dialect.over or server.hurried.is_set()):
             try:
                 found = list(server.receive(_ASKED))
             except TimeoutError:
