@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.captions.align import end_of
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
 from redraft.captions.formats.write import JsonlWriter, RowsWriter
-from redraft.captions.reading import Reading, continued
+from redraft.captions.reading import Reading
 from redraft.errors import OptionError
 
 WORDS = "Ich sah wie sie sich unter den alten Tisch duckte und es war wieder da".split()
@@ -31,10 +32,10 @@ def test_line_waits_at_most() -> None:
 
 
 def test_revised_after_complete_line() -> None:
-    assert continued(["Ich ", "sah "], ["Ich ", "sah ", "sie "]) == 2
-    assert continued(["Ich ", "sah ", "die "], ["Er ", "sah ", "die ", "Ente "]) == 3
-    assert continued(["Ich ", "sah ", "eine "], ["Ich ", "sah ", "ihre ", "Ente "]) == 3
-    assert continued(["Ich "], []) == 0
+    assert end_of(["Ich ", "sah "], ["Ich ", "sah ", "sie "]) == 2
+    assert end_of(["Ich ", "sah ", "die "], ["Er ", "sah ", "die ", "Ente "]) == 3
+    assert end_of(["Ich ", "sah ", "eine "], ["Ich ", "sah ", "ihre ", "Ente "]) == 3
+    assert end_of(["Ich "], []) == 0
     reading = Reading(16, 0.0, 0.0)
     assert reading.read(caption("Ich sah, wie sie sich"), 0) == ["Ich sah, wie sie"]
     assert reading.read(caption("Ich sah, dass sie sich duckte", final=True), 1) == ["sich duckte"]

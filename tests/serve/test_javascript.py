@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from redraft.captions.align import end_of
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
-from redraft.captions.reading import Reading, continued
+from redraft.captions.reading import Reading
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.audio import RATE
 from tests.serve.javascript import in_node, needs_node
@@ -100,7 +101,7 @@ def test_continued(tmp_path: Path) -> None:
     cases = [[drawn.choices("abcd", k=drawn.randrange(9)) for _ in "12"] for _ in range(4000)]
     cases.append([["hund", "hund", "auf"], ["hund", "auf", "auf"]])
     assert in_node(tmp_path, "captions/reading", "return module.continued(...given);", cases) == [
-        continued(*case) for case in cases
+        end_of(*case) for case in cases
     ]
 
 

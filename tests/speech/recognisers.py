@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from redraft.captions.words import distances
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import Hypothesis, Recognised
+from tests.edits import distances
 
 #: The voice that is understood best of those that were tried.
 VOICE = ("-v", "en-us+klatt4", "-s", "140")

@@ -3,7 +3,8 @@
 The growing translation is broken into lines.  A line is complete when more text follows it and it has been unchanged
 for ``patience`` seconds, or when it has waited for ``longest`` seconds; then it is shown and never changes.  Later
 revisions only affect the lines after it, so NE of the display is 0 by construction.  The price is lag, bounded by
-``longest``, and that errors in complete lines stay.
+``longest``, and that errors in complete lines stay.  Where the shown lines end in a revised text is found by
+`redraft.captions.align`.
 
 By convention, lines have at most 32 to 42 character cells (CEA-608 has 32, European television 37, streaming services
 42); see `redraft.captions.breaks`.
@@ -15,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
+from redraft.captions.align import end_of
 from redraft.captions.breaks import SPACE, broken
 from redraft.captions.events import Caption, is_number, whole
 from redraft.captions.words import UNBREAKABLE
@@ -69,7 +70,7 @@ class Reading:
             left_over = self.end()  # the previous utterance had no final caption
             self._utterance, self._shown, self._waiting = caption.utterance, [], []
         units = UNBREAKABLE.findall(SPACE.sub(" ", caption.text).strip())
-        rest = units[continued(self._shown, units) :]
+        rest = units[end_of(self._shown, units) :]
         lines = broken(rest, self._width)
         full = lines if caption.final else lines[:-1]
         self._waiting = [self._noted(place, line, now) for place, line in enumerate(full)]
@@ -110,22 +111,3 @@ class Reading:
     def _show(self, line: _Waiting) -> str:
         self._shown += line.units
         return "".join(line.units).strip()
-
-
-def continued(shown: Sequence[str], units: Sequence[str]) -> int:
-    """Return the number of leading units of a text that count as shown.
-
-    Args:
-        shown: the units that were shown.
-        units: the units of the new text.
-
-    A revision of shown units is ignored: reading continues after the last common unit, plus as many units as were shown
-    after it.  Common units are found as runs: the longest one, then the longest one after it, and so on.
-    """
-    if list(units[: len(shown)]) == list(shown):
-        return len(shown)
-    blocks = SequenceMatcher(None, shown, units, autojunk=False).get_matching_blocks()
-    last = max((block for block in blocks if block.size), key=lambda block: block.a + block.size, default=None)
-    if last is None:
-        return min(len(shown), len(units))
-    return min(last.b + last.size + len(shown) - (last.a + last.size), len(units))

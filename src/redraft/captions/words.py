@@ -86,20 +86,6 @@ def _is_mark(character: str) -> bool:
 
 
 def behind(part: Sequence[Hashable], whole: Sequence[Hashable]) -> int:
-    """Return where a sequence ends in one that went on behind it; the two may differ, also at the end.
-
-    `redraft.captions.reading.continued` is like it, but of runs of equal length it takes the earliest of the shorter
-    text, as the pages do; here it is the earliest of the whole one, since what follows may repeat words of the part.
-    """
+    """Return where a sequence ends in one that went on behind it; the two may differ, also at the end."""
     same = [each for each in SequenceMatcher(None, whole, part, autojunk=False).get_matching_blocks() if each.size]
     return same[-1].a + len(part) - same[-1].b if same else len(part)
-
-
-def distances(words: Sequence[str], text: Sequence[str]) -> list[int]:
-    """Return the Levenshtein distance of words to each beginning of a text: first the empty one, last the whole."""
-    row = list(range(len(text) + 1))
-    for word in words:
-        last, row[0] = row[0], row[0] + 1
-        for place, each in enumerate(text, 1):
-            last, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, last + (word != each))
-    return row

@@ -12,9 +12,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
-from redraft.captions.words import WORD, bare, behind
+from redraft.captions.align import end_of, in_common
+from redraft.captions.words import WORD, bare
 
 #: Characters that two messages must share to be laid over each other against the times of their lines.
 _SURE = 20
@@ -77,7 +77,7 @@ class Committed:
         overlap = self._overlap(text, new, spans[0] if spans else None)
         if overlap is None:  # revised
             ended = self._text[: unsqueezed(self._text, self.done - self.begin)]
-            again = _words_end(text, behind(_words(ended), _words(text)))
+            again = _words_end(text, end_of(_words(ended), _words(text)))
             begin = self.done - len(squeezed(text[:again]))
             self._places, self._times = [], []
             lost = ""
@@ -199,8 +199,7 @@ def _word_starts(text: str) -> Iterator[int]:
 
 def _are_similar(words: Sequence[str], others: Sequence[str]) -> bool:
     """Whether most words of the shorter text are in the other one, in order."""
-    same = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
-    return 2 * sum(each.size for each in same) > min(len(words), len(others))
+    return 2 * in_common(words, others) > min(len(words), len(others))
 
 
 def _words(text: str) -> list[str]:

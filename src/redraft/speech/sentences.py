@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from redraft.captions.align import end_of
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
-from redraft.captions.words import WORD, bare, bare_words, distances, joined
+from redraft.captions.words import WORD, bare, bare_words, joined
 from redraft.errors import InputError
 from redraft.speech.clauses import SHORTEST, Speech, best_cut, length
 
@@ -421,7 +422,7 @@ def _boundary(cut: str, text: str) -> int:
         return 0
     if text.startswith(cut) and (len(text) == len(cut) or not bare(text[len(cut)].strip()) or not bare(cut[-1])):
         return len(cut)
-    return _end_of(text, _most_similar(_words(cut), _words(text)))
+    return _end_of(text, end_of(_words(cut), _words(text)))
 
 
 def _closes(text: str, place: int) -> bool:
@@ -432,16 +433,3 @@ def _closes(text: str, place: int) -> bool:
     return character.isspace() or (
         unicodedata.category(character) in ("Po", "Pe", "Pf", "Pd") and character not in "¿¡"
     )
-
-
-def _most_similar(words: Sequence[str], text: Sequence[str]) -> int:
-    """Return the length of the beginning of ``text`` with the smallest Levenshtein distance to ``words``.
-
-    Of several, it is the one whose length is nearest.
-    """
-    same = next((place for place, (one, other) in enumerate(zip(words, text, strict=False)) if one != other), None)
-    if same is None:
-        return min(len(words), len(text))
-    rest = words[same:]
-    found = distances(rest, text[same : 2 * len(words) + 8])
-    return same + min(range(len(found)), key=lambda place: (found[place], abs(place - len(rest))))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from redraft.captions.words import distances
+from redraft.captions.align import end_of
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import Endpointer, Stretch
@@ -235,24 +235,11 @@ def agreement(before: Sequence[str], agreed: int, words: Sequence[str]) -> tuple
         agreed: how many of these are fixed.
         words: the words of this pass.
     """
-    now = [*before[:agreed], *words[_end_of(before[:agreed], words) :]]
+    now = [*before[:agreed], *words[end_of(*(list(map(_bare, each)) for each in (before[:agreed], words))) :]]
     same = agreed
     while same < min(len(before), len(now) - 1) and before[same] == now[same]:
         same += 1
     return now, same
-
-
-def _end_of(fixed: Sequence[str], words: Sequence[str]) -> int:
-    """Return how many of the words correspond to the fixed ones: those with the smallest edit distance."""
-    bare = [_bare(word) for word in words]
-    row = distances([_bare(word) for word in fixed], bare)
-    last = _bare(fixed[-1]) if fixed else None
-
-    def badness(place: int) -> tuple[int, bool, int]:
-        """The distance; of equals, one that ends with the same word, and of those the most similar length."""
-        return row[place], place == 0 or bare[place - 1] != last, abs(place - len(fixed))
-
-    return min(range(len(row)), key=badness)
 
 
 def _bare(word: str) -> str:

@@ -6,7 +6,8 @@ The last line on the screen is still spoken; the lines before it have ended.  Li
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
+
+from redraft.captions.align import similarity
 
 #: Clears the screen, before or after the cursor moves to its beginning.
 _CLEARED = re.compile(r"(?:\x1b\[[0-9;?]*[A-Za-z])*?\x1b(?:\[[0-3]?J|c)")
@@ -40,8 +41,9 @@ class Screen:
         """
         lines, at = self._lines, self._next if self.used else 0
         if at < len(lines) - 1 and lines[at] != text:
-            alike = get_close_matches(text, lines[at : at + _SCROLLED], 1, _ALIKE)
-            at = lines.index(alike[0], at) if alike else len(lines)  # scrolled, or another text altogether
+            alike = [similarity(text, line) for line in lines[at : at + _SCROLLED]]
+            # scrolled, or another text altogether
+            at = at + alike.index(max(alike)) if max(alike) >= _ALIKE else len(lines)
         if self._next == self._top:
             self._top = at
         self._next = at + 1

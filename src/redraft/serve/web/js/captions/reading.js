@@ -102,28 +102,22 @@ function ends(run, place) {
   return score > HALF;
 }
 
-/** How many units count as shown, given those shown so far: up to the end of the last longest common run. */
+/** How many units stand for those shown so far, as `end_of` in redraft.captions.align: the beginning of `units` with the
+    smallest edit distance to them; of several, one that ends with the same unit, then the one of the nearest length. */
 export function continued(shown, units) {
-  if (shown.every((unit, place) => unit === units[place])) return shown.length;
-  let last = null;
-  for (let run; (run = longestRun(shown, units, last ?? [0, 0])); ) last = run;
-  const [a, b] = last ?? [shown.length, shown.length];
-  return Math.min(b + shown.length - a, units.length);
-}
-
-/** Where the first longest run of units that both have from these places on ends in each; null if none. */
-function longestRun(shown, units, [from, start]) {
-  let [found, most, before] = [null, 0, []];
-  for (let a = from; a < shown.length; a++) {
-    const lengths = []; // of runs that end at this `a` and each `b`
-    for (let b = start; b < units.length; b++) {
-      if (shown[a] !== units[b]) continue;
-      lengths[b] = (before[b - 1] ?? 0) + 1;
-      if (lengths[b] > most) [found, most] = [[a + 1, b + 1], lengths[b]];
-    }
-    before = lengths;
+  const same = shown.findIndex((unit, place) => unit !== units[place]);
+  if (same < 0) return shown.length;
+  const old = shown.slice(same);
+  const rest = units.slice(same, same + 2 * old.length);
+  let row = [...rest.keys(), rest.length];
+  for (const unit of old) {
+    const next = [row[0] + 1];
+    rest.forEach((each, at) => next.push(Math.min(row[at + 1] + 1, next[at] + 1, row[at] + (unit !== each))));
+    row = next;
   }
-  return found;
+  const rank = (count) => [row[count], rest[count - 1] !== old.at(-1), Math.abs(count - old.length)];
+  const worse = (one, other) => Number(one[0] - other[0] || one[1] - other[1] || one[2] - other[2]);
+  return same + [...row.keys()].reduce((best, count) => (worse(rank(best), rank(count)) > 0 ? count : best));
 }
 
 /** The lines of one utterance in one language. */
