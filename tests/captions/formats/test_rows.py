@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redraft.captions.align import end_of
 from redraft.captions.breaks import broken
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.write import LATE, MOST_UNPAIRED, JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter
-from redraft.captions.reading import continued
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.sentences import in_sentences
 from tests.speech.recognised import recognised
@@ -330,6 +330,38 @@ def test_no_line_waits_longer(revisions: list[tuple[list[str], float]], width: i
         for _, line in kept.written[before:]:
             shown += UNBREAKABLE.findall(f"{line} ")
         units = UNBREAKABLE.findall(" ".join(words))
-        waits = len(broken(units[continued(shown, units) :], width)) > 1
+        waits = len(broken(units[end_of(shown, units) :], width)) > 1
         since = None if not waits else now if since is None or len(kept.written) > before else since
         assert since is None or now - since < LONGEST
+
+
+def failing(utterance: str, seq: int, language: str | None) -> Failure:
+    return Failure("the model failed on it", None, utterance, seq, language)
+
+
+@given(st.data())
+def test_cues_of_failed_finals(data: st.DataObject) -> None:
+    """Whichever finals fail, the cues are in the order of the utterances, at their times."""
+    languages = ("de", "fr", "ja")
+    out = io.StringIO()
+    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", languages), 37, lambda: 0.0)
+    failed: dict[str, set[str]] = {}
+    for number in range(1, 12):
+        name = str(number)
+        writer.begin(name, 3.0 * number)
+        failed[name] = data.draw(st.sets(st.sampled_from(languages)))
+        for language in data.draw(st.permutations(languages)):
+            if data.draw(st.booleans()):
+                writer.write(failing(name, 0, language))  # of an earlier update
+            if language in failed[name]:
+                writer.write(failing(name, 1, language))
+            else:
+                writer.write(Caption(name, 1, language, f"{language} {number}", "", True, 3.0 * number + 2))
+    writer.close()
+    found = [(cue.start, cue.plaintext) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")]
+    expected = [
+        (3000 * int(name), "\n".join(f"{each} {name}" for each in languages if each not in gone))
+        for name, gone in failed.items()
+        if len(gone) < len(languages)
+    ]
+    assert found == expected

@@ -143,6 +143,36 @@ class JsonlWriter:
         """Do nothing: there is no pending output."""
 
 
+class Ends:
+    """Which languages have nothing more for an utterance.
+
+    These are those with a final caption, and those whose final update failed, which is the one that other languages
+    have answered with a final caption.
+    """
+
+    def __init__(self) -> None:
+        self._finals: set[str] = set()
+        self._seq: int | None = None
+        self._failed: set[tuple[str | None, int | None]] = set()
+
+    def note(self, event: Event) -> None:
+        """Record a final caption or a failure."""
+        if isinstance(event, Failure):
+            self._failed.add((event.language, event.seq))
+        else:
+            self._seq = event.seq
+            self._finals.add(event.language)
+
+    def missing(self, languages: Sequence[str]) -> set[str]:
+        """Return the languages that may have more."""
+        left = {*languages} - self._finals
+        for seq in {seq for _, seq in self._failed} if self._seq is None else {self._seq}:
+            still = {each for each in left if self._failed.isdisjoint({(each, seq), (None, seq)})}
+            if not still or self._seq is not None:
+                return still
+        return left
+
+
 @dataclass(slots=True)
 class _Unpaired:
     """Lines of an utterance that wait for those of other languages.
@@ -150,12 +180,12 @@ class _Unpaired:
     Attributes:
         lines: by number, starting at 1.
         written: number of those that were written.
-        ended: languages that have no more lines.
+        ends: which languages have no more lines.
     """
 
     lines: dict[int, list[Caption]] = field(default_factory=dict)
     written: int = 0
-    ended: set[str] = field(default_factory=set)
+    ends: Ends = field(default_factory=Ends)
 
 
 class _Pairs:
@@ -179,9 +209,11 @@ class _Pairs:
         waiting.lines.setdefault(int(number), []).append(line)
         self._pass_on(utterance)
 
-    def end(self, utterance: str, language: str) -> None:
-        """Record that a language has no more lines."""
-        self._waiting.setdefault(utterance, _Unpaired()).ended.add(language)
+    def note(self, event: Event) -> None:
+        """Take a final caption, after its lines, or the failure of an update."""
+        if (utterance := event.utterance) is None:
+            return
+        self._waiting.setdefault(utterance, _Unpaired()).ends.note(event)
         self._pass_on(utterance)
         while len(self._waiting) > MOST_UNPAIRED:
             self._release(next(iter(self._waiting)))
@@ -194,12 +226,12 @@ class _Pairs:
     def _pass_on(self, utterance: str) -> None:
         waiting = self._waiting[utterance]
         while lines := waiting.lines.get(waiting.written + 1):
-            if not waiting.ended.union(line.language for line in lines).issuperset(self._languages):
+            if waiting.ends.missing(self._languages) - {line.language for line in lines}:
                 return
             waiting.written += 1
             for line in waiting.lines.pop(waiting.written):
                 self._write(line)
-        if not waiting.lines and waiting.ended.issuperset(self._languages):
+        if not (waiting.lines or waiting.ends.missing(self._languages)):
             del self._waiting[utterance]
 
     def _release(self, utterance: str) -> None:
@@ -278,10 +310,10 @@ class SubtitleWriter:
         """Expect the lines of reading mode, whose number is at the end of their utterance's name."""
         self._pairs = _Pairs(self._take, self._languages)
 
-    def end(self, utterance: str, language: str) -> None:
-        """Record that an utterance has no more lines in a language."""
+    def note(self, event: Event) -> None:
+        """With `pair_lines`, take a final caption, after its lines, or the failure of an update."""
         if self._pairs is not None:
-            self._pairs.end(utterance, language)
+            self._pairs.note(event)
 
     def close(self) -> None:
         """Write the cues that still wait for a language."""
@@ -468,6 +500,8 @@ class RowsWriter:
             self._stop()
             if isinstance(event, Failure):
                 self.writer.write(event)
+                if self._subtitles is not None:
+                    self._subtitles.note(event)
             else:
                 self._pass(event.time)
                 self._read(event)
@@ -500,7 +534,7 @@ class RowsWriter:
         if caption.final:
             del self._open[key]
             if self._subtitles is not None:
-                self._subtitles.end(caption.utterance, caption.language)
+                self._subtitles.note(caption)
             self._ended[caption.language] = max(self._ended.get(caption.language, 0.0), caption.time or 0.0)
 
     def _pass(self, time: float | None) -> None:

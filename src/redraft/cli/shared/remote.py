@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import Item
-from redraft.captions.formats.write import RowsWriter, SubtitleWriter, Writer
+from redraft.captions.formats.write import Ends, RowsWriter, SubtitleWriter, Writer
 from redraft.cli.shared import keys
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.keys import Keys
@@ -66,7 +66,7 @@ def run(
     """
     client = Client(to=to, key=key, **wanted)
     opened(client)
-    ordered = InOrder(writer, len(to)) if isinstance(writer, SubtitleWriter) else writer
+    ordered = InOrder(writer, to) if isinstance(writer, SubtitleWriter) else writer
     try:
         return asyncio.run(_run(items, ordered, client, watch, ending, controls))
     except ServerError as error:
@@ -201,12 +201,12 @@ class InOrder:
 
     Args:
         writer: the subtitle writer.
-        languages: number of captions per utterance.
+        languages: the languages of an utterance's captions.
     """
 
-    def __init__(self, writer: SubtitleWriter, languages: int) -> None:
-        self._writer, self._languages = writer, languages
-        self._held: dict[str, list[Caption]] = {}
+    def __init__(self, writer: SubtitleWriter, languages: Sequence[str]) -> None:
+        self._writer, self._languages = writer, tuple(languages)
+        self._held: dict[str, tuple[list[Caption], Ends]] = {}
 
     def begin(self, utterance: str, time: float | None) -> None:
         """Record the start of an utterance in seconds."""
@@ -216,17 +216,22 @@ class InOrder:
         """Write an event; a final caption waits for its turn."""
         if isinstance(event, Failure) or not event.final:
             self._writer.write(event)
+        if event.utterance is None or (isinstance(event, Caption) and not event.final):
             return
-        self._held.setdefault(event.utterance, []).append(event)
+        captions, ends = self._held.setdefault(event.utterance, ([], Ends()))
+        ends.note(event)
+        if isinstance(event, Caption):
+            captions.append(event)
         while self._held and self._complete():
             self._release()
 
     def _complete(self) -> bool:
-        first = next(iter(self._held.values()))
-        return len(first) >= self._languages or len(self._held) > _PATIENCE
+        _, ends = next(iter(self._held.values()))
+        return not ends.missing(self._languages) or len(self._held) > _PATIENCE
 
     def _release(self) -> None:
-        for caption in self._held.pop(next(iter(self._held))):
+        captions, _ = self._held.pop(next(iter(self._held)))
+        for caption in captions:
             self._writer.write(caption)
 
     def close(self) -> None:
