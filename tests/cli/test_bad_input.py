@@ -100,6 +100,10 @@ BAD = [
 ]
 
 
+#: What Whisper's command writes, behind two lines on the language.
+WHISPER = b"[00:00.000 --> 00:03.000]  Good morning.\n[00:03.000 --> 00:06.000]  I have a dog.\n"
+
+
 class TestRefusals:
     @pytest.mark.parametrize(("arguments", "words"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
     def test_one_sentence_names_field_and_what_is_allowed(
@@ -206,6 +210,12 @@ class TestStreams:
             (b'\xef\xbb\xbf {"seq": 0}\n', ["--input", "text"], "has JSON Lines: read them with --input jsonl"),
             (b"RIFF\x24\x08\x00\x00WAVEfmt ", [], "is a recording (WAV), not a transcript: `redraft listen FILE`"),
             (b"\xff\xfb\x90d", ["--input", "jsonl"], "is a recording (MP3)"),
+            (b"\0\0\0 ftypisom\0\0\x02\0", [], "is a recording (MP4), not a transcript: convert it to WAV"),
+            (b"Loading model\nDone.\n" + WHISPER, [], "has a transcript with times, as whisper.cpp"),
+            (b"Loading model\nDone.\n" + WHISPER, ["--input", "text"], "has a transcript with times, as whisper.cpp"),
+            (b"\x1b[H\x1b[2J[0.000 --> 3.000] Hi\n", [], "has a transcript with times, as whisper.cpp"),
+            (b'INFO: started\n{"text": "Hi", "start": 0.0}\n', [], "has JSON of another program"),
+            (b"INFO: started\n1\n00:00:01,000 --> 00:00:02,500\nHi\n", [], "has subtitles with times"),
             (b"\x7fELF\x02\x01\x00\n", [], "is binary, not a transcript in UTF-8"),
             (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ["--input", "text"], "is binary, not a transcript in UTF-8"),
             (b"%PDF-1.7\n%\xe2\xe3\n", ["--input", "text"], "is a PDF document, not a transcript"),
@@ -255,6 +265,13 @@ class TestStreams:
         assert (piped.status, piped.out) == (2, "")
         assert piped.err.startswith(f"redraft: standard input {part}")
 
+    def test_another_format_behind_a_log(self, redraft: Run) -> None:
+        """However long the log is, no time is translated."""
+        log = b"".join(b"loaded part %d of the model\n\n" % number for number in range(30))
+        done = redraft(*RUN, "--output", "jsonl", stdin=log + WHISPER)
+        assert done.status == 2 and "the input has a transcript with times" in done.err
+        assert "-->" not in done.out
+
     @pytest.mark.parametrize(
         "text",
         [
@@ -263,7 +280,7 @@ class TestStreams:
             "2026 11 26 was cold.",
             "9:30\nYes.",
             "1 2 3 go.",
-            "[Music]",
+            "[Sic]",
             "3 2 1\nGo!",
             "12:30 we meet.",
             "{sic} he said.",

@@ -13,7 +13,7 @@ import pytest
 
 from redraft.errors import InputError, MissingExtra
 from redraft.speech import audio
-from redraft.speech.audio import RATE, Mixer, Samples, at_speed, file_blocks, pcm_blocks
+from redraft.speech.audio import RATE, Mixer, Samples, at_speed, container, file_blocks, pcm_blocks
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("soxr")
@@ -175,3 +175,34 @@ threading.Thread(target=lambda blocks: time.sleep(60), args=(held.pop(),), daemo
 """
     done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (b"\0\0\0 ftypisom", "MP4"),
+        (b"\0\0\0\x1cftypM4A ", "MP4"),
+        (b"FORM\0\0\1\0AIFF", "AIFF"),
+        (b".snd\0\0\0\x18", "AU"),
+        (b"caff\0\1\0\0", "CAF"),
+        (b"#!AMR\n", "AMR"),
+        (b"#!AMR-WB\n", "AMR"),
+        (bytes.fromhex("3026b2758e66cf11"), "ASF"),
+        (b"\xff\xf1\x50\x80", "AAC"),
+        (b"G" + b"\xff" * 187 + b"G" + b"\0" * 187 + b"G", "MPEG-TS"),
+        (b"\x1aE\xdf\xa3", "WebM"),
+    ],
+)
+def test_other_containers(head: bytes, name: str) -> None:
+    """None of them is taken for samples."""
+    data = head + np.random.default_rng(0).bytes(4000)
+    assert container(data, untagged=True) == name
+    with pytest.raises(InputError, match=f"not a file in {name} format: (name the file|let ffmpeg)"):
+        list(pcm_blocks(io.BytesIO(data)))
+
+
+def test_samples_are_no_container() -> None:
+    drawn = np.random.default_rng(1)
+    for _ in range(2000):
+        loud = drawn.normal(0, 3000, 1600).astype("<i2").tobytes()
+        assert container(loud) is None

@@ -35,10 +35,47 @@ _AUDIBLE, _REMEMBERED = 1e-7, 0.95
 
 #: Maximum bytes of a file without audio.
 _HEADER = 4096
-#: First bytes of audio files; raw samples are unlikely to start with them.
-_CONTAINERS = {b"RIFF": "WAV", b"fLaC": "FLAC", b"OggS": "Ogg", b"ID3": "MP3", b"\x1aE\xdf\xa3": "WebM"}
-#: First bytes of an MP3 without a tag, which raw samples have now and then.
-_MP3 = (b"\xff\xf2", b"\xff\xf3", b"\xff\xfb")
+#: First bytes of audio files; raw samples are unlikely to start with them.  Those after the blank line are of formats
+#: that `file_blocks` cannot read.
+_READABLE = {
+    b"RIFF": "WAV",
+    b"RF64": "WAV",
+    b"riff\x2e\x91\xcf\x11": "WAV",
+    b"FORM": "AIFF",
+    b".snd": "AU",
+    b"caff": "CAF",
+    b"fLaC": "FLAC",
+    b"OggS": "Ogg",
+    b"ID3": "MP3",
+}
+_OTHERS = {
+    b"\x1aE\xdf\xa3": "WebM",
+    b"0&\xb2u\x8ef\xcf\x11": "ASF",
+    b"#!AMR": "AMR",
+    b"#!SILK": "SILK",
+    b"FLV\x01": "FLV",
+    b"ADIF": "AAC",
+    b"wvpk": "WavPack",
+    b"MAC ": "Monkey's Audio",
+    b"\0\0\x01\xba": "MPEG",
+    b".RMF": "RealMedia",
+}
+#: First bytes of an MP3 without a tag, and of AAC and AC-3, which raw samples have now and then.
+_UNTAGGED = {
+    b"\xff\xf2": "MP3",
+    b"\xff\xf3": "MP3",
+    b"\xff\xfa": "MP3",
+    b"\xff\xfb": "MP3",
+    b"\xff\xf0": "AAC",
+    b"\xff\xf1": "AAC",
+    b"\xff\xf8": "AAC",
+    b"\xff\xf9": "AAC",
+    b"\x0b\x77": "AC-3",
+}
+#: Bytes of a packet of MPEG-TS, and the byte with which each begins.
+_PACKET, _SYNC = 188, 0x47
+#: Formats that `file_blocks` can read.
+READABLE = frozenset((*_READABLE.values(), "MP3"))
 
 
 def container(head: bytes, *, untagged: bool = False) -> str | None:
@@ -46,11 +83,15 @@ def container(head: bytes, *, untagged: bool = False) -> str | None:
 
     Args:
         head: the first bytes.
-        untagged: whether an MP3 without a tag counts, whose first two bytes may also be a sample.
+        untagged: whether an MP3 without a tag and the like count, whose first two bytes may also be a sample.
     """
-    if untagged and head.startswith(_MP3):
-        return "MP3"
-    return next((name for beginning, name in _CONTAINERS.items() if head.startswith(beginning)), None)
+    if head[4:8] == b"ftyp" or head[4:12] == b"\0\0\0\0mdat":
+        return "MP4"
+    packets = head[: 3 * _PACKET : _PACKET]
+    if len(packets) == 3 and set(packets) == {_SYNC}:
+        return "MPEG-TS"
+    known = _READABLE | _OTHERS | (_UNTAGGED if untagged else {})
+    return next((name for beginning, name in known.items() if head.startswith(beginning)), None)
 
 
 def library(name: str, extra: str = "listen") -> ModuleType:
@@ -150,10 +191,12 @@ def _pcm(pipe: BinaryIO, rate: int, channels: int, checked: bool) -> Iterator[Sa
     size = max(1, round(rate * BLOCK_SECONDS)) * width
     while data := pipe.read(size):
         if not checked and (kind := container(data, untagged=True)):
-            raise InputError(
-                f"standard input must be raw 16-bit samples, not a file in {kind} format: name the file; "
-                "/dev/stdin names that of a pipe"
+            remedy = (
+                "name the file; /dev/stdin names that of a pipe"
+                if kind in READABLE
+                else f"let ffmpeg write these, with `ffmpeg -i FILE -f s16le -ac 1 -ar {RATE} -`"
             )
+            raise InputError(f"standard input must be raw 16-bit samples, not a file in {kind} format: {remedy}")
         checked = True
         whole = len(data) - len(data) % width
         samples = np.frombuffer(data[:whole], "<i2").reshape(-1, channels).astype(np.float32)

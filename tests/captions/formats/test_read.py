@@ -9,7 +9,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Update
@@ -23,6 +23,7 @@ from redraft.captions.formats.read import (
     read_jsonl,
     read_lines,
     read_text,
+    received,
 )
 from redraft.errors import OptionError
 
@@ -462,3 +463,66 @@ def test_paced_never_asks_for_sleep_that_overflows() -> None:
 
     assert list(paced([Update("1", 0, "a", time=1e9)], lambda: now[0], sleep))
     assert waits == [3600.0]
+
+
+SENTENCES = [
+    "Good morning.",
+    "I have a dog.",
+    "I have a cat.",
+    "They sleep on the sofa all day.",
+    "Yes.",
+    "No!",
+    "We saw her duck under the table",
+    "it rained before we left the house",
+    "おはようございます。",
+    "犬を飼っています。",
+]
+
+
+@given(
+    st.lists(st.sampled_from(SENTENCES), min_size=2, max_size=8).filter(lambda lines: lines[0] != lines[1]), st.data()
+)
+def test_list_of_sentences(lines: list[str], data: st.DataObject) -> None:
+    """Each is in a final update, whether the input is there at once or comes as it is written."""
+    lines = [line for line, before in zip(lines, [None, *lines], strict=False) if line != before]
+    assume(len(lines) > 1 and (len(lines) > 2 or lines[0].endswith((".", "!", "。"))))
+    news: list[str] = []
+    text = "\n".join(lines) + data.draw(st.sampled_from(["", "\n"]))
+    items = list(read_lines(io.BufferedReader(io.BytesIO(text.encode())), news.append))
+    assert [item.text for item in items if isinstance(item, Update) and item.final] == lines
+    assert len(news) == 1 and news[0].startswith("line 2 ")
+
+
+@given(st.lists(st.lists(st.sampled_from("we saw her duck under it".split()), min_size=1), min_size=1, max_size=4))
+def test_growing_lines_stay_together(utterances: list[list[str]]) -> None:
+    """A recogniser's lines, the last word of which it may revise, are one utterance up to each blank line."""
+    text = ""
+    for words in utterances:
+        for count in range(1, len(words) + 1):
+            text += " ".join([*words[: count - 1], "doc"]) + "\n" + " ".join(words[:count]) + "\n"
+        text += "\n"
+    for source in (io.BytesIO(text.encode()), io.BufferedReader(io.BytesIO(text.encode()))):
+        finals = [each.text for each in read_lines(source) if isinstance(each, Update) and each.final]
+        assert finals == [" ".join(words) for words in utterances]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[BLANK_AUDIO]", ""),
+        (" [ Silence ] (upbeat music)", ""),
+        ("[MUSIC PLAYING]", ""),
+        ("(soft music) *typing*", ""),
+        ("♪ music ♪", ""),
+        ("[BLANK_AUDIO] I have a dog.", "I have a dog."),
+        ("I like (loud) music.", "I like (loud) music."),
+        ("(music) I have a dog.", "(music) I have a dog."),
+        ("[laughing out loud]", "[laughing out loud]"),
+        ("♪", "♪"),
+        ("(((((", "((((("),
+    ],
+)
+def test_what_is_written_for_silence(text: str, words: str) -> None:
+    assert received(text) == words
+    items = list(read_lines(io.BytesIO(f"{text}\n".encode())))
+    assert [item.text for item in items if isinstance(item, Update)] == ([words] * 2 if words else [])

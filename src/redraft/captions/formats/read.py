@@ -21,8 +21,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import wraps
+from itertools import pairwise
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
+from redraft.captions.align import distance, end_of, in_common
 from redraft.captions.events import (
     CONTROLS,
     FLAG,
@@ -38,11 +40,12 @@ from redraft.captions.events import (
     whole,
 )
 from redraft.captions.formats.screen import Screen
-from redraft.captions.words import WORD, joined
+from redraft.captions.sentence import ends_sentence
+from redraft.captions.words import WORD, bare_words, has_words, joined
 from redraft.errors import InputError, OptionError
 
 #: Sequences with which programs move a terminal's cursor, erase and colour.
-_ESCAPES = re.compile(
+ESCAPES = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"  # such as colours
     "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"  # such as titles
     "|\x1b[ -/]*[0-Z\\\\^-~]"
@@ -211,14 +214,34 @@ def printable(text: str) -> str:
     return CONTROLS.sub(" ", text)
 
 
+#: What recognisers write where nobody speaks: a sign, and a description of sounds.
+_SILENCE = re.compile(r"\[ ?(?:BLANK_AUDIO|SILENCE|NO[ _]SPEECH|_BEG_|_TT_\d+) ?\]")
+_DESCRIBED = re.compile(r"[(\[*♪♫]([^()\[\]*♪♫]*)[)\]*♪♫]")
+_SOUNDS = frozenset(
+    "applause audio beep beeping bell clicking coughing inaudible laughter music noise noises silence sighs sound "
+    "sounds static typing".split()
+)
+
+
 def received(text: str) -> str:
-    """Return a text that was received as one line, without outer spaces and invisible characters on their own."""
-    return _LONE_INVISIBLE.sub("", printable(text)).strip()
+    """Return a text that was received as one line, without outer spaces and what is no word.
+
+    That are invisible characters on their own, and what recognisers write for silence and sounds: in a text that has
+    words, only the signs.
+    """
+    text = _LONE_INVISIBLE.sub("", printable(text)).strip()
+    if _SILENCE.search(text):
+        text = " ".join(_SILENCE.sub(" ", text).split())
+    return "" if has_words(text) and not has_words(_DESCRIBED.sub(_unless_sound, text)) else text
+
+
+def _unless_sound(described: re.Match[str]) -> str:
+    return described[0] if _SOUNDS.isdisjoint(described[1].casefold().split()) else ""
 
 
 def _typed(text: str) -> str:
     """Return a text that may have been written for a terminal, without its escapes and what backspaces erase."""
-    text = _ESCAPES.sub("", text)
+    text = ESCAPES.sub("", text)
     return received(_erased(text) if "\b" in text else text)
 
 
@@ -233,9 +256,64 @@ def _erased(text: str) -> str:
     return "".join(kept)
 
 
+#: Fewest words of a line that a recogniser would not replace as a whole, and the share of them that it may replace
+#: from one line to the next in a transcript that grows.
+_KEPT_WORDS, _REPLACED = 4, 1 / 3
+
+
+def grows(before: str, after: str) -> bool:
+    """Whether a line is another version of the one before: it goes on from it, or takes some of it back."""
+    old, new = bare_words(before), bare_words(after)
+    shorter, longer = sorted((old, new), key=len)
+    kept = longer[: end_of(shorter, longer)]
+    if old[:1] == new[:1] and not ends_sentence(before):
+        return True
+    return 2 * in_common(shorter, longer) >= len(shorter) and distance(shorter, kept) <= _REPLACED * len(shorter)
+
+
+#: Fewest pairs of lines that show whether one goes on from the other, in an input with blank lines.
+_PAIRS = 4
+
+
+def is_list(lines: Sequence[str]) -> bool:
+    """Whether lines are texts of their own rather than versions of one that grows; blank ones separate these."""
+    pairs = [(before, after) for before, after in pairwise(lines) if has_words(before) and has_words(after)]
+    separated = any(has_words(line) and not has_words(after) for line, after in pairwise(lines[:-1]))
+    if len(pairs) < (_PAIRS if separated else 2) and (separated or not pairs or not ends_sentence(pairs[0][0])):
+        return False
+    return 2 * sum(grows(*pair) for pair in pairs) < len(pairs)
+
+
+def _begins_another(before: str, after: str, *, listed: bool) -> bool:
+    """Whether a line is a text of its own.
+
+    Args:
+        before: the line before.
+        after: the line.
+        listed: whether most lines are; otherwise it is one only if it begins with another word, and has so little of
+            the line before that a recogniser would hardly have replaced all of it.
+    """
+    old, new = bare_words(before), bare_words(after)
+    if listed:
+        kept = len(old) if ends_sentence(before) else len(old) - 1
+        return new[:kept] != old[:kept]
+    fewest = min(len(old), len(new))
+    return fewest >= _KEPT_WORDS and old[0] != new[0] and 3 * in_common(old, new) < fewest
+
+
+def _waiting(source: LineSource) -> list[str]:
+    """Return the lines that can be read at once."""
+    if not isinstance(source, io.BufferedReader):
+        return []
+    return [_typed(line) for line in source.peek(1).decode(errors="replace").split("\n")]
+
+
 @not_empty
-def read_lines(source: LineSource) -> Iterator[Item]:
+def read_lines(source: LineSource, news: Callable[[str], object] = str) -> Iterator[Item]:
     """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
+
+    A line that evidently does not go on from the one before begins another utterance, so that a list of sentences
+    loses none; ``news`` is called once with a sentence on that.
 
     Every line is immediately yielded as a partial update.  At a blank line or the end of the input, the last one is
     repeated as a final update with the next ``seq``.  Utterances are named "1", "2", ...  A line of only spaces and
@@ -247,8 +325,8 @@ def read_lines(source: LineSource) -> Iterator[Item]:
     """
     utterance, last = 1, None
     returned = again = False  # whether there was a carriage return in this line, and something behind it
-    screen = Screen()
-    for _, text, ends in _rewritten(source):
+    screen, listed, told = Screen(), is_list(_waiting(source)), False
+    for number, text, ends in _rewritten(source):
         again = again or (returned and text != "")
         if isinstance(text, Failure):
             yield text
@@ -256,6 +334,11 @@ def read_lines(source: LineSource) -> Iterator[Item]:
             screen.see(text)
             hypothesis = _typed(text)
             new = screen.begins(hypothesis) if hypothesis else None
+            if last and new is False and not (returned or screen.used):
+                new = _begins_another(last.text, hypothesis, listed=listed)
+                if new and not told:
+                    news(f"line {number} does not go on from the one before: such lines are utterances of their own")
+                    told = True
             if last and (new or not (hypothesis or returned or screen.used)):
                 yield finished(last)
                 utterance, last = utterance + 1, None

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterable, Iterator
 
+from redraft.captions.events import Update
+from redraft.captions.formats.read import ESCAPES, Item
 from redraft.errors import InputError
-from redraft.speech.audio import container
+from redraft.speech.audio import READABLE, container
 
-_AUDIO = "`redraft listen FILE` translates WAV, FLAC, MP3 and Ogg"
+_AUDIO = "`redraft listen FILE` translates speech in WAV, FLAC, MP3 and Ogg"
 #: First bytes of files that are not text.
 _BINARY = {
     b"\xff\xfe\0\0": "text in UTF-32",
@@ -47,6 +50,8 @@ _MARKED = (
     (r"<\?xml|<!doctype|<html|<tt\b|<transcript", "XML or HTML"),
 )
 _ONLY_TEXT = "write only its texts, a line each, and read them with --input text"
+#: Lines of a log that may be in front of all.
+_PREAMBLE = 20
 #: Three numbers before a text, and what one of them has if they are times: decimals, or three digits.
 _NUMBERS = re.compile(r"(\d+(?:\.\d+)?)[ \t]+(\d+(?:\.\d+)?)[ \t]+(\d+(?:\.\d+)?)[ \t]+\S*[^\W\d]")
 _TIME = re.compile(r"\.\d|\d{3}")
@@ -80,7 +85,8 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
     """
     first = source.peek(1)
     if kind := container(first, untagged=True):
-        raise InputError(f"{name} is a recording ({kind}), not a transcript: `redraft listen FILE` translates speech")
+        remedy = _AUDIO if kind in READABLE else f"convert it to WAV, for example with ffmpeg; {_AUDIO}"
+        raise InputError(f"{name} is a recording ({kind}), not a transcript: {remedy}")
     if binary := next((words for head, words in _BINARY.items() if first.startswith(head)), None):
         remedy = _REMEDIES.get(binary, "save it as plain text in UTF-8")
         raise InputError(f"{name} is {binary}, not a transcript in UTF-8: {remedy}")
@@ -91,15 +97,41 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
         )
     if b"\0" in first.partition(b"\n")[0] or (b"\0" in first and "\ufffd" in text):
         raise InputError(f"{name} is binary, not a transcript in UTF-8 ({_AUDIO})")
-    if text.startswith(("{", "[")) and (found := _json(text, form)):
-        raise InputError(f"{name} has {found}")
-    if found := next((words for pattern, words in _MARKED if re.match(pattern, text, re.IGNORECASE)), None):
-        raise InputError(f"{name} has {found}: {_ONLY_TEXT}")
+    lines = [_plain(line) for line in text.split("\n")[:_PREAMBLE]]
+    for number in range(len(lines)):
+        if found := other_form("\n".join(lines[number:]), form):
+            raise InputError(f"{name} has {found}")
     if _has_numbers(text):
         raise InputError(
             f"{name} has three numbers before each text, as whisper_streaming writes them: remove them with "
             "`cut -d' ' -f4-` and use --input text, or run its successor SimulStreaming and use --input simulstreaming"
         )
+
+
+def watched(items: Iterable[Item], form: str, name: str = "the input") -> Iterator[Item]:
+    """Pass on the items of lines or plain text until one turns out to be of another form, as after lines of a log.
+
+    Raises:
+        InputError: an item is of another form.
+    """
+    for item in items:
+        if isinstance(item, Update) and item.seq == 0 and (found := other_form(f"{item.text}\n", form)):
+            raise InputError(f"{name} has {found}")
+        yield item
+
+
+def other_form(text: str, form: str) -> str | None:
+    """Return what a text has that begins in another form than this one, and what reads it; None if it does not."""
+    text = text.lstrip()
+    if text.startswith(("{", "[")) and (found := _json(text, form)):
+        return found
+    found = next((words for pattern, words in _MARKED if re.match(pattern, text, re.IGNORECASE)), None)
+    return None if found is None else f"{found}: {_ONLY_TEXT}"
+
+
+def _plain(line: str) -> str:
+    """Return a line without what moves a terminal's cursor, erases and colours."""
+    return ESCAPES.sub("", line)
 
 
 def _json(text: str, form: str) -> str | None:

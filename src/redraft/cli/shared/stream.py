@@ -20,7 +20,8 @@ from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_l
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
 from redraft.captions.hold_back import LONGEST
 from redraft.cli.shared.ending import Ending
-from redraft.cli.shared.forms import refuse_other
+from redraft.cli.shared.forms import refuse_other, watched
+from redraft.cli.shared.notice import notice
 from redraft.errors import InputError
 from redraft.translator import Translator
 
@@ -91,13 +92,13 @@ def updates(
     """
     refuse_other(source, form)
     if form == "lines":
-        yield from read_lines(source)
+        yield from watched(read_lines(source, notice), form)
     elif form == "jsonl":
         yield from ended(read_jsonl(source))
     elif form == "simulstreaming":
         yield from read_simulstreaming(source)
     else:
-        items = read_text(source, lag=lag, rate=rate)
+        items = watched(read_text(source, lag=lag, rate=rate), form)
         yield from items if rate is None else paced(items, sleep=sleep)
 
 
