@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
@@ -13,6 +15,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.style import Style
 from redraft.client import Backoff, Client, ServerError
+from redraft.client import client as client_module
 from redraft.client.wire import address
 from redraft.errors import InputError, OptionError
 from tests.client.lines import EXACT, QUICK, ended, line, run, talk
@@ -351,3 +354,69 @@ def test_backoff_without_progress() -> None:
 
     run(work())
     assert 4 <= len(times) <= 10
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether no server can be reached, as the only item."""
+    state, connect = [False], client_module.connect
+
+    def maybe(*arguments: Any, **options: Any) -> Any:
+        if state[0]:
+            raise ConnectionRefusedError("nobody is there")
+        return connect(*arguments, **options)
+
+    monkeypatch.setattr(client_module, "connect", maybe)
+    return state
+
+
+def test_news_of_server(server: Running, away: list[bool]) -> None:
+    """One line when it stays away, and one when it is back; none if it can be reached again at once."""
+
+    async def work() -> None:
+        news: list[str] = []
+        async with (
+            line(server.port) as cable,
+            Client(f"127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
+        ):
+            client.news = news.append
+            cable.cut()
+            await client.send(Update("1", 0, "we saw", True))
+            async for event in client:
+                if isinstance(event, Caption) and event.final:
+                    break
+            assert not news
+            away[0] = True
+            cable.cut()
+            while not news:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.3)
+            away[0] = False
+            await client.end()
+            assert not [event async for event in client]
+        lost, back = news
+        assert " was lost: " in lost and "nobody is there" in lost and back.endswith(" is back")
+
+    run(work())
+
+
+def test_end_while_server_is_away(server: Running, away: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_LAST_SECONDS", 0.3)
+
+    async def work() -> None:
+        slow = Backoff(5, 60, 3600)
+        async with (
+            line(server.port) as cable,
+            Client(f"127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=slow) as client,
+        ):
+            away[0] = True
+            cable.cut()
+            await client.send(Update("1", 0, "we saw", True))
+            await asyncio.sleep(0.2)
+            client.hurry()
+            began = time.monotonic()
+            with pytest.raises(ServerError, match="could not be restored"):
+                _ = [event async for event in client]
+            assert time.monotonic() - began < 4
+
+    run(work())

@@ -160,3 +160,32 @@ def test_words_end_silence() -> None:
 
 def test_failure_is_warning_enough() -> None:
     assert warnings(5, live=False, fails=True) == ""
+
+
+def test_connection_that_was_away() -> None:
+    """What was spoken before it was back is late because of that, which was said; what came after that is reported."""
+    talk = Talk()
+    talk.recognise(10, 0.0)
+    talk.now += 20  # away
+    talk.delay.news("it is back")
+    talk.recognise(20, 0.0)
+    for end in (10, 20, 29):
+        talk.caption(end)
+    assert talk.warnings == ["it is back"]
+    talk.now += 30
+    talk.delay.remedy = "look at its server"
+    talk.recognise(30, 0.0)
+    talk.caption(60)
+    talk.now += 15
+    talk.translate(60)
+    assert talk.warnings[1:] and "is back" not in talk.warnings[-1]
+
+
+def test_no_words_while_recogniser_is_away() -> None:
+    warnings: list[str] = []
+    words = NoWords(warnings.append, live=True)
+    loud = np.tile(np.array([0.5, -0.5], np.float32), RATE // 2)
+    for number, _ in enumerate(words.blocks([loud] * 50)):
+        if number == 25:
+            words.again()
+    assert not warnings

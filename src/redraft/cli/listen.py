@@ -151,6 +151,12 @@ def listen(
     live = file in (None, "-") or speed is not None
     silent = SILENT_SYSTEM if is_system(device) else SILENT_MICROPHONE
     delay, words = Delay(notice, speed or 1.0), NoWords(notice, live=live, silent=silent)
+    if "://" in recogniser:
+        delay.remedy = "look at its server, and at the network between"
+
+    def news(sentence: str) -> None:
+        delay.news(sentence)
+        words.again()
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
@@ -160,7 +166,7 @@ def listen(
 
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-        opened = isolated.isolated(recogniser, source_language, pause, punctuation, notice)
+        opened = isolated.isolated(recogniser, source_language, pause, punctuation, news)
         ending.when_asked(getattr(opened, "hurry", bool))
         items = transcribe(announced, opened, SentenceCutter(whole=not sentences))
         yield delay.recognised(words.recognised(items))

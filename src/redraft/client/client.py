@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -36,6 +38,12 @@ from redraft.proxies import is_local, needs_package
 _MOST_EVENTS = 1000
 #: Seconds within which a server must answer `start`.
 _START_SECONDS = 60.0
+#: Seconds between pings, and without an answer to one after which a connection is lost.
+_PING_SECONDS, _PONG_SECONDS = 5.0, 15.0
+#: The library logs a traceback for each connection that misses pings.
+_SILENT = logging.Logger("redraft.client", logging.CRITICAL + 1)
+#: Seconds for which a lost connection is tried again once the end was asked for.
+_LAST_SECONDS = 3.0
 #: Error codes of temporary problems.
 _PASSING = {"capacity", "draining", "limit", "slow", "engine"}
 
@@ -47,6 +55,7 @@ class Client:
         session: its public name, once it has started.
         control: pauses, hides and corrects what viewers see.
         reconnected: number of reconnections.
+        news: called with one sentence when the server stays away after the connection was lost, and when it is back.
         able: what the server's model can do, if it does not keep up with all languages; else empty.
 
     Args:
@@ -94,6 +103,12 @@ class Client:
         #: Whether captions that were not known before have come on this connection.
         self._progress = False
         self.reconnected = 0
+        self.news: Callable[[str], object] = str
+        #: Whether the server is away and this was said, and until when it is tried again at most.
+        self._away, self._latest = False, math.inf
+        #: When the current connection was made.
+        self._since: float | None = None
+        self._hurried = asyncio.Event()
         self._address, self._key, self._backoff = address(server), key, backoff
         asked: dict[str, object] = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
         asked["hold_back"] = hold_back
@@ -165,6 +180,11 @@ class Client:
         self._ending = True
         self._news.set()
 
+    def hurry(self) -> None:
+        """Try a server that is away for three more seconds only, because the end was asked for."""
+        self._latest = time.monotonic() + _LAST_SECONDS
+        self._hurried.set()
+
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield captions and failures until everything is translated.
 
@@ -207,14 +227,10 @@ class Client:
     async def _stay_connected(self) -> None:
         waits = self._backoff.waits()
         while not self._done:
+            self._since, self._progress = None, False
             problem: Exception
-            since, self._progress = None, False
             try:
-                proxy = None if is_local(self._address) else True
-                async with connect(self._address, compression=None, max_size=1 << 24, proxy=proxy) as socket:
-                    since = time.monotonic()
-                    await self._begin(socket)
-                    await self._exchange(socket)
+                await self._connection()
                 problem = ServerError("connection", "the server has closed the connection")
             except ServerError as error:
                 if not self.session or error.code not in _PASSING:
@@ -224,17 +240,49 @@ class Client:
                 if not self.session:
                     raise ServerError("connection", reason(self._address, error)) from None
                 problem = error
-            except ImportError as error:
-                raise MissingExtra(needs_package(self._address, "python-socks[asyncio]")) from error
             if not self._done:
                 # A connection may fail again at once, for what is sent on it.
-                lasted = 0.0 if since is None else time.monotonic() - since
+                lasted = 0.0 if self._since is None else time.monotonic() - self._since
                 if self._progress or lasted > self._backoff.longest:
                     waits = self._backoff.waits()
-                wait = next(waits, None)
-                if wait is None:
-                    raise ServerError("connection", f"the connection was lost and could not be restored: {problem}")
-                await asyncio.sleep(wait)
+                await self._pause(next(waits, None), problem)
+
+    async def _connection(self) -> None:
+        """Connect, and exchange messages until the connection closes."""
+        proxy = None if is_local(self._address) else True
+        connecting = connect(
+            self._address,
+            compression=None,
+            max_size=1 << 24,
+            proxy=proxy,
+            ping_interval=_PING_SECONDS,
+            ping_timeout=_PONG_SECONDS,
+            logger=_SILENT,
+        )
+        try:
+            async with connecting as socket:
+                self._since = time.monotonic()
+                await self._begin(socket)
+                await self._exchange(socket)
+        except ImportError as error:
+            raise MissingExtra(needs_package(self._address, "python-socks[asyncio]")) from error
+
+    async def _pause(self, wait: float | None, problem: Exception) -> None:
+        """Wait before another attempt; raises `ServerError` if there is none."""
+        if wait is None or time.monotonic() > self._latest:
+            raise ServerError("connection", f"the connection was lost and could not be restored: {problem}")
+        if self._since is None and not self._away:
+            self._away = True
+            self.news(f"the connection to {self._address} was lost: {reason(self._address, problem)}")
+        await self._sleep(wait)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Wait before another attempt, for a short time if the end was asked for."""
+        if self._hurried.is_set():
+            await asyncio.sleep(min(seconds, _LAST_SECONDS / 6))
+            return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._hurried.wait(), seconds)
 
     async def _begin(self, socket: ClientConnection) -> None:
         """Start the session or resume it."""
@@ -255,6 +303,9 @@ class Client:
             self._restored()
         self._ledger.again()
         self._news.set()
+        if self._away:
+            self._away = False
+            self.news(f"the connection to {self._address} is back")
         if self._started and not self._started.done():
             self._started.set_result(None)
 

@@ -51,6 +51,7 @@ class Delay:
 
     Attributes:
         able: returns what the model that translates can do here; empty as long as it is unknown.
+        remedy: what helps if the recogniser is behind.
     """
 
     def __init__(
@@ -61,7 +62,15 @@ class Delay:
         self._began = math.inf
         self._read = self._recogniser = 0.0
         self._late = Lateness()
+        #: When a connection was last away; what was spoken before is late because of that.
+        self._away = -math.inf
         self.able: Callable[[], str] = str
+        self.remedy = "choose a smaller model or a machine with more cores"
+
+    def news(self, sentence: str) -> None:
+        """Say that a connection is away or back, and do not charge others with what that delays."""
+        self._away = self._clock()
+        self._warn(sentence)
 
     def blocks(
         self, blocks: Iterator[Samples | Failure], dropped: Callable[[], float] = lambda: 0.0
@@ -98,11 +107,10 @@ class Delay:
         if isinstance(event, Failure) or event.time is None or not (event.seq or event.final):
             return  # the time of a first update is where the utterance starts
         captions = self.behind(event.time)
-        if not self._late.news(captions):
+        if self._clock() - captions <= self._away or not self._late.news(captions):
             return
         if self._recogniser > captions / 2:
-            remedy = "choose a smaller model or a machine with more cores"
-            self._warn(f"the recogniser is {captions:.0f} s behind the speech: {remedy}")
+            self._warn(f"the recogniser is {captions:.0f} s behind the speech: {self.remedy}")
         else:
             self._warn(captions_behind(captions, self.able()))
 
@@ -135,6 +143,10 @@ class NoWords:
         self._warn, self._live, self._silent = warn, live, silent
         self._seconds, self._limit = 0.0, LONG
         self._sound = self._done = False
+
+    def again(self) -> None:
+        """Begin a stretch, since the recogniser was away."""
+        self._seconds, self._limit = 0.0, LONG
 
     def blocks(self, blocks: Iterable[Samples | Failure]) -> Iterator[Samples | Failure]:
         """Pass on the blocks of the source."""

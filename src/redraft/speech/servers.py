@@ -6,6 +6,7 @@ finished is lost, and nothing that was spoken.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ _ASKED = 0.5
 _LONGEST = 1 << 24
 #: Seconds between two pings, and without an answer to one after which a server counts as gone.
 _PING, _PONG = 5.0, 15.0
+#: The library logs a traceback for each connection that misses pings.
+_SILENT = logging.Logger(__name__, logging.CRITICAL + 1)
 
 
 class Server:
@@ -84,6 +87,7 @@ class Server:
                 close_timeout=1,
                 ping_interval=_PING,
                 ping_timeout=_PONG,
+                logger=_SILENT,
                 proxy=None if is_local(self.url) else True,
             )
             socket = self._stack.enter_context(made)

@@ -178,7 +178,8 @@ def caption(
         "method": chosen["method"],
         "options": options,
     }
-    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, controls)
+    news = notice if delay is None else delay.news
+    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, controls, news)
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
@@ -246,7 +247,11 @@ def _here(
 
 
 def _on_a_server(
-    languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any], controls: bool
+    languages: Sequence[str],
+    wanted: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    controls: bool,
+    news: Callable[[str], object],
 ) -> tuple[Run, Callable[[], str]]:
     """Leave the options that were not given to the server; also return what says what its model can do."""
     from redraft.cli.shared import remote  # needs an extra
@@ -261,7 +266,7 @@ def _on_a_server(
 
     def run(items: Iterable[Item], writer: Writer, watch: Watch, _live: bool, ending: Ending) -> bool:
         return remote.run(
-            items, writer, languages, watch, ending=ending, controls=controls, opened=clients.append, **asked
+            items, writer, languages, watch, ending=ending, controls=controls, opened=clients.append, news=news, **asked
         )
 
     return run, lambda: clients[0].able if clients else ""

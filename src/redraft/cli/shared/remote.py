@@ -41,6 +41,7 @@ def run(
     ending: Ending | None = None,
     controls: bool = False,
     opened: Callable[[Client], object] = lambda client: None,
+    news: Callable[[str], object] = notice,
     **wanted: Any,
 ) -> bool:
     """Translate a stream on a server; return whether everything succeeded.
@@ -57,6 +58,7 @@ def run(
         ending: the end of the updates, which is asked for if an event cannot be written; None if they cannot be ended.
         controls: whether keys of the terminal control what viewers see (`redraft.cli.shared.keys`), if there is one.
         opened: called with the client before it connects.
+        news: called with one sentence when the server stays away, and when it is back.
         wanted: further arguments of `redraft.client.Client`.
 
     Raises:
@@ -68,7 +70,7 @@ def run(
     opened(client)
     ordered = InOrder(writer, to) if isinstance(writer, SubtitleWriter) else writer
     try:
-        return asyncio.run(_run(items, ordered, client, watch, ending, controls))
+        return asyncio.run(_run(items, ordered, client, watch, ending, controls, news))
     except ServerError as error:
         if error.code != "key":
             raise
@@ -87,9 +89,13 @@ async def _run(
     watch: Callable[[Event], object] | None,
     ending: Ending | None,
     controls: bool,
+    news: Callable[[str], object],
 ) -> bool:
     whole, closed = True, None
+    client.news = news
     async with client:
+        if ending is not None:
+            ending.when_asked(partial(_in_loop, client.hurry, asyncio.get_running_loop()))
         print(f"viewers: {client.viewers_page}", file=sys.stderr, flush=True)
         with _controlled(client, writer, ending) if controls else nullcontext() as pressed:
             reading = asyncio.create_task(_send(ReadAhead(items), client, writer))
@@ -131,16 +137,16 @@ def _controlled(client: Client, writer: Writer, ending: Ending | None) -> Iterat
             return
         notice(keys.HELP)
         if ending is not None:
-            ending.when_asked(partial(_leave, pressed, asyncio.get_running_loop()))
+            ending.when_asked(partial(_in_loop, pressed.leave, asyncio.get_running_loop()))
         try:
             yield pressed
         finally:
             pressed.leave()
 
 
-def _leave(pressed: Keys, loop: asyncio.AbstractEventLoop) -> None:
+def _in_loop(call: Callable[[], object], loop: asyncio.AbstractEventLoop) -> None:
     with suppress(RuntimeError):  # the loop has been closed
-        loop.call_soon_threadsafe(pressed.leave)
+        loop.call_soon_threadsafe(call)
 
 
 async def _send(ahead: ReadAhead, client: Client, writer: Writer) -> bool:
