@@ -181,6 +181,7 @@ def recording(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("output", ["live", "lines"])
 def test_terminal(output: str, recording: Path) -> None:
     terminals, servers = pytest.importorskip("tests.cli.terminals"), pytest.importorskip("tests.serve.servers")
+    talking = pytest.importorskip("tests.serve.talking")
     with servers.running() as server:
         stand_in = [sys.executable, "-m", "tests.cli.stand_in", "0", "/dev/null"]
         chosen = ["--speed", "4", "--to", "de", "--server", server.url, "--output", output]
@@ -197,13 +198,13 @@ def test_terminal(output: str, recording: Path) -> None:
             terminal.wait_for(next(iter(session.transcript.finals)).text.split()[0])
             terminal.type("p")
             terminal.wait_for("paused: ")
-            until(lambda: session.broadcast.visible.paused)
+            until(lambda: session.transcript.paused)
             terminal.type("ph")
             terminal.wait_for("hidden from viewers: ")
-            until(lambda: bool(session.broadcast.visible.hidden) and not session.broadcast.visible.paused)
+            until(lambda: bool(talking.hidden_in(session)) and not session.transcript.paused)
             terminal.type("uc")
             terminal.wait_for("Enter sends the correction")
-            until(lambda: not session.broadcast.visible.hidden)
+            until(lambda: not talking.hidden_in(session))
             before = len(terminal.output)
             terminal.type("\x15Hallo")
             terminal.wait_for("Hallo", before)

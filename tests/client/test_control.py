@@ -10,13 +10,13 @@ from collections.abc import Callable
 import pytest
 
 from redraft import protocol
-from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.events import Caption, Update
 from redraft.client import Client, ServerError
 from redraft.client.control import Control
 from redraft.errors import InputError, OptionError
 from tests.client.lines import EXACT, QUICK, line, run
 from tests.serve.servers import Running, running
-from tests.serve.talking import expected
+from tests.serve.talking import expected, hidden_in
 
 
 def transcript(server: Running, client: Client) -> list[str]:
@@ -66,11 +66,10 @@ def test_refused_control() -> None:
             await final(client, "1", "we saw")
             with pytest.raises(InputError, match="text"):
                 client.control.correct("1", "de", " ")
-            client.control.hide("9")
+            client.control.hide("9")  # it may still come
             await client.end()
-            failures = [event async for event in client if isinstance(event, Failure)]
-            assert [(failure.utterance, failure.language) for failure in failures] == [("9", "de")]
-            assert client.control.hidden == set()
+            assert [event async for event in client] == []
+            assert client.control.hidden == {("9", "de")}
         with pytest.raises(ServerError, match="the session is over"):
             client.control.pause()
 
@@ -90,14 +89,14 @@ def test_control_after_restart() -> None:
             client.control.correct("1", "de", "wir sahen")
             client.control.hide("2")
             client.control.pause()
-            await comes(lambda: server.hub.rooms.find("hall-1").session.broadcast.visible.paused)  # type: ignore[union-attr]
+            await comes(lambda: server.hub.rooms.find("hall-1").session.transcript.paused)  # type: ignore[union-attr]
             cable.to = other.port
             cable.cut()
             client.control.hide("3")  # while there is no connection
             await comes(lambda: bool(other.hub._sessions))
             session = other.hub.find(client.session)
-            await comes(lambda: len(session.broadcast.visible.hidden) == 2)
-            assert session.broadcast.visible.paused and transcript(other, client) == []
+            await comes(lambda: len(hidden_in(session)) == 2)
+            assert session.transcript.paused and transcript(other, client) == []
             client.control.pause(False)
             await comes(lambda: transcript(other, client) == ["wir sahen"])
             await final(client, "3", "it was")
@@ -108,55 +107,22 @@ def test_control_after_restart() -> None:
         run(work(server, other))
 
 
-def test_hidden_after_refused_correction() -> None:
-    async def work(server: Running, other: Running) -> None:
-        async with (
-            line(server.port) as cable,
-            Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
-        ):
-            await client.send(Update("1", 0, "we saw"))
-            session = server.hub.find(client.session)
-            await comes(lambda: "1" in session.order)
-            client.control.hide("1", "de")
-            client.control.correct("1", "de", "wir sahen")  # before its final caption, so it is refused
-            async for event in client:
-                if isinstance(event, Failure):
-                    break
-            assert client.control.hidden == {("1", "de")}
-            await client.send(Update("1", 1, "we saw", True))
-            await client.send(Update("2", 0, "her duck", True))
-            await comes(lambda: transcript(server, client) == [expected("her duck")])
-            cable.to = other.port
-            cable.cut()
-            await comes(lambda: bool(other.hub._sessions) and transcript(other, client) == [expected("her duck")])
-            assert ("1", "de") in other.hub.find(client.session).transcript
-
-    with running() as server, running() as other:
-        run(work(server, other))
-
-
-@pytest.mark.parametrize("request_", ["hide", "correct"])
-def test_refusal_of_one_request(request_: str) -> None:
-    control = Control(("de",), lambda: None)
-    control.hide("1", "de")
-    control.correct("1", "de", "wir")
-    refused = protocol.Error(code="caption", message="", request=request_, utterance="1", language="de")
-    control.confirmed(refused)
-    control.again()
-    left, nothing = control.next(), control.next()
-    assert left is not None and left.type != request_ and nothing is None
-    assert control.hidden == ({("1", "de")} if request_ == "correct" else set())
+def test_correction_before_the_caption() -> None:
+    control = Control(("de",), lambda: None, lambda key: False)
+    with pytest.raises(InputError, match="utterance"):
+        control.correct("1", "de", "wir sahen")
+    assert control.next() is None
 
 
 def test_spelling() -> None:
-    control = Control(("pt-BR", "de"), lambda: None)
+    control = Control(("pt-BR", "de"), lambda: None, lambda key: True)
     control.hide("1", "pt")
     control.correct("1", "German", "wir")
     assert [control.next(), control.next()] == [
-        protocol.Hide(utterance="1", language="pt-BR"),
-        protocol.Correct(utterance="1", language="de", text="wir"),
+        protocol.Hide(utterance="1", language="pt-BR", decision=1),
+        protocol.Correct(utterance="1", language="de", text="wir", decision=1),
     ]
-    assert control.hidden == {("1", "pt-BR")}
+    assert control.hidden == {("1", "pt-BR")} and control.is_hidden("1", "pt-BR")
 
 
 def test_control_by_others() -> None:
@@ -172,18 +138,17 @@ def test_control_by_others() -> None:
         run(work(server))
 
 
-def test_latest_request_counts() -> None:
-    control = Control(("de",), lambda: None)
+def test_latest_decision_counts() -> None:
+    control = Control(("de",), lambda: None, lambda key: True)
     control.pause()
     control.pause(False)
-    assert control.next() == protocol.Pause(paused=False) and control.next() is None
-    control.confirmed(protocol.Paused(paused=True))  # of the first, which was under way
+    assert control.next() == protocol.Pause(paused=False, decision=2) and control.next() is None
+    control.reported(protocol.Paused(paused=True, decision=1))  # of the first, which was under way
     assert not control.paused
-    control.again()
-    assert control.next() == protocol.Pause(paused=False)
-    control.confirmed(protocol.Paused(paused=False))
-    control.again()
-    assert control.next() is None
+    control.reported(protocol.Paused(paused=True, decision=3))  # of another program
+    assert control.paused
+    (declared,) = control.declaration(999)
+    assert json.loads(str(declared))["decisions"] == [{"type": "pause", "paused": True, "decision": 3}]
 
 
 def test_one_client_per_room() -> None:

@@ -6,6 +6,8 @@ import time
 from typing import Any
 
 from redraft.captions.events import Update
+from redraft.serve.sessions.cells import Key
+from redraft.serve.sessions.live import LiveSession
 from tests.serve.fakes import alone
 from tests.serve.servers import SECONDS, Running, Socket
 
@@ -23,6 +25,12 @@ def finals(messages: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 
 def expected(text: str, target: str = "de") -> str:
     return alone(1, [Update("1", 0, text, True)], target)[0].text
+
+
+def hidden_in(session: LiveSession) -> set[Key]:
+    """The captions that are hidden."""
+    cells = (each for utterance in session.transcript.utterances.values() for each in utterance.keyed())
+    return {key for key, cell in cells if cell.hidden}
 
 
 def eventually(check: Any) -> None:

@@ -42,10 +42,9 @@ return given.map((connection) => {
 });
 """
 SAME = 'return module.sameOf(given, ["de", "pt-BR", "zh-Hant", "no"]) ?? null;'
-RESTORED = """
-const [most, hidden, finals] = given, lost = [];
-const memory = { session: { hidden: hidden.map((key) => JSON.stringify(key)) }, finals: new Map(finals.entries()) };
-const sent = [...module.restoring(memory, most, (final) => lost.push(final))];
+PIECES = """
+const [most, finals] = given, lost = [];
+const sent = [...module.pieces("restore", "finals", finals, most, (final) => lost.push(final))];
 return { sent, longest: Math.max(...sent.map(module.bytesOf)), lost };
 """
 #: Splits a text like the server, which refuses long ones.
@@ -192,11 +191,9 @@ def test_lag(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("most", [1024, 4096, 65_536])
 def test_restoring(tmp_path: Path, most: int) -> None:
-    hidden = [[str(number), "de"] for number in range(400)]
     finals = [{"text": "\U0001f986" * length} for length in (*range(0, 240, 2), 2000)]
-    (found,) = in_node(tmp_path, "net/restore", RESTORED, [[most, hidden, [*finals, None]]])
+    (found,) = in_node(tmp_path, "net/pieces", PIECES, [[most, finals]])
     assert found["longest"] <= min(most, 16_000)
-    assert [each for piece in found["sent"] for each in piece.get("hidden", ())] == hidden
     fitting, too_long = (finals, []) if most > 8100 else (finals[:-1], finals[-1:])
     assert [each for piece in found["sent"] for each in piece.get("finals", ())] == fitting
     assert found["lost"] == too_long

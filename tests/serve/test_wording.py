@@ -34,8 +34,11 @@ def complaint(text: str) -> str:
     ("message", "sentence"),
     [
         ([], "the message must be a JSON object"),
-        ({}, "type must be one of start, update, audio, audio_end, ack, restore, pause, hide, correct, end"),
-        ({"type": "x"}, "type must be one of start, update, audio, audio_end, ack, restore, pause, hide, correct, end"),
+        ({}, "type must be one of start, update, audio, audio_end, ack, declare, restore, pause, hide, correct, end"),
+        (
+            {"type": "x"},
+            "type must be one of start, update, audio, audio_end, ack, declare, restore, pause, hide, correct, end",
+        ),
         ({**UPDATE, "seq": -1}, SEQ),
         ({**UPDATE, "seq": 1.5}, SEQ),
         ({**UPDATE, "seq": True}, SEQ),

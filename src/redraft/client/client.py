@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -114,8 +115,8 @@ class Client:
         asked["hold_back"] = hold_back
         asked |= {"agree": agree, "lead": lead, "mask_k": mask_k}
         self._start = start_of(to, style, options=dict(options or {}), **asked)
-        self.control = Control(self._start.targets, self._wake)
         self._ledger = Ledger(self._start.targets)
+        self.control = Control(self._start.targets, self._wake, self._ledger.has_final)
         self._ending = self._done = self._over = False
         self._events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue(_MOST_EVENTS)
         self._news, self._room = asyncio.Event(), asyncio.Event()
@@ -295,7 +296,7 @@ class Client:
         forgotten = bool(self.session) and not started.resumed
         if self.session:
             self.reconnected += 1
-            await self._restore(socket, forgotten=forgotten)
+        await self._declare(socket, forgotten=forgotten)
         self.session, self._ledger.targets = started.session, started.targets
         self._start = self._start.model_copy(update={"token": started.token, "take_over": False})
         self._server = started.server
@@ -314,18 +315,17 @@ class Client:
         if self._start.server != self._server:
             self._start = self._start.model_copy(update={"server": self._server})
 
-    async def _restore(self, socket: ClientConnection, *, forgotten: bool) -> None:
-        """After a reconnection, send what the server may not have received."""
-        self.control.again()
-        if forgotten:
-            if self.control.paused:  # before viewers can see anything
-                await socket.send(protocol.Pause().wire())
-            for message in self._ledger.restoring(self.control.hidden, self._most):
-                if isinstance(message, protocol.Final):
-                    sentence = f"a caption could not be restored: {self._too_long('it')}"
-                    await self._events.put(Failure(sentence, None, message.utterance, message.seq, message.language))
-                else:
-                    await socket.send(message)
+    async def _declare(self, socket: ClientConnection, *, forgotten: bool) -> None:
+        """Send what viewers may see and, to a server that does not have them, the captions."""
+        captions = self._ledger.restoring(self._most) if forgotten else ()
+        for message in chain(self.control.declaration(self._most), captions):
+            if isinstance(message, str):
+                await socket.send(message)
+            elif isinstance(message, protocol.Final):
+                sentence = f"a caption could not be restored: {self._too_long('it')}"
+                await self._events.put(Failure(sentence, None, message.utterance, message.seq, message.language))
+            else:
+                await self._say(message, socket)
 
     async def _exchange(self, socket: ClientConnection) -> None:
         """Send and receive until the connection closes."""
@@ -344,11 +344,9 @@ class Client:
         ended = False
         while True:
             self._news.clear()
-            # A pause goes before the updates whose captions it holds back.
-            while (message := self.control.next(pauses=True) or self._ledger.next()) is not None:
+            # What viewers may see goes first, whatever waits.
+            while (message := self.control.next() or self._ledger.next()) is not None:
                 await self._say(message, socket)
-            while (order := self.control.next()) is not None:
-                await self._say(order, socket)
             if self._ending and not ended:
                 ended = True
                 await socket.send(protocol.End().wire())
@@ -375,7 +373,7 @@ class Client:
         elif isinstance(message, protocol.Error) and message.final:
             await self._concluded(message.utterance or "", message.language or "", None, failure_of(message), socket)
         elif isinstance(message, protocol.Paused | protocol.Hidden):
-            self.control.confirmed(message)
+            self.control.reported(message)
         elif isinstance(message, protocol.Error):
             await self._refused(message)
         elif isinstance(message, protocol.Stats):
@@ -385,9 +383,7 @@ class Client:
 
     async def _refused(self, error: protocol.Error) -> None:
         """Handle an error about one message, or about an update in one language."""
-        if error.request in ("hide", "correct"):
-            self.control.confirmed(error)
-        elif error.request == "update" and error.utterance:  # no other answer will come
+        if error.request == "update" and error.utterance:  # no other answer will come
             self._ledger.drop(error.utterance)
             self._count()
         await self._events.put(failure_of(error))
@@ -400,7 +396,7 @@ class Client:
             self._progress = True
             await self._events.put(event)
         if final and final.corrected:
-            self.control.confirmed(final)
+            self.control.reported(final)
         self._count()
         # the connection is closed, but may have unread messages; the acknowledgement is sent again
         with suppress(WebSocketException):

@@ -1,41 +1,58 @@
-"""Control what viewers see of a session; requests are kept until the server has confirmed them."""
+"""Control what viewers see of a session: decisions, which are declared to the server on every connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
 from redraft import protocol
 from redraft.captions.languages import same_of
+from redraft.client.wire import pieces
 from redraft.errors import InputError
 from redraft.protocol.fields import describe
 
 #: Utterance and language.
 Key: TypeAlias = tuple[str, str]
+#: What a decision is about: `type` of its message, and the caption.
+Subject: TypeAlias = tuple[str, ...]
 M = TypeVar("M", bound=protocol.Message)
 
 
 class Control:
     """Controls what viewers of a session see. Its owner always gets all captions.
 
+    Decisions on one subject are numbered, here and on the server, and the highest number counts.
+
     Args:
         targets: the languages of the session.
         wake: called before something is queued to send; raises `ServerError` if the session is over.
-
-    Attributes:
-        paused: whether captions are held back from viewers.
-        hidden: captions that viewers do not see.
+        has_final: returns whether there is a final caption of an utterance in a language.
     """
 
-    def __init__(self, targets: Sequence[str], wake: Callable[[], None]) -> None:
-        self._targets, self._wake = tuple(targets), wake
-        self.paused = False
-        self.hidden: set[Key] = set()
-        #: Unconfirmed requests by subject; a newer one replaces an older one.
-        self._asked: dict[tuple[str, ...], protocol.Control] = {}
-        self._unsent: dict[tuple[str, ...], protocol.Control] = {}
+    def __init__(self, targets: Sequence[str], wake: Callable[[], None], has_final: Callable[[Key], bool]) -> None:
+        self._targets, self._wake, self._has_final = tuple(targets), wake, has_final
+        self._decisions: dict[Subject, protocol.Control] = {}
+        #: Decisions that have not been sent on this connection.
+        self._news: dict[Subject, protocol.Control] = {}
+
+    @property
+    def paused(self) -> bool:
+        """Whether captions are held back from viewers."""
+        latest = self._decisions.get(("pause",))
+        return isinstance(latest, protocol.Pause) and latest.paused
+
+    @property
+    def hidden(self) -> set[Key]:
+        """Captions that viewers do not see."""
+        hides = (each for each in self._decisions.values() if isinstance(each, protocol.Hide) and each.hidden)
+        return {(each.utterance, each.language or "") for each in hides}
+
+    def is_hidden(self, utterance: str, language: str) -> bool:
+        """Whether viewers do not see a caption."""
+        latest = self._decisions.get(("hide", utterance, language))
+        return isinstance(latest, protocol.Hide) and latest.hidden
 
     def pause(self, paused: bool = True) -> None:
         """Hold captions back from viewers and the transcript; False releases them.
@@ -43,15 +60,13 @@ class Control:
         Raises:
             ServerError: the session is over.
         """
-        self._ask(protocol.Pause(paused=paused))
+        self._decide(protocol.Pause(paused=paused))
 
     def hide(self, utterance: str, language: str | None = None, *, hidden: bool = True) -> None:
         """Hide the captions of an utterance from viewers and the transcript; ``hidden=False`` shows them again.
 
-        If the server has no such utterance, iterating over the client yields a failure.
-
         Args:
-            utterance: its name; it need not be final.
+            utterance: its name; its captions need not have arrived.
             language: None for all.
 
         Raises:
@@ -59,68 +74,61 @@ class Control:
             ServerError: the session is over.
         """
         for each in self._targets if language is None else (self._target(language),):
-            self._ask(_made(protocol.Hide, utterance=utterance, language=each, hidden=hidden))
+            self._decide(_made(protocol.Hide, utterance=utterance, language=each, hidden=hidden))
 
     def correct(self, utterance: str, language: str, text: str) -> None:
         """Replace the text of a final caption, for viewers and in the transcript.
 
-        If the server has no such caption, iterating over the client yields a failure.
-
         Raises:
-            InputError: the text is empty or too long.
+            InputError: the text is empty or too long, or there is no such caption.
             ServerError: the session is over.
         """
-        self._ask(_made(protocol.Correct, utterance=utterance, language=self._target(language), text=text))
+        target = self._target(language)
+        message = _made(protocol.Correct, utterance=utterance, language=target, text=text)
+        if not self._has_final((utterance, target)):
+            raise InputError(f"utterance must be one with a final caption in {target}, which can be corrected")
+        self._decide(message)
 
     def _target(self, language: str) -> str:
         """Return a language as the session spells it."""
         return same_of(language, self._targets) or language
 
-    def _ask(self, message: protocol.Control) -> None:
-        """Queue a message; it is sent again after a drop until it is confirmed."""
+    def _decide(self, message: protocol.Control) -> None:
         self._wake()
-        if isinstance(message, protocol.Pause):
-            self.paused = message.paused
-        elif isinstance(message, protocol.Hide):
-            self._note(_key_of(message), message.hidden)
-        about = _about(message)
-        self._asked[about] = self._unsent[about] = message
+        about = _subject(message)
+        number = 1 + _number(self._decisions.get(about))
+        self._decisions[about] = self._news[about] = message.model_copy(update={"decision": number})
 
-    def next(self, *, pauses: bool = False) -> protocol.Control | None:
-        """Return the next message to send; with ``pauses``, only one that must precede later updates."""
-        waiting = (
-            about
-            for about, message in self._unsent.items()
-            if not pauses or (isinstance(message, protocol.Pause) and message.paused)
-        )
-        about = next(waiting, None)
-        return None if about is None else self._unsent.pop(about)
+    def next(self) -> protocol.Control | None:
+        """Return the next decision to send."""
+        return self._news.pop(next(iter(self._news))) if self._news else None
 
-    def confirmed(self, message: protocol.Paused | protocol.Hidden | protocol.Final | protocol.Error) -> None:
-        """Remove a request that the server has executed or rejected, whether this client or another one made it."""
-        about = _about(message)
-        mine = self._asked.get(about)
-        if isinstance(message, protocol.Error):
-            self._asked.pop(about, None)
-            if message.request == "hide":
-                self.hidden.discard((about[1], about[2]))
-        elif isinstance(message, protocol.Paused) and mine in (None, protocol.Pause(paused=message.paused)):
-            self.paused = message.paused
-            self._asked.pop(about, None)
+    def declaration(self, most: int) -> Iterator[str | protocol.Control]:
+        """Yield the messages that declare all decisions, for a new connection.
+
+        Args:
+            most: maximum length of a message in bytes.
+
+        Yields:
+            A message; or a decision for which a message would be too long.
+        """
+        self._news.clear()
+        return pieces("declare", "decisions", [(each.wire(), each) for each in self._decisions.values()], most)
+
+    def reported(self, message: protocol.Paused | protocol.Hidden | protocol.Final) -> None:
+        """Adopt a decision of another program, which the server reports; it counts if it is later than ours."""
+        made: protocol.Control
+        if isinstance(message, protocol.Paused):
+            made = protocol.Pause(paused=message.paused, decision=message.decision or None)
         elif isinstance(message, protocol.Hidden):
-            if mine is None:
-                self._note(_key_of(message), message.hidden)
-            elif isinstance(mine, protocol.Hide) and mine.hidden == message.hidden:
-                del self._asked[about]
-        elif isinstance(mine, protocol.Correct) and isinstance(message, protocol.Final) and mine.text == message.text:
-            del self._asked[about]
-
-    def again(self) -> None:
-        """After a reconnection, queue all unconfirmed requests again."""
-        self._unsent = dict(self._asked)
-
-    def _note(self, key: Key, hidden: bool) -> None:
-        (self.hidden.add if hidden else self.hidden.discard)(key)
+            about = {"utterance": message.utterance, "language": message.language}
+            made = protocol.Hide(**about, hidden=message.hidden, decision=message.decision or None)
+        else:
+            about = {"utterance": message.utterance, "language": message.language}
+            made = protocol.Correct(**about, text=message.text, decision=message.corrected)
+        subject = _subject(made)
+        if _number(made) > _number(self._decisions.get(subject)):
+            self._decisions[subject] = made
 
 
 def _made(kind: type[M], **fields: Any) -> M:
@@ -130,14 +138,11 @@ def _made(kind: type[M], **fields: Any) -> M:
         raise InputError(str(describe(error, kind))) from None
 
 
-def _key_of(message: protocol.Hide | protocol.Hidden) -> Key:
-    return message.utterance, message.language or ""
+def _subject(message: protocol.Control) -> Subject:
+    if isinstance(message, protocol.Pause):
+        return (message.type,)
+    return message.type, message.utterance, message.language or ""
 
 
-def _about(message: Any) -> tuple[str, ...]:
-    """Return the subject of a message; a newer message replaces one with the same subject."""
-    name = str(message.request if isinstance(message, protocol.Error) else message.type)
-    kind = {"paused": "pause", "hidden": "hide", "final": "correct"}.get(name, name)
-    if kind == "pause":
-        return (kind,)
-    return kind, str(message.utterance), str(message.language)
+def _number(message: protocol.Control | None) -> int:
+    return (message and message.decision) or 0

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar
 
 from redraft import protocol
-
-T = TypeVar("T")
+from redraft.client.wire import pieces
 
 #: Number of unanswered final updates at which `send` waits.
 MOST_OPEN = 64
-#: Maximum size of one `restore` message in bytes, if the server accepts as much.
-_RESTORE_BYTES = 16_000
 
 
 class Ledger:
@@ -81,41 +76,15 @@ class Ledger:
             self._begun.pop(utterance, None)
         return news
 
-    def restoring(self, hidden: Iterable[tuple[str, str]], most: int) -> Iterator[str | protocol.Final]:
-        """Yield the messages that restore the session on a server that was restarted.
+    def has_final(self, key: tuple[str, str]) -> bool:
+        """Whether there is a final caption of an utterance in a language."""
+        return self._ends.get(key) is not None
 
-        Args:
-            hidden: utterances and languages that viewers must not see.
-            most: maximum length of a message in bytes.
-
-        Yields:
-            A message; or a caption for which a message would be too long.
-        """
-        keys = (json.dumps(key, ensure_ascii=False) for key in hidden)
-        yield from _pieces("hidden", ((key, key) for key in keys), most)  # none of them is too long
-        yield from _pieces("finals", ((final.wire(), final) for final in self._ends.values() if final), most)
+    def restoring(self, most: int) -> Iterator[str | protocol.Final]:
+        """Yield the messages that restore the captions on a server that was restarted; see `wire.pieces`."""
+        return pieces("restore", "finals", [(final.wire(), final) for final in self._ends.values() if final], most)
 
 
 def _corrected(final: protocol.Final | None) -> int:
     """Return how often a caption has been corrected."""
     return (final and final.corrected) or 0
-
-
-def _pieces(field: str, items: Iterable[tuple[str, T]], most: int) -> Iterator[str | T]:
-    """Yield messages `redraft.protocol.Restore` with these items, in JSON, and what stands for too long ones."""
-    head, tail = f'{{"type":"restore","{field}":[', "]}"
-    room = min(most, _RESTORE_BYTES) - len(head + tail)
-    held: list[str] = []
-    size = 0
-    for wire, item in items:
-        length = len(wire.encode()) + 1  # with a comma
-        if length > most - len(head + tail):
-            yield item
-            continue
-        if held and size + length > room:
-            yield f"{head}{','.join(held)}{tail}"
-            held, size = [], 0
-        held.append(wire)
-        size += length
-    if held:
-        yield f"{head}{','.join(held)}{tail}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import ValidationError
@@ -16,6 +16,11 @@ from redraft.captions.style import Style
 from redraft.errors import InputError, OptionError, RedraftError
 from redraft.protocol.fields import describe
 from redraft.proxies import through
+
+T = TypeVar("T")
+
+#: Maximum length of a message with many items in bytes, if the server accepts as much.
+_PIECE = 16_000
 
 
 class ServerError(RedraftError):
@@ -129,3 +134,33 @@ def message_of(update: Update) -> protocol.UpdateMessage:
 def failure_of(message: protocol.Error) -> Failure:
     """Return the failure in a message."""
     return Failure(message.message, None, message.utterance, message.seq, message.language)
+
+
+def pieces(kind: str, field: str, items: Iterable[tuple[str, T]], most: int) -> Iterator[str | T]:
+    """Yield messages with all of these items.
+
+    Args:
+        kind: `type` of the messages.
+        field: their field with the items.
+        items: each in JSON, and what stands for it.
+        most: maximum length of a message in bytes.
+
+    Yields:
+        A message; or what stands for an item for which a message would be too long.
+    """
+    head, tail = f'{{"type":"{kind}","{field}":[', "]}"
+    room = min(most, _PIECE) - len(head + tail)
+    held: list[str] = []
+    size = 0
+    for wire, item in items:
+        length = len(wire.encode()) + 1  # with a comma
+        if length > most - len(head + tail):
+            yield item
+            continue
+        if held and size + length > room:
+            yield f"{head}{','.join(held)}{tail}"
+            held, size = [], 0
+        held.append(wire)
+        size += length
+    if held:
+        yield f"{head}{','.join(held)}{tail}"

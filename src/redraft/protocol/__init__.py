@@ -24,6 +24,7 @@ from redraft.protocol.messages import (
     Begin,
     Control,
     Correct,
+    Declare,
     Done,
     End,
     Error,

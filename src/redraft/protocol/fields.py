@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -57,8 +58,14 @@ def describe(error: ValidationError, *kinds: type) -> OptionError:
     kind = tagged[path.pop(0)] if tagged and path else kinds[0]
     if not path:
         return OptionError("the message must be a JSON object")
-    field, rest = _about(problem, path, TypeAdapter(kind).json_schema())
+    field, rest = _about(problem, path, _schema(kind))
     return OptionError(rest[: _LONGEST - len(field)], field)
+
+
+@cache
+def _schema(kind: type) -> Schema:
+    """Return the JSON schema of a kind of messages; making it takes milliseconds."""
+    return TypeAdapter(kind).json_schema()
 
 
 def _about(problem: str, path: Sequence[str | int], whole: Schema) -> tuple[str, str]:

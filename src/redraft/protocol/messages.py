@@ -1,10 +1,10 @@
 """The messages of the protocol; their JSON schemas are made from these classes.
 
-A client sends `Start`, then any number of `UpdateMessage` (type "update"), `Ack`, `Restore`, `Pause`, `Hide` and
-`Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden` and `Error`,
-and finally `Done`.  Viewers of a room get `RoomState` as well.  Each is a JSON object with a ``type``, in a text frame.
-If the server recognises speech, a client can send audio instead of updates: `Audio`, then binary frames, then
-`AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md describes their order.
+A client sends `Start`, then `Declare`, then any number of `UpdateMessage` (type "update"), `Ack`, `Restore`, `Pause`,
+`Hide` and `Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden`
+and `Error`, and finally `Done`.  Viewers of a room get `RoomState` as well.  Each is a JSON object with a ``type``, in
+a text frame.  If the server recognises speech, a client can send audio instead of updates: `Audio`, then binary frames,
+then `AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md describes their order.
 """
 
 from __future__ import annotations
@@ -249,11 +249,21 @@ class Ack(Message):
     corrected: int = Field(0, ge=0, le=2**53, description="`corrected` of the caption; a later one is sent again")
 
 
+#: Number of a decision about what viewers see.
+Decision: TypeAlias = Annotated[
+    int,
+    Field(
+        ge=1, le=2**53, description="counts the decisions on this subject; the highest one counts, the next if absent"
+    ),
+]
+
+
 class Pause(Message):
     """Hold captions back from viewers, or release them.  The owner sees all of them."""
 
     type: Literal["pause"] = "pause"
     paused: bool = True
+    decision: Decision | None = None
 
 
 class Hide(Message):
@@ -263,6 +273,7 @@ class Hide(Message):
     utterance: Utterance
     language: Language | None = Field(None, description="all languages if absent")
     hidden: bool = True
+    decision: Decision | None = None
 
 
 class Correct(Message):
@@ -272,6 +283,21 @@ class Correct(Message):
     utterance: Utterance
     language: Language
     text: Line = Field(min_length=1, max_length=events.LONGEST_TEXT)
+    decision: Decision | None = None
+
+
+#: Messages that control viewers' captions; also used over HTTP.
+Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
+
+
+class Declare(Message):
+    """All that the owner has decided about what viewers see, with numbers; sent first on every connection.
+
+    It may be about captions that the server does not have yet.
+    """
+
+    type: Literal["declare"] = "declare"
+    decisions: tuple[Control, ...] = Field((), max_length=1000)
 
 
 class End(Message):
@@ -356,11 +382,6 @@ class Restore(Message):
 
     type: Literal["restore"] = "restore"
     finals: tuple[Final, ...] = Field((), max_length=1000)
-    hidden: tuple[tuple[Utterance, Language], ...] = Field(
-        (),
-        max_length=4000,
-        description="utterances and languages that viewers must not see, final or not; before their captions",
-    )
 
 
 class TargetStats(Message):
@@ -396,6 +417,7 @@ class Paused(Message):
 
     type: Literal["paused"] = "paused"
     paused: bool
+    decision: int = Field(0, description="number of the decision")
 
 
 class Hidden(Message):
@@ -405,6 +427,7 @@ class Hidden(Message):
     utterance: str
     language: str
     hidden: bool
+    decision: int = Field(0, description="number of the decision")
 
 
 class RoomState(Message):
@@ -442,15 +465,15 @@ class Done(Message):
     type: Literal["done"] = "done"
 
 
-#: Messages that control viewers' captions; also used over HTTP.
-Control: TypeAlias = Pause | Hide | Correct
-FromClient: TypeAlias = Start | UpdateMessage | Audio | AudioEnd | Ack | Restore | Control | End
+FromClient: TypeAlias = (
+    Start | UpdateMessage | Audio | AudioEnd | Ack | Declare | Restore | Pause | Hide | Correct | End
+)
 #: Messages that viewers can get.
 ToViewer: TypeAlias = Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
 FromServer: TypeAlias = Started | ToViewer | Listening | Recognised
 #: The same as tuples.
-CONTROL, CLIENT, VIEWED, SERVER = map(get_args, (Control, FromClient, ToViewer, FromServer))
+CONTROL, CLIENT, VIEWED, SERVER = map(get_args, (Pause | Hide | Correct, FromClient, ToViewer, FromServer))
 _BY_TYPE = Field(discriminator="type")
-FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Annotated[Control, _BY_TYPE])
+FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
 FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(Annotated[FromClient, _BY_TYPE])
 FROM_SERVER: TypeAdapter[FromServer] = TypeAdapter(Annotated[FromServer, _BY_TYPE])

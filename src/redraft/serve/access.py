@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -106,6 +107,11 @@ class Rate:
             self._left -= 1
             return 0.0
         return (1 - self._left) / self._per_second
+
+    async def turn(self) -> None:
+        """Wait for a token, and take it."""
+        while wait := self.take():
+            await asyncio.sleep(wait)
 
 
 class Rates:

@@ -20,7 +20,7 @@ from redraft.protocol.codes import Refused
 from redraft.serve.engine.engine import Engine
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.pending import MOST_PENDING
-from redraft.serve.http.sockets import _process
+from redraft.serve.http.sockets import Incoming, _parse
 from redraft.serve.sessions.live import FULL, LiveSession
 from redraft.serve.sessions.outbox import Outbox
 from tests.serve.fakes import offline
@@ -32,10 +32,10 @@ def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
 
 
 def process(message: Any, live: LiveSession) -> protocol.Error | None:
-    """What a message is answered with at once, if it is refused."""
+    """What a message is answered with, if it is refused."""
     hub: Any = mock.Mock()
-    hub.settings.message_bytes = 99_999
-    return _process(message.wire(), live, hub, Outbox(9))
+    Incoming(live, outbox := Outbox(9), hub)._execute(_parse(message.wire(), 99_999))
+    return next((protocol.Error.model_validate(each) for each in waiting(outbox)), None)
 
 
 def waiting(outbox: Outbox) -> list[dict]:
@@ -101,7 +101,8 @@ def test_shared_file(tmp_path: Path) -> None:
         ends(first, utterance, "zuerst")
     # The client has 2 and 3, of which it has hidden one; 1 it had before a reload that lost it, 4 it never got.
     finals = [protocol.Final(utterance=name, seq=0, language="de", text="wieder da") for name in ("2", "3")]
-    second.restore(finals, [("3", "de")])
+    second.control(protocol.Hide(utterance="3", language="de", decision=1))
+    second.restore(finals)
     ends(second, "4", "noch einmal")
     ends(second, "5", "neu")
     second.file.rewrite()

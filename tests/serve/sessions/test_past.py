@@ -11,7 +11,6 @@ import redraft.serve.sessions.transcript
 from redraft.captions.events import Caption
 from redraft.protocol import Begin
 from redraft.serve.sessions.transcript import PastSessions, SessionFile, Transcript
-from redraft.serve.sessions.visibility import Visibility
 from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected, say
 
@@ -61,13 +60,13 @@ def test_kept_if_not_resumed() -> None:
 
 
 def test_grows_while_it_is_exported() -> None:
-    transcript = Transcript(("de",), Visibility())
+    transcript = Transcript(("de",))
     found = []
     for number in "12":
-        transcript.add((number, "de"), Caption(number, 0, "de", "Hallo.", final=True))
+        transcript.end((number, "de"), Caption(number, 0, "de", "Hallo.", final=True), held=False)
     for caption in transcript.finals:
         found.append(caption.utterance)
-        transcript.add(("3", "de"), Caption("3", 0, "de", "Hallo.", final=True))
+        transcript.end(("3", "de"), Caption("3", 0, "de", "Hallo.", final=True), held=False)
     assert found == ["1", "2"]
 
 
@@ -101,8 +100,8 @@ def test_text_by_language() -> None:
 
 def keep(past: PastSessions, name: str, text: str = "Hallo.") -> None:
     """Keep a session with one caption."""
-    transcript = Transcript(("de",), Visibility())
-    transcript.add(("1", "de"), Caption("1", 0, "de", text, final=True))
+    transcript = Transcript(("de",))
+    transcript.end(("1", "de"), Caption("1", 0, "de", text, final=True), held=False)
     past.keep(name, Begin(targets=("de",)), transcript)
 
 
@@ -136,7 +135,7 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_file_cut_within_character(tmp_path: Path) -> None:
     """A server that was killed while it wrote."""
     (tmp_path / "1.jsonl").write_bytes('{"text": "日'.encode()[:-1])
-    file = SessionFile(tmp_path, "1", Transcript(["de"], Visibility()))
+    file = SessionFile(tmp_path, "1", Transcript(["de"]))
     for utterance in ("1", "2"):
         file.add(Caption(utterance, 0, "de", "wir sahen", "", True))
     lines = (tmp_path / "1.jsonl").read_bytes().splitlines()[1:]

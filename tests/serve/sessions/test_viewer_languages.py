@@ -120,7 +120,7 @@ def test_spelling(server: Running, targets: tuple[str, str], spelling: str) -> N
         token = new_token()
         session = other.start(*targets, token=token)["session"]
         final = {"type": "final", "utterance": "1", "seq": 0, "language": spelling, "text": "x"}
-        other.say("restore", hidden=[["2", spelling]])
+        other.say("declare", decisions=[{"type": "hide", "utterance": "2", "language": spelling, "decision": 1}])
         other.say("restore", finals=[final, {**final, "utterance": "2"}])
         eventually(lambda: server.ask(f"/v1/sessions/{session}/transcript?{query}").text == "x\n")
 
@@ -245,6 +245,6 @@ def test_serialised_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "frame_of", made_of)
     for tag in ("de", "ja"):
         live.broadcast.final(Caption("1", 0, tag, f"{tag} 1", "", True, 0.0, "we saw"), 1.0)
-        live.broadcast.correct(Caption("1", 0, tag, f"{tag} 2", "", True, 0.0, "we saw"))
+        live.broadcast.correct(("1", tag), f"{tag} 2")
     live.restore([protocol.Final(utterance="2", seq=0, language="ja", text="ja 3")])
     assert made == ["de 1", "de 2", "ja 1", "ja 2", "ja 3"]

@@ -15,9 +15,9 @@ from redraft.backoff import Backoff
 from redraft.protocol import Frame
 from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Position, Store, Superseded, parse_news
 from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox
-from redraft.serve.sessions.visibility import Key, key_of
 
 log = logging.getLogger(__name__)
 
@@ -270,12 +270,10 @@ class Mirror:
             self.broadcast.partial(protocol.caption_of(message), message.lag_ms)
 
     def _error(self, message: protocol.Error) -> None:
-        if not message.final:
+        if message.final:
+            self.broadcast.failed((message.utterance or "", message.language or ""), message, held=False)
+        else:
             self.broadcast.send(message.frame, language=message.language)
-            return
-        key = message.utterance or "", message.language or ""
-        self.broadcast.failed(key, message)
-        self.broadcast.acknowledged(key, 0)
 
     def _final(self, message: protocol.Final) -> None:
         """Show a final caption once; another text than before is a correction."""
@@ -284,14 +282,14 @@ class Mirror:
         self._show(key)
         if key not in self.transcript:
             self.transcript.begin(message.utterance, message.begun)
-            self.broadcast.final(caption, message.lag_ms, message.made or 0.0, message.corrected or 0)
-        elif self.transcript.get(key) != caption:
-            self.broadcast.correct(caption)
-        self.broadcast.acknowledged(key, self.transcript.corrected(key))
+            made, corrected = message.made or 0.0, message.corrected or 0
+            self.broadcast.final(caption, message.lag_ms, made, corrected, held=False)
+        elif self.transcript.cell(key).caption != caption:
+            self.broadcast.correct(key, caption.text)
 
     def _show(self, key: Key) -> None:
         """Unhide a caption, since published captions are visible."""
-        if key in self.broadcast.visible.hidden:
+        if self.transcript.cell(key).hidden:
             self.broadcast.hide(key, False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 _MOST_WRONG = 20
 #: Seconds within which a connection must send `start`, and until a client that reads nothing is disconnected.
 START_SECONDS, SLOW_SECONDS = 10.0, 10.0
+#: Maximum size in bytes, and number, of the messages of a connection that wait.
+_MOST_BYTES, _MOST_WAITING = 1 << 20, 1000
 _GOODBYE_SECONDS = 1.0
 
 
@@ -46,7 +49,8 @@ async def live(websocket: WebSocket) -> None:
     session.attach(outbox)
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
-        await _serve(websocket, outbox, hub, _receive(websocket, session, outbox, hub))
+        incoming = Incoming(session, outbox, hub)
+        await _serve(websocket, outbox, hub, incoming.read(websocket), incoming.work())
     finally:
         session.detach(outbox)
         if hub.fanout:
@@ -136,9 +140,9 @@ async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
         await websocket.close(CODES[refusal.code].close, close_reason(refusal.sentence))
 
 
-async def _serve(websocket: WebSocket, outbox: Outbox, hub: Hub, receiving: Coroutine[Any, Any, None]) -> None:
-    """Receive and send until either ends."""
-    tasks = [asyncio.create_task(_send(websocket, outbox, hub)), asyncio.create_task(receiving)]
+async def _serve(websocket: WebSocket, outbox: Outbox, hub: Hub, *receiving: Coroutine[Any, Any, None]) -> None:
+    """Receive and send until one of them ends."""
+    tasks = [asyncio.create_task(each) for each in (_send(websocket, outbox, hub), *receiving)]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -166,44 +170,100 @@ async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
             await asyncio.wait_for(websocket.close(*outbox.closing), _GOODBYE_SECONDS)
 
 
-async def _receive(websocket: WebSocket, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
-    """Process messages, no faster than the rate limit, the translation and the sending of captions allow."""
-    wrong, rate = 0, Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
-    while wrong < _MOST_WRONG:
-        frame = await _next_frame(websocket)
-        if hub.admission.draining:  # unanswered updates will be sent again to another server
-            continue
-        error = _process(frame, session, hub, outbox)
-        wrong = wrong + 1 if error else 0
-        if error:
-            outbox.put(error.model_copy(update={"fatal": wrong >= _MOST_WRONG}).frame)
-        while wait := rate.take():
-            await asyncio.sleep(wait)
-        await session.pending.room()
-        await outbox.room()
-    outbox.close(1002, "too many invalid messages")
-    await asyncio.Event().wait()  # the queue still has to be sent
+class Incoming:
+    """What an owner's connection sends.  Updates, audio and the rest wait for their turn, braked by what they cost.
 
+    Decisions about viewers' captions do not wait: a pause holds back the captions of all updates that wait, too.
+    """
 
-def _process(frame: str | bytes, session: LiveSession, hub: Hub, outbox: Outbox) -> protocol.Error | None:
-    """Process a frame of the owner's connection; return the error to send if it is refused."""
-    message = None
-    try:
-        if isinstance(frame, str):
-            message = _parse(frame, hub.settings.message_bytes)
-            _execute(message, session, hub.recognisers)
-        elif session.broadcast.owner is outbox:  # a connection that was replaced does not know the stream's position
-            session.listen(hub.recognisers).take(frame)
-    except Refused as refused:
-        hub.metrics.count_refusal(refused.code)
+    def __init__(self, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
+        self._session, self._outbox, self._hub = session, outbox, hub
+        self._waiting: deque[tuple[protocol.FromClient | bytes, int]] = deque()
+        self._bytes = 0
+        self._news, self._space = asyncio.Event(), asyncio.Event()
+        #: Number of invalid messages in a row.
+        self._wrong = 0
+
+    def _rate(self) -> Rate:
+        return Rate(self._hub.settings.updates_per_second, self._hub.settings.updates_per_second)
+
+    async def read(self, websocket: WebSocket) -> None:
+        """Read messages, and execute those that do not wait."""
+        rate = self._rate()
+        while self._wrong < _MOST_WRONG:
+            frame = await _next_frame(websocket)
+            if self._hub.admission.draining:  # unanswered updates will be sent again to another server
+                continue
+            try:
+                message = frame if isinstance(frame, bytes) else _parse(frame, self._hub.settings.message_bytes)
+            except Refused as refused:
+                self._refuse(refused, None)
+                await rate.turn()
+                continue
+            if isinstance(message, bytes) or not self._at_once(message):
+                await self._put(message, len(frame))
+                continue
+            self._execute(message)
+            if not isinstance(message, protocol.Ack):
+                await rate.turn()
+        await asyncio.Event().wait()  # the queue still has to be sent
+
+    async def work(self) -> None:
+        """Execute what waits, no faster than the rate limit, the translation and the sending of captions allow."""
+        rate = self._rate()
+        while True:
+            while not self._waiting:
+                self._news.clear()
+                await self._news.wait()
+            message, size = self._waiting.popleft()
+            self._bytes -= size
+            self._space.set()
+            if self._hub.admission.draining:
+                continue
+            self._execute(message)
+            await rate.turn()
+            await self._session.pending.room()
+            await self._outbox.room()
+
+    def _at_once(self, message: protocol.FromClient) -> bool:
+        if isinstance(message, protocol.Hide | protocol.Correct):  # else its utterance may be among those that wait
+            return message.decision is not None or message.utterance in self._session.transcript.utterances
+        return isinstance(message, protocol.Ack | protocol.Declare | protocol.Pause)
+
+    async def _put(self, message: protocol.FromClient | bytes, size: int) -> None:
+        """Let a message wait; too many of them brake the connection."""
+        self._waiting.append((message, size))
+        self._bytes += size
+        self._news.set()
+        while self._bytes > _MOST_BYTES or len(self._waiting) > _MOST_WAITING:
+            self._space.clear()
+            await self._space.wait()
+
+    def _execute(self, message: protocol.FromClient | bytes) -> None:
+        try:
+            if not isinstance(message, bytes):
+                _execute(message, self._session, self._hub.recognisers)
+            elif self._session.broadcast.owner is self._outbox:  # a replaced connection does not know its position
+                self._session.listen(self._hub.recognisers).take(message)
+            self._wrong = 0
+        except Refused as refused:
+            self._refuse(refused, None if isinstance(message, bytes) else message)
+
+    def _refuse(self, refused: Refused, message: protocol.FromClient | None) -> None:
+        """Send the error; too many in a row close the connection."""
+        self._hub.metrics.count_refusal(refused.code)
+        self._wrong += 1
         # `utterance` of audio is a number, not a name.
         about = None if isinstance(message, protocol.Audio) else message
         subject = {name: getattr(about, name, None) for name in ("utterance", "seq", "language")}
         request = None if message is None else message.type
-        return protocol.Error(
-            code=refused.code, message=refused.sentence, field=refused.field, request=request, **subject
+        fatal = self._wrong >= _MOST_WRONG
+        error = protocol.Error(
+            code=refused.code, message=refused.sentence, field=refused.field, request=request, fatal=fatal, **subject
         )
-    return None
+        self._outbox.put(error.frame)
+        if fatal:
+            self._outbox.close(1002, "too many invalid messages")
 
 
 def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Recognisers) -> None:
@@ -219,7 +279,7 @@ def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Re
         if session.audio:
             session.audio.finish()
     elif isinstance(message, protocol.Restore):
-        session.restore(message.finals, message.hidden)
+        session.restore(message.finals)
     elif isinstance(message, protocol.End):
         session.end()
     elif isinstance(message, protocol.Start):

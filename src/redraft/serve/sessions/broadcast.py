@@ -9,14 +9,15 @@ A message about a caption goes to the viewers that want its language (`Outbox.wa
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import chain
 
 from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.protocol import Frame
+from redraft.serve.sessions.cells import Cell, Key, Utterance, is_outdated, key_of
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.transcript import Transcript
-from redraft.serve.sessions.visibility import Key, Visibility, key_of
 
 #: Maximum number of partial captions kept over all languages; more belong to utterances that never ended.
 MOST_PARTIALS = 64
@@ -27,14 +28,10 @@ class Broadcast:
 
     Args:
         targets: the target languages.
-
-    Attributes:
-        visible: what of it viewers may see.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
-        self.visible = Visibility()
-        self.transcript = Transcript(targets, self.visible)
+        self.transcript = Transcript(targets)
         self.owner: Outbox | None = None
         self.viewers: set[Outbox] = set()
         #: Number of readers of the growing transcript.
@@ -46,126 +43,139 @@ class Broadcast:
         #: How connections are closed once the session has failed: close code, reason and last message.
         self._end: tuple[int, str, Frame] | None = None
         self._done = False
-        #: Messages that the owner has not acknowledged yet.
-        self._unacknowledged: dict[Key, Frame] = {}
-        #: The newest partial captions: caption, ``lag_ms``, and when it was made, in seconds since 1970.
-        self._partials: dict[Key, tuple[Caption, float, float]] = {}
-        #: The owner's latest decisions by subject.  They are confirmed on every connection, since another program may
-        #: have made them while the owner was away.
-        self._decisions: dict[Hashable, Frame] = {}
 
     # Captions
 
     def partial(self, caption: Caption, lag_ms: float) -> None:
         """Send a partial caption; the next one of the same utterance replaces it."""
-        key, message = key_of(caption), protocol.frame_of(caption, lag_ms=lag_ms)
-        self._partials[key] = caption, lag_ms, time.time()
-        if len(self._partials) > MOST_PARTIALS:
-            self._partials.pop(next(iter(self._partials)))
-        for outbox in self._outboxes(key[1], viewers=self.visible.sends(key)):
-            outbox.put(message, self._place(key))
+        key = key_of(caption)
+        self._show(key, self.transcript.partial(caption, lag_ms, MOST_PARTIALS))
 
-    def final(self, caption: Caption, lag_ms: float, made: float | None = None, corrected: int = 0) -> None:
+    def final(
+        self,
+        caption: Caption,
+        lag_ms: float,
+        made: float | None = None,
+        corrected: int = 0,
+        *,
+        known: bool = False,
+        held: bool | None = None,
+    ) -> Cell:
         """Add a final caption to the transcript and send it.
 
         Args:
             made: when it was made, in seconds since 1970; None for now.
             corrected: how often it was corrected.
+            known: whether the owner has it already.
+            held: whether viewers get it only once captions are released; None while they are paused.
         """
-        key = key_of(caption)
-        self.transcript.made[key] = time.time() if made is None else made
-        self.transcript.add(key, caption, corrected=corrected)
-        self._conclude(key, self._final(caption, lag_ms))
+        key, cell = key_of(caption), self.transcript.cell(key_of(caption))
+        cell.lag_ms, cell.made = lag_ms, time.time() if made is None else made
+        self.transcript.end(key, caption, corrected, held=self.transcript.paused if held is None else held)
+        self._conclude(key, cell, known=known)
+        return cell
 
-    def restored(self, caption: Caption, made: float | None = None, corrected: int = 0) -> None:
-        """Restore a final caption that the owner already has; see `final`, but without a time it counts as old."""
-        key = key_of(caption)
-        self.transcript.made[key] = made or 0.0
-        self.transcript.add(key, caption, corrected=corrected)
-        if self.visible.shows(key):
-            self._fill(caption)
+    def failed(self, key: Key, error: protocol.Error, *, held: bool | None = None) -> None:
+        """Record that an utterance has no final caption in a language, and send the error instead; see `final`."""
+        held = self.transcript.paused if held is None else held
+        self._conclude(key, self.transcript.end(key, error, held=held))
 
-    def failed(self, key: Key, error: protocol.Error) -> None:
-        """Record that an utterance has no final caption in a language, and send the error instead."""
-        self.transcript.add(key, None)
-        self._conclude(key, error.frame)
-
-    def _conclude(self, key: Key, message: Frame) -> None:
+    def _conclude(self, key: Key, cell: Cell, *, known: bool = False) -> None:
         """Send the message that ends an utterance in a language."""
-        self._partials.pop(key, None)
-        self._unacknowledged[key] = message
+        cell.unacknowledged = not known
         for outbox in self._outboxes(key[1]):
             outbox.drop(self._place(key))
-        for outbox in self._outboxes(key[1], viewers=self.visible.sends(key)):
-            outbox.put(message)
+        self._show(key, cell, owner=not known)
+
+    def _show(self, key: Key, cell: Cell, *, owner: bool = True) -> None:
+        """Send the newest caption of a cell to the owner, and to viewers if they may see it."""
+        frame = cell.frame(key, self.transcript.utterances[key[0]].begun)
+        if frame is None:
+            return
+        place = None if cell.ended else self._place(key)
+        if owner and self.owner:
+            self.owner.put(frame, place)
+        if self._seen(cell):
+            for viewer in self._viewers(key[1]):
+                viewer.put(frame, place)
+
+    def _seen(self, cell: Cell) -> bool:
+        """Whether viewers may see the newest caption of a cell."""
+        return cell.visible if cell.ended else not cell.hidden and not self.transcript.paused
 
     def acknowledged(self, key: Key, corrected: int) -> None:
         """Record that the owner has received an utterance's end in a language, after so many corrections."""
-        if corrected >= self.transcript.corrected(key):
-            self._unacknowledged.pop(key, None)
-
-    def _final(self, caption: Caption, lag_ms: float = 0.0, age_ms: float | None = None) -> Frame:
-        key = key_of(caption)
-        begun, made = self.transcript.begun(caption.utterance), self.transcript.made.get(key)
-        corrected = self.transcript.corrected(key) or None
-        return protocol.frame_of(caption, begun=begun, lag_ms=lag_ms, made=made, age_ms=age_ms, corrected=corrected)
-
-    def _partial(self, key: Key, *, aged: bool = False) -> Frame:
-        caption, lag_ms, made = self._partials[key]
-        return protocol.frame_of(caption, lag_ms=lag_ms, age_ms=_age(made) if aged else None)
+        cell = self.transcript.find(key)
+        if cell is not None and corrected >= cell.corrected:
+            cell.unacknowledged = False
 
     # What the owner decides
 
-    def pause(self, paused: bool) -> None:
-        """Hold captions back from viewers, or release them."""
-        if paused == self.visible.paused:
-            return
-        message = self._decisions["paused"] = protocol.Paused(paused=paused).frame
-        self.send(message, "paused")
-        if paused:
-            self.visible.pause()
-            return
-        for key in [*self.visible.release(), *self._partials]:
-            self._reveal(key)
-        self.transcript.changed()
+    def pause(self, paused: bool, decision: int | None = None) -> None:
+        """Hold captions back from viewers, or release them.
 
-    def hide(self, key: Key, hidden: bool) -> None:
-        """Hide a caption from viewers, or show it again; it need not be final."""
-        message = protocol.Hidden(utterance=key[0], language=key[1], hidden=hidden)
-        self.send_to_owner(message)
-        self._decisions[key] = message.frame
-        if hidden == (key in self.visible.hidden):
+        Args:
+            decision: number of the decision; the highest one counts.  None for the next one.
+        """
+        found = self.transcript
+        if is_outdated(decision, found.decided, wins=paused and not found.paused):
             return
-        self.transcript.hide(key, hidden=hidden)
+        changed = found.paused != paused
+        found.paused, found.decided = paused, decision or found.decided + 1
+        message = self._paused()
+        if not changed:
+            self.send_to_owner(message)
+            return
+        self.send(message.frame, "paused")
+        if not paused:
+            for key in [*found.release(), *found.partials]:
+                self._reveal(key)
+
+    def hide(self, key: Key, hidden: bool, decision: int | None = None) -> None:
+        """Hide a caption from viewers, or show it again; it need not have arrived.  See `pause`."""
+        cell = self.transcript.cell(key)
+        if is_outdated(decision, cell.decided, wins=hidden and not cell.hidden):
+            return
+        changed = cell.hidden != hidden
+        cell.hidden, cell.decided = hidden, decision or cell.decided + 1
+        message = cell.decision(key)
+        if self.owner:
+            self.owner.put(message)
+        if not changed:
+            return
+        self.transcript.edited()
         if not hidden:
             self._reveal(key)
             return
         for viewer in self._viewers(key[1]):
             viewer.drop(self._place(key))
-            viewer.put(message.frame)
+            viewer.put(message)
 
-    def correct(self, caption: Caption) -> None:
-        """Replace the final caption of the same utterance and language."""
-        key = key_of(caption)
-        self.transcript.replace(caption)
-        message = self._unacknowledged[key] = self._final(caption)
-        for outbox in self._outboxes(key[1], viewers=self.visible.shows(key)):
-            outbox.put(message)
+    def correct(self, key: Key, text: str, decision: int | None = None) -> None:
+        """Replace the text of a final caption, which need not have arrived.  See `pause`."""
+        cell = self.transcript.cell(key)
+        if is_outdated(decision, cell.corrected, wins=text != cell.correction):
+            return
+        cell.correction, cell.corrected = text, decision or cell.corrected + 1
+        if cell.final is not None:
+            cell.unacknowledged = True
+            self.transcript.edited()
+            self._show(key, cell)
+
+    def _paused(self) -> protocol.Paused:
+        return protocol.Paused(paused=self.transcript.paused, decision=self.transcript.decided)
 
     def _reveal(self, key: Key) -> None:
         """Send viewers a caption if they may see it."""
-        caption = self.transcript.get(key)
-        if caption is not None and self.visible.shows(key):
-            self._fill(caption)
-        elif key in self._partials and self.visible.sends(key):
-            for viewer in self._viewers(key[1]):
-                viewer.put(self._partial(key), self._place(key))
-
-    def _fill(self, caption: Caption) -> None:
-        """Send viewers a final caption that was made before."""
-        message = self._final(caption)
-        for viewer in self._viewers(caption.language):
-            viewer.fill([message])
+        utterance, cell = self.transcript.utterances[key[0]], self.transcript.cell(key)
+        frame = cell.frame(key, utterance.begun)
+        if frame is None or not self._seen(cell):
+            return
+        for viewer in self._viewers(key[1]):
+            if cell.ended:
+                viewer.fill([frame])
+            else:
+                viewer.put(frame, self._place(key))
 
     # Connections
 
@@ -177,15 +187,23 @@ class Broadcast:
         if self.notice:
             outbox.put(protocol.Error(code="slow", message=self.notice).frame)
             self.notice = ""
-        outbox.fill(self._unacknowledged.values())
-        for key in self._partials:
-            outbox.put(self._partial(key), self._place(key))
-        outbox.fill(self._decisions.values())
+        outbox.fill(self._for_owner())
+        for key, cell in self.transcript.partials.items():
+            if (frame := cell.frame(key, None)) is not None:
+                outbox.put(frame, self._place(key))
         self._close_late(outbox)
 
-    def _hidden(self) -> Iterator[Frame]:
-        for utterance, language in self.visible.hidden:
-            yield protocol.Hidden(utterance=utterance, language=language, hidden=True).frame
+    def _for_owner(self) -> Iterator[Frame]:
+        """Yield what the owner may not know: unacknowledged ends, and decisions, which others may have made."""
+        found = self.transcript
+        for utterance in found.utterances.values():
+            for key, cell in utterance.keyed():
+                if cell.unacknowledged and (frame := cell.frame(key, utterance.begun)) is not None:
+                    yield frame
+        if found.decided:
+            yield self._paused().frame
+        for utterance in found.utterances.values():
+            yield from (cell.decision(key) for key, cell in utterance.keyed() if cell.decided)
 
     def replaced(self, sentence: str) -> None:
         """Close the owner's connection, because another one has replaced it."""
@@ -222,25 +240,35 @@ class Broadcast:
     def publish(self, feed: Outbox) -> None:
         """Add the feed to other replicas, and send all captions with their visibility."""
         self.feed = feed
-        feed.put(protocol.Paused(paused=False).frame)
-        feed.fill(self._hidden())
+        feed.put(protocol.Paused(paused=False, decision=self.transcript.decided).frame)
         feed.fill(self._history(feed))
         self._catch_up(feed)
         self._say_done(feed)
 
     def _history(self, viewer: Outbox) -> Iterator[Frame]:
-        """Return the messages for the captions that viewers may see now, and when each is made."""
-        known = [key_of(caption) for caption in self.transcript.finals if viewer.wants(caption.language)]
-        captions = ((key, self.transcript.get(key)) for key in known if self.visible.shows(key))
-        made = self.transcript.made
-        return (self._final(each, age_ms=_age(made.get(key, 0.0))) for key, each in captions if each is not None)
+        """Return the messages for the captions so far, each made when it is sent, and for those that are hidden.
+
+        A viewer that was disconnected may still show what has been hidden meanwhile.
+        """
+        found = self.transcript
+        return self._past(viewer, list(found.ended), list(found.utterances.values()))
+
+    def _past(self, viewer: Outbox, ended: Sequence[Utterance], known: Sequence[Utterance]) -> Iterator[Frame]:
+        for utterance in chain(ended, (each for each in known if not each.ended)):
+            for key, cell in utterance.keyed():
+                if not viewer.wants(key[1]):
+                    continue
+                if cell.hidden:
+                    yield cell.decision(key)
+                elif cell.visible and (frame := cell.frame(key, utterance.begun, aged=True)) is not None:
+                    yield frame
 
     def _catch_up(self, viewer: Outbox) -> None:
-        if self.visible.paused:
-            viewer.put(protocol.Paused(paused=True).frame)
-        for key in self._partials:
-            if self.visible.sends(key) and viewer.wants(key[1]):
-                viewer.put(self._partial(key, aged=True), self._place(key))
+        if self.transcript.paused:
+            viewer.put(self._paused().frame)
+        for key, cell in self.transcript.partials.items():
+            if self._seen(cell) and viewer.wants(key[1]) and (frame := cell.frame(key, None, aged=True)) is not None:
+                viewer.put(frame, self._place(key))
 
     def detach(self, outbox: Outbox) -> None:
         """Remove a connection that has ended."""
@@ -296,8 +324,3 @@ class Broadcast:
     def _place(self, key: object) -> tuple[int, object]:
         """Return the key for replacing messages, which distinguishes the sessions of a room."""
         return id(self), key
-
-
-def _age(made: float) -> float:
-    """Return the milliseconds since a time in seconds since 1970."""
-    return round(1000 * max(0.0, time.time() - made), 1)

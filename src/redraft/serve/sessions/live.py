@@ -26,10 +26,10 @@ from redraft.serve.engine.pending import Pending, Silence
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
 from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.cells import Cell, key_of
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.posts import Posts
 from redraft.serve.sessions.transcript import SessionFile, Transcript
-from redraft.serve.sessions.visibility import Key, key_of
 
 #: Maximum number of characters that a session keeps.
 MOST_CHARACTERS = 10_000_000
@@ -196,18 +196,9 @@ class LiveSession:
         for update in self.posts.updates(number, body, final=final, speaker=speaker):
             self.accept(update)
 
-    def restore(self, finals: Iterable[protocol.Final], hidden: Iterable[Key] = ()) -> None:
-        """Restore captions that the client has from elsewhere, and what is hidden, of captions to come too.
-
-        Raises:
-            Refused: the session is full.
-        """
+    def restore(self, finals: Iterable[protocol.Final]) -> None:
+        """Restore captions that the client has from elsewhere.  Raises `Refused` if the session is full."""
         self.check_room()
-        for utterance, language in hidden:
-            key = utterance, same_of(language, self.targets) or language
-            if key[1] in self.targets and key not in self.broadcast.visible.hidden:
-                self.broadcast.hide(key, True)
-                self.kept += _UTTERANCE + len(utterance)
         for final in finals:
             key = final.utterance, same_of(final.language, self.targets) or final.language
             if key[1] in self.targets and key not in self.transcript:
@@ -215,8 +206,8 @@ class LiveSession:
                 text, source = printable(caption.text), printable(caption.source)
                 caption = replace(caption, language=key[1], text=text, source=source)
                 self.transcript.begin(final.utterance, final.begun)
-                self.broadcast.restored(caption, final.made, final.corrected or 0)
-                self._keep(caption)
+                cell = self.broadcast.final(caption, 0.0, final.made or 0.0, final.corrected or 0, known=True)
+                self._keep(caption, cell)
                 self._remember(caption)
 
     def acknowledged(self, ack: protocol.Ack) -> None:
@@ -230,39 +221,53 @@ class LiveSession:
             translation = self.lanes[caption.language].translation
             self.engine.post(lambda: translation.remember(caption.source, caption.text))
 
-    def control(self, message: protocol.Control) -> None:
-        """Pause captions for viewers, hide one or correct one.  Raises `Refused` if the session has no such caption."""
-        if isinstance(message, protocol.Pause):
-            self.broadcast.pause(message.paused)
-            return
-        utterance, language = message.utterance, message.language
-        if language is not None:
-            if (found := same_of(language, self.targets)) is None:
-                raise Refused("caption", f"language must be one of {', '.join(self.targets)}", "language")
-            language = found
-        if utterance not in self.order and not any((utterance, each) in self.transcript for each in self.targets):
-            raise Refused("caption", "utterance must be one that the session has received", "utterance")
-        if isinstance(message, protocol.Correct):
-            self._correct(utterance, language or "", message.text)
-        else:
-            for each in self.targets if language is None else (language,):
-                self.broadcast.hide((utterance, each), message.hidden)
+    def control(self, message: protocol.Control | protocol.Declare) -> None:
+        """Pause captions for viewers, hide one or correct one.
 
-    def _correct(self, utterance: str, language: str, text: str) -> None:
+        A decision with a number may be about a caption that has not come: its client repeats it on every connection.
+
+        Raises:
+            Refused: a decision without a number is about a caption that the session does not have, or it is full.
+        """
+        if isinstance(message, protocol.Declare):
+            for decision in message.decisions:
+                self.control(decision)
+            return
+        if isinstance(message, protocol.Pause):
+            self.broadcast.pause(message.paused, message.decision)
+            return
+        utterance, counted = message.utterance, message.decision is not None
+        languages = self.targets if message.language is None else (same_of(message.language, self.targets),)
+        if None in languages:
+            if counted:  # the session began with other languages
+                return
+            raise Refused("caption", f"language must be one of {', '.join(self.targets)}", "language")
+        if utterance not in self.transcript.utterances:
+            if not counted:
+                raise Refused("caption", "utterance must be one that the session has received", "utterance")
+            self.check_room()
+            self.kept += _UTTERANCE + len(utterance)
+        for language in filter(None, languages):
+            if isinstance(message, protocol.Correct):
+                self._correct(utterance, language, message)
+            else:
+                self.broadcast.hide((utterance, language), message.hidden, message.decision)
+
+    def _correct(self, utterance: str, language: str, message: protocol.Correct) -> None:
         self.check_room()
-        caption = self.transcript.get((utterance, language))
-        if caption is None:
+        cell = self.transcript.find((utterance, language))
+        if message.decision is None and (cell is None or cell.final is None):
             raise Refused(
                 "caption", "only a final caption can be corrected, and the utterance has none in this language"
             )
-        self.kept += len(text) - len(caption.text)
-        self.broadcast.correct(replace(caption, text=text))
+        self.kept += len(message.text)
+        self.broadcast.correct((utterance, language), message.text, message.decision)
 
-    def _keep(self, caption: events.Caption) -> None:
+    def _keep(self, caption: events.Caption, cell: Cell) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
-        if key_of(caption) not in self.broadcast.visible.hidden:
+        if not cell.hidden and (shown := cell.caption) is not None:
             before = self.file.failing
-            self.file.add(caption)
+            self.file.add(shown)
             if self.file.failing and not before:
                 self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
 
@@ -332,8 +337,7 @@ class LiveSession:
         if not caption.final:
             self.broadcast.partial(caption, lag_ms)
             return
-        self._keep(caption)
-        self.broadcast.final(caption, lag_ms)
+        self._keep(caption, self.broadcast.final(caption, lag_ms))
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
         key = failure.utterance or "", target

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
+from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
@@ -23,7 +23,7 @@ from redraft.captions.languages import parse_language, same_of
 from redraft.errors import OptionError
 from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
-from redraft.serve.sessions.visibility import Key, Visibility, key_of
+from redraft.serve.sessions.cells import Cell, Key, Utterance, key_of
 
 log = logging.getLogger(__name__)
 
@@ -35,31 +35,28 @@ MOST, MOST_BYTES = 1000, 256_000_000
 _SLICE = 50
 #: Bytes of a caption besides its texts, about.
 _CAPTION = 500
-#: The final captions of an utterance by language; None where translation failed.
-Row: TypeAlias = dict[str, Caption | None]
 
 
 class Transcript:
-    """Collects the final captions of a session; adding one twice has no effect.
-
-    Args:
-        visible: which captions readers may see.
+    """The utterances of a session, and what its owner has decided about them.
 
     Attributes:
+        utterances: all of them by name.
+        ended: those that have ended in some language, in the order in which they did.
+        partials: the cells with the newest partial captions.
+        paused: whether captions are held back from viewers and readers.
+        decided: number of the decision to pause or to release; 0 if there is none.
+        closed: whether no more captions will come.
         edits: how often captions in it were corrected, hidden or shown again.
     """
 
-    def __init__(self, targets: Sequence[str], visible: Visibility) -> None:
-        self.targets, self.visible = tuple(targets), visible
+    def __init__(self, targets: Sequence[str]) -> None:
+        self.targets = tuple(targets)
+        self.utterances: dict[str, Utterance] = {}
+        self.ended: list[Utterance] = []
+        self.partials: dict[Key, Cell] = {}
+        self.paused, self.decided = False, 0
         self.closed, self.edits = False, 0
-        #: How often captions have been corrected, for those that have.
-        self._corrections: dict[Key, int] = {}
-        #: Utterances that have ended in a language.
-        self._rows: dict[str, Row] = {}
-        #: When captions were made, in seconds since 1970.
-        self.made: dict[Key, float] = {}
-        #: Utterance -> its start time in seconds, where that is known.
-        self._begun: dict[str, float] = {}
         self._changed = asyncio.Event()
 
     def target(self, language: str) -> str:
@@ -74,66 +71,89 @@ class Transcript:
             )
         return found
 
+    def utterance(self, name: str) -> Utterance:
+        """Return an utterance, added if it is new."""
+        return self.utterances.setdefault(name, Utterance(name))
+
+    def cell(self, key: Key) -> Cell:
+        """Return the cell of an utterance in a language, added if it is new."""
+        return self.utterance(key[0]).cells.setdefault(key[1], Cell())
+
+    def find(self, key: Key) -> Cell | None:
+        """Return the cell of an utterance in a language; None if there is none."""
+        utterance = self.utterances.get(key[0])
+        return None if utterance is None else utterance.cells.get(key[1])
+
     def __contains__(self, key: Key) -> bool:
         """Whether an utterance has ended in a language: ``(utterance, target) in transcript``."""
-        utterance, target = key
-        return target in self._rows.get(utterance, ())
+        cell = self.find(key)
+        return cell is not None and cell.ended
 
-    def get(self, key: Key) -> Caption | None:
-        """Return the final caption of an utterance in a language; None if it failed or has not arrived."""
-        utterance, target = key
-        return self._rows.get(utterance, {}).get(target)
-
-    def corrected(self, key: Key) -> int:
-        """Return how often a caption has been corrected."""
-        return self._corrections.get(key, 0)
+    @property
+    def cells(self) -> Iterator[tuple[Key, Cell]]:
+        """Yield the cells of the utterances that have ended in some language, in order."""
+        for utterance in list(self.ended):
+            yield from utterance.keyed()
 
     @property
     def finals(self) -> Iterator[Caption]:
         """Yield the captions that readers may see, in order of utterances."""
-        return (caption for caption in self.kept if self.visible.shows(key_of(caption)))
+        return (cell.caption for _, cell in self.cells if cell.visible and cell.caption)
 
     @property
     def kept(self) -> Iterator[Caption]:
         """Yield all captions that are not hidden, including those held back, in order of utterances."""
-        for row in list(self._rows.values()):  # threads export while captions are added
-            for caption in list(row.values()):
-                if caption is not None and key_of(caption) not in self.visible.hidden:
-                    yield caption
+        return (cell.caption for _, cell in self.cells if not cell.hidden and cell.caption)
 
-    def begin(self, utterance: str, time: float | None) -> None:
+    def begin(self, name: str, time: float | None) -> None:
         """Record the start time of an utterance in seconds; only the first call, before its end, has an effect."""
-        if time is not None and utterance not in self._rows:
-            self._begun.setdefault(utterance, time)
+        utterance = self.utterance(name)
+        if utterance.begun is None and not utterance.ended:
+            utterance.begun = time
 
-    def begun(self, utterance: str) -> float | None:
-        """Return the start time of an utterance in seconds; None if it is unknown."""
-        return self._begun.get(utterance)
+    def partial(self, caption: Caption, lag_ms: float, most: int) -> Cell:
+        """Record a partial caption; of all, the newest ``most`` are kept."""
+        key = key_of(caption)
+        cell = self.partials[key] = self.cell(key)
+        cell.partial, cell.lag_ms, cell.made = caption, lag_ms, time.time()
+        if len(self.partials) > most:
+            self.partials.pop(next(iter(self.partials))).partial = None
+        return cell
 
-    def add(self, key: Key, caption: Caption | None, *, corrected: int = 0) -> None:
-        """Add a final caption; only the first one of an utterance and language counts.
+    def end(self, key: Key, caption: Caption | protocol.Error, corrected: int = 0, *, held: bool) -> Cell:
+        """Record the end of an utterance in a language; only the first one counts.
 
         Args:
-            caption: None if translation failed.
-            corrected: how often it was corrected elsewhere.
+            caption: the final caption, or the error in its place.
+            corrected: how often the caption was corrected elsewhere.
+            held: whether it is held back until captions are released.
         """
-        utterance, target = key
-        if corrected:
-            self._corrections[key] = corrected
-        self._rows.setdefault(utterance, {}).setdefault(target, caption)
-        if caption is not None:
-            self.visible.arrived(key)
+        utterance, cell = self.utterance(key[0]), self.cell(key)
+        if cell.ended:
+            return cell
+        if not utterance.ended:
+            self.ended.append(utterance)
+        if isinstance(caption, Caption):
+            cell.final, cell.held = caption, held
+            if corrected > cell.corrected:
+                cell.correction, cell.corrected = caption.text, corrected
+        else:
+            cell.error, cell.held = caption, held
+        self.partials.pop(key, None)
+        cell.partial = None
         self.changed()
+        return cell
 
-    def replace(self, caption: Caption) -> None:
-        """Replace the caption of the same utterance and language."""
-        self._rows[caption.utterance][caption.language] = caption
-        self._corrections[key_of(caption)] = self.corrected(key_of(caption)) + 1
-        self.edits += 1
+    def release(self) -> list[Key]:
+        """Show what was held back, and return its keys."""
+        held = [(key, cell) for key, cell in self.cells if cell.held]
+        for _, cell in held:
+            cell.held = False
+        self.changed()
+        return [key for key, _ in held]
 
-    def hide(self, key: Key, *, hidden: bool) -> None:
-        """Hide a caption from readers or show it again; it need not have arrived yet."""
-        self.visible.hide(key, hidden)
+    def edited(self) -> None:
+        """Record that a caption was corrected, hidden or shown again."""
         self.edits += 1
         self.changed()
 
@@ -151,8 +171,8 @@ class Transcript:
         """Export all captions that readers may see, in one of `FORMS`."""
         out = io.StringIO()
         writer = _writer(form, out, targets)
-        for utterance, row in list(self._rows.items()):
-            self._write(utterance, row, writer, targets)
+        for utterance in list(self.ended):
+            self._write(utterance, writer, targets)
         writer.close()
         return out.getvalue()
 
@@ -177,12 +197,12 @@ class Transcript:
         out = io.StringIO()
         writer, written = _writer(form, out, targets), 0
         while True:
-            rows, changed, closed = list(self._rows.items()), self._changed, self.closed
-            end = min(written + _SLICE, len(rows))
-            while written < end and (closed or self._ended(*rows[written], targets)):
-                self._write(*rows[written], writer, targets)
+            changed, closed = self._changed, self.closed
+            end = min(written + _SLICE, len(self.ended))
+            while written < end and (closed or _complete(self.ended[written], targets)):
+                self._write(self.ended[written], writer, targets)
                 written += 1
-            more = written == end < len(rows)
+            more = written == end < len(self.ended)
             closed = closed and not more
             if closed:
                 writer.close()
@@ -194,17 +214,20 @@ class Transcript:
                 return
             await (asyncio.sleep(0) if more else changed.wait())
 
-    def _ended(self, utterance: str, row: Row, targets: Sequence[str]) -> bool:
-        return all(target in row and not self.visible.holds((utterance, target)) for target in targets)
-
-    def _write(self, utterance: str, row: Row, writer: Writer, targets: Sequence[str]) -> None:
-        found = [row.get(target) for target in targets if self.visible.shows((utterance, target))]
-        captions = [caption for caption in found if caption is not None]
+    def _write(self, utterance: Utterance, writer: Writer, targets: Sequence[str]) -> None:
+        cells = [cell for target in targets if (cell := utterance.cells.get(target)) and cell.visible]
+        captions = [caption for cell in cells if (caption := cell.caption) is not None]
         if captions and isinstance(writer, SubtitleWriter):
             # A subtitle starts with its utterance's first caption.
-            writer.write(replace(captions[0], text="", final=False, time=self._begun.get(utterance)))
+            writer.write(replace(captions[0], text="", final=False, time=utterance.begun))
         for caption in captions:
             writer.write(caption)
+
+
+def _complete(utterance: Utterance, targets: Sequence[str]) -> bool:
+    """Whether an utterance has ended in all these languages, and none of them is held back."""
+    cells = [utterance.cells.get(target) for target in targets]
+    return all(cell is not None and cell.ended and not cell.held for cell in cells)
 
 
 def _name(language: str) -> str:
@@ -272,11 +295,15 @@ class SessionFile:
         try:
             ours = {key_of(caption): _line(caption) for caption in self._transcript.kept}
             known = _rows(_read(self._path)).items()
-            kept = (line for key, line in known if key not in ours and key not in self._transcript.visible.hidden)
+            kept = (line for key, line in known if key not in ours and not self._hidden(key))
             fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
             fresh.replace(self._path)
         except OSError:
             log.exception("a corrected transcript could not be written")
+
+    def _hidden(self, key: Key) -> bool:
+        cell = self._transcript.find(key)
+        return cell is not None and cell.hidden
 
 
 def _read(path: Path) -> str:

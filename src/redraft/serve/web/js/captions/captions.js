@@ -107,6 +107,12 @@ export class Captions extends EventTarget {
     return text;
   }
 
+  /** Whether an utterance has a caption in another language. */
+  hasOther(utterance, key) {
+    const { open, ended } = this.#utterances.get(utterance) ?? { open: new Set(), ended: new Set() };
+    return [...open, ...ended].some((each) => each !== key);
+  }
+
   /** Mark a caption as hidden from viewers, or unmark it. */
   mark(utterance, key, unseen) {
     this.#utterances.get(utterance)?.cells.get(key)?.classList.toggle("unseen", unseen);

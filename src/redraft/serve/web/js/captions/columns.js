@@ -117,9 +117,10 @@ export class Columns {
     this.#stopChoosing = chosen ? choose(this.#captions.rows, chosen) : () => {};
   }
 
-  /** The operator has hidden a caption. */
+  /** The operator has hidden a caption; the original of a sentence that is hidden in all languages goes, too. */
   remove({ utterance, language }) {
     this.#announcer.unsay(this.#captions.remove(utterance, language));
+    if (!this.#captions.hasOther(utterance, SOURCE)) this.#captions.remove(utterance, SOURCE);
   }
 
   /** Translation has failed: there will be no final caption. */

@@ -201,6 +201,7 @@ export class ReadingLines extends EventTarget {
       this.#known.set(key, { reading: new Reading(this.#width), count: 0 });
     }
     const known = this.#known.get(key);
+    if (known.hidden) Object.assign(known, { reading: new Reading(this.#width), count: 0, hidden: false }); // it is shown again
     if (!known.reading) return; // after a drop all that there was comes again
     known.caption = caption;
     this.#show(known, known.reading.read({ text: caption.text, final }, now));
@@ -232,6 +233,7 @@ export class ReadingLines extends EventTarget {
     for (let count = this.#end(keyOf(detail)); count; count--) {
       this.#emit("hidden", { ...detail, utterance: `${detail.utterance}.${count}` });
     }
+    this.#known.get(keyOf(detail)).hidden = true;
   }
 
   #emit(type, detail) {

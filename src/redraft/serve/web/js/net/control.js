@@ -1,78 +1,61 @@
-// What the operator asks of viewers' captions: to pause, hide and correct them.  Kept, also over a reload, until the server
-// has confirmed it, since a connection may drop before that.
-
-import { keyOf } from "./memory.js";
-
-/** Type of an answer -> type of the message that it confirms. */
-const ANSWERS = { paused: "pause", hidden: "hide", final: "correct" };
+// What the operator has decided about viewers' captions: to pause, hide and correct them.  Kept, also over a reload, and
+// declared to the server on every connection.  Decisions on one subject are numbered; the highest number counts.
 
 export class Control {
   #memory;
-  #unsent = new Map();
+  /** Decisions that have not been sent on this connection, by subject. */
+  #news = new Map();
 
-  /** @param {import("./memory.js").Memory} memory keeps what viewers see, and the messages that are not confirmed */
+  /** @param {import("./memory.js").Memory} memory keeps the decisions */
   constructor(memory) {
     this.#memory = memory;
   }
 
-  /** Queue a message "pause", "hide" or "correct"; it replaces an earlier one with the same subject. */
-  ask(message) {
-    this.#note(message.type, message);
-    this.#memory.note({ asked: { ...this.#asked, [subjectOf(message)]: message } });
-    this.#unsent.set(subjectOf(message), message);
+  /** Decide, by a message "pause", "hide" or "correct"; a later one on the same subject replaces it. */
+  decide(message) {
+    const decision = 1 + (this.#known[subjectOf(message)]?.decision ?? 0);
+    this.#keep({ ...message, decision });
+    this.#news.set(subjectOf(message), { ...message, decision });
   }
 
-  /** After a reconnection, queue all messages that are not confirmed. */
-  again() {
-    this.#unsent = new Map(Object.entries(this.#asked));
+  /** Take the decisions to send. */
+  take() {
+    const taken = [...this.#news.values()];
+    this.#news.clear();
+    return taken;
   }
 
-  /**
-   * Take the messages to send.
-   *
-   * @param {boolean} pauses only those that must precede updates
-   */
-  take(pauses) {
-    const taken = [...this.#unsent].filter(([, message]) => !pauses || message.paused);
-    for (const [subject] of taken) this.#unsent.delete(subject);
-    return taken.map(([, message]) => message);
+  /** All decisions, for a new connection. */
+  declaration() {
+    this.#news.clear();
+    return Object.values(this.#known);
   }
 
-  /** The server has done something, asked here or not, or refused it. */
-  answered(answer) {
-    const type = answer.type === "error" ? answer.request : ANSWERS[answer.type];
-    const subject = subjectOf({ ...answer, type });
-    const mine = this.#asked[subject];
-    if (answer.type === "error") {
-      this.#forget(subject);
-      if (type === "hide") this.#note("hide", { ...answer, hidden: false });
-    } else if (!mine) this.#note(type, answer);
-    else if (["paused", "hidden", "text"].every((field) => same(mine[field], answer[field]))) this.#forget(subject);
+  /** Adopt a decision of another program, which the server reports, if it is later than ours. */
+  reported(answer) {
+    const made = MADE[answer.type](answer);
+    if (made.decision > (this.#known[subjectOf(made)]?.decision ?? 0)) this.#keep(made);
   }
 
-  /** What viewers get from now on; corrections are part of the captions. */
-  #note(type, message) {
-    if (type === "pause") this.#memory.note({ paused: message.paused });
-    if (type !== "hide") return;
-    const key = keyOf(message);
-    const others = (this.#memory.session.hidden ?? []).filter((each) => each !== key);
-    this.#memory.note({ hidden: message.hidden ? [...others, key] : others });
+  #keep(message) {
+    this.#memory.note({ decisions: { ...this.#known, [subjectOf(message)]: message } });
   }
 
-  /** Subject -> message that is not confirmed. */
-  get #asked() {
-    return this.#memory.session.asked ?? {};
-  }
-
-  #forget(subject) {
-    const { [subject]: _, ...asked } = this.#asked;
-    this.#memory.note({ asked });
+  /** Subject -> the latest decision. */
+  get #known() {
+    return this.#memory.session.decisions ?? {};
   }
 }
 
-/** Whether an answer does what was asked; servers send texts as one line. */
-const same = (asked, done) => asked === undefined || asked === done || (typeof asked === "string" && plain(asked) === plain(done));
-const plain = (text) => text.replace(/\s+/gu, " ").trim();
+/** Type of a message from the server -> the decision in it. */
+const MADE = {
+  paused: ({ paused, decision }) => ({ type: "pause", paused, decision }),
+  hidden: ({ utterance, language, hidden, decision }) => ({ type: "hide", utterance, language, hidden, decision }),
+  final: ({ utterance, language, text, corrected }) => ({ type: "correct", utterance, language, text, decision: corrected }),
+};
 
 /** What a message is about. */
 const subjectOf = ({ type, utterance, language }) => JSON.stringify(type === "pause" ? [type] : [type, utterance, language]);
+
+/** Whether a session is paused, given what its memory keeps. */
+export const isPaused = (session) => Boolean(session?.decisions?.[subjectOf({ type: "pause" })]?.paused);

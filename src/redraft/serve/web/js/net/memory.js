@@ -37,8 +37,8 @@ export class Memory {
 
   load() {
     /**
-     * The session: {start, token, server, name, targets, begun, runs, ending, paused, hidden, asked}, or null.
-     * `hidden` has the keys of captions that viewers do not see, `asked` what the server has not confirmed of them.
+     * The session: {start, token, server, name, targets, begun, runs, ending, decisions}, or null.
+     * `decisions` has what the operator has decided about viewers' captions, see control.js.
      */
     this.session = this.read("session");
     /** Newest update of each utterance that is not finished in every language. */

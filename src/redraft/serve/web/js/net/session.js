@@ -8,7 +8,7 @@
 import { Backoff, PASSING } from "./backoff.js";
 import { Control } from "./control.js";
 import { keyOf } from "./memory.js";
-import { bytesOf, restoring } from "./restore.js";
+import { bytesOf, pieces } from "./pieces.js";
 import { address } from "./server.js";
 
 const PROTOCOL = 1;
@@ -114,7 +114,7 @@ export class Session extends EventTarget {
 
   /** Pause, hide or correct viewers' captions, now or after the next reconnection; returns whether it is now. */
   control(message) {
-    this.#control.ask(message);
+    this.#control.decide(message);
     this.#flush();
     return this.#live;
   }
@@ -143,10 +143,9 @@ export class Session extends EventTarget {
 
   #flush() {
     if (!this.#live) return;
-    for (const message of this.#control.take(true)) this.#say(message); // before updates whose captions it holds back
+    for (const message of this.#control.take()) this.#sayControl(message); // before updates, whose captions they are about
     for (const update of this.#unsent.values()) this.#sayUpdate({ ...update, spoken: undefined });
     this.#unsent.clear();
-    for (const message of this.#control.take(false)) this.#sayControl(message);
     if (this.#memory.session.ending) this.#say({ type: "end" });
   }
 
@@ -174,8 +173,8 @@ export class Session extends EventTarget {
     const handle = {
       started: () => this.#started(message),
       final: () => this.#concluded(message, message),
-      paused: () => this.#control.answered(message),
-      hidden: () => this.#control.answered(message),
+      paused: () => this.#control.reported(message),
+      hidden: () => this.#control.reported(message),
       recognised: () => this.#recognised(message),
       error: () => this.#failed(message),
       done: () => this.#done(),
@@ -191,10 +190,10 @@ export class Session extends EventTarget {
     this.#backoff.connected();
     this.#server = server;
     this.#most = message_bytes;
+    this.#declare();
     if (forgotten) this.#restore();
     else this.#restored();
     this.#unsent = new Map([...this.#memory.open].filter(([, { spoken, final }]) => !spoken || (final && !resumed)));
-    this.#control.again();
     this.#live = true;
     this.#waiting = false;
     if (!this.speaking && resumed && this.#memory.session.spoken) this.#say({ type: "audio_end" }); // for audio from before a reload
@@ -203,10 +202,17 @@ export class Session extends EventTarget {
     this.#emit("state", "live");
   }
 
+  /** Declare what viewers may see, before anything else. */
+  #declare() {
+    const all = this.#control.declaration();
+    for (const each of pieces("declare", "decisions", all, this.#most, (message) => this.#sayControl(message))) this.#say(each);
+  }
+
   #restore() {
     const message = this.#tooLong("a caption that could not be restored");
     const tooLong = ({ utterance }) => this.#emit("problem", { code: "limit", message, utterance });
-    for (const each of restoring(this.#memory, this.#most, tooLong)) this.#say(each);
+    const finals = [...this.#memory.finals.values()].filter(Boolean);
+    for (const each of pieces("restore", "finals", finals, this.#most, tooLong)) this.#say(each);
   }
 
   /** The server has recognised an update; after a restart it must be sent as text. */
@@ -240,7 +246,7 @@ export class Session extends EventTarget {
       this.#memory.keepFinal(key, final);
       this.#emit("final", final);
     }
-    if (final?.corrected) this.#control.answered(final);
+    if (final?.corrected) this.#control.reported(final);
     this.#say({ type: "ack", utterance, language, corrected: final?.corrected });
   }
 
@@ -248,7 +254,6 @@ export class Session extends EventTarget {
     if (error.fatal) this.#refusal = error;
     else if (error.final) this.#concluded(error, null);
     else if (error.request === "update" && error.utterance) this.#memory.dropOpen(error.utterance); // no other answer will come
-    if (error.request === "hide" || error.request === "correct") this.#control.answered(error);
     if (error.final) this.#emit("failed", error);
     if (!error.fatal) this.#emit("problem", error);
   }

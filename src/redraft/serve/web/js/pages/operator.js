@@ -1,6 +1,7 @@
 // The owner's control of viewers' captions: pause, hide and correct.
 
 import { mark, nameOf } from "../captions/languages.js";
+import { isPaused } from "../net/control.js";
 
 const LATER = "The server does not answer now. Viewers see this change when the page has reconnected.";
 const at = (id) => document.getElementById(id);
@@ -36,7 +37,7 @@ export class Operator {
     this.#columns = columns;
     at("operator").hidden = !session;
     if (at("editor").open) at("editor").close();
-    this.#paused(Boolean(session?.memory.session?.paused));
+    this.#paused(isPaused(session?.memory.session));
     session?.addEventListener("paused", ({ detail }) => this.#paused(detail.paused));
     session?.addEventListener("hidden", ({ detail }) => columns.mark(detail));
   }

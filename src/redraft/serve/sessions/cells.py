@@ -1,0 +1,132 @@
+"""What a session has: one record per caption.
+
+A `Cell` is one utterance in one language.  What anybody is sent of a caption, now or later, is a function of its cell:
+the owner, viewers, other servers and files cannot disagree.
+
+What the owner decides, to pause, hide or correct, has a number; the highest one counts.  So the owner can declare all
+decisions on every connection, in any order, to a server that knows them, some of them, or none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from redraft import protocol
+from redraft.captions.events import Caption
+from redraft.protocol import Frame
+
+#: Utterance and target language of a caption.
+Key: TypeAlias = tuple[str, str]
+
+
+def key_of(caption: Caption) -> Key:
+    """Return what identifies a caption."""
+    return caption.utterance, caption.language
+
+
+def is_outdated(decision: int | None, latest: int, *, wins: bool) -> bool:
+    """Whether a decision came before the latest one on the same subject.
+
+    Args:
+        decision: its number; None for a program that counts none, whose decisions are always the latest.
+        wins: whether it counts if both have the same number.
+    """
+    return decision is not None and (decision < latest or (decision == latest and not wins))
+
+
+@dataclass(slots=True, eq=False)
+class Cell:
+    """One utterance in one language.
+
+    Attributes:
+        partial: the newest partial caption, until the end.
+        final: the final caption, as it was translated.
+        error: what is sent in place of a final caption that could not be made.
+        lag_ms: lag of the newest caption in milliseconds.
+        made: when it was made, in seconds since 1970; 0 if that is unknown.
+        correction: the text that replaces that of the final caption.
+        corrected: number of the correction; 0 if there is none.
+        hidden: whether viewers must not see it, final or not.
+        decided: number of the decision to hide or show it; 0 if there is none.
+        held: whether it ended while captions were paused, which have not been released yet.
+        unacknowledged: whether its end must be sent to the owner again.
+    """
+
+    partial: Caption | None = None
+    final: Caption | None = None
+    error: protocol.Error | None = None
+    lag_ms: float = 0.0
+    made: float = 0.0
+    correction: str = ""
+    corrected: int = 0
+    hidden: bool = False
+    decided: int = 0
+    held: bool = False
+    unacknowledged: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether the utterance has ended in this language."""
+        return self.final is not None or self.error is not None
+
+    @property
+    def caption(self) -> Caption | None:
+        """The final caption with its correction; None before the end, and where translation failed."""
+        return replace(self.final, text=self.correction) if self.final and self.corrected else self.final
+
+    @property
+    def visible(self) -> bool:
+        """Whether viewers and readers may see its end."""
+        return self.ended and not self.hidden and not self.held
+
+    def age_ms(self) -> float:
+        """Return the milliseconds since it was made."""
+        return round(1000 * max(0.0, time.time() - self.made), 1)
+
+    def frame(self, key: Key, begun: float | None, *, aged: bool = False) -> Frame | None:
+        """Return the message with its newest caption, or the error in its place; None before the first.
+
+        Args:
+            begun: start of the utterance in seconds.
+            aged: whether to include its age, for viewers who come late.
+        """
+        age = self.age_ms() if aged else None
+        if self.error is not None:
+            return self.error.frame
+        if (caption := self.caption) is not None:
+            made, corrected = self.made, self.corrected or None
+            return protocol.frame_of(
+                caption, begun=begun, lag_ms=self.lag_ms, made=made, age_ms=age, corrected=corrected
+            )
+        return None if self.partial is None else protocol.frame_of(self.partial, lag_ms=self.lag_ms, age_ms=age)
+
+    def decision(self, key: Key) -> Frame:
+        """Return the message that it is hidden, or shown again."""
+        return protocol.Hidden(utterance=key[0], language=key[1], hidden=self.hidden, decision=self.decided).frame
+
+
+@dataclass(slots=True, eq=False)
+class Utterance:
+    """An utterance.
+
+    Attributes:
+        begun: its start time in seconds; None if it is unknown.
+        cells: target language -> cell.
+    """
+
+    name: str
+    begun: float | None = None
+    cells: dict[str, Cell] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended in some language."""
+        return any(cell.ended for cell in self.cells.values())
+
+    def keyed(self) -> Iterator[tuple[Key, Cell]]:
+        """Yield its cells by key."""
+        for language, cell in list(self.cells.items()):  # threads export while captions are added
+            yield (self.name, language), cell

@@ -1,0 +1,237 @@
+"""What anybody sees of a caption is a function of its cell: viewers now and later, other servers, and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from redraft import protocol
+from redraft.captions.events import Caption
+from redraft.protocol import Frame
+from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.cells import Key, key_of
+from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.transcript import SessionFile
+from tests.serve.fakes import offline
+
+KEYS: list[Key] = [("1", "de"), ("1", "ja"), ("2", "de"), ("3", "ja")]
+NAMES = ["partial", "final", "fail", "hide", "show", "pause", "release", "correct", "away", "back"]
+STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(KEYS)), max_size=40)
+
+
+class Page:
+    """What a viewer's page shows after the messages that it was sent."""
+
+    def __init__(self) -> None:
+        self.finals: dict[Key, str] = {}
+        self.partials: dict[Key, str] = {}
+        self.outbox: Outbox | None = None
+
+    def connect(self, broadcast: Broadcast) -> None:
+        self.outbox = Outbox(1000)
+        broadcast.watch(self.outbox)
+
+    def leave(self, broadcast: Broadcast) -> None:
+        if self.outbox is not None:
+            self.read()
+            broadcast.detach(self.outbox)
+            self.outbox = None
+
+    def read(self) -> None:
+        while self.outbox is not None and (frame := self.outbox._next()) is not None:
+            self.show(json.loads(frame.text))
+
+    def show(self, message: dict[str, Any]) -> None:
+        key = message.get("utterance", ""), message.get("language", "")
+        if message["type"] == "final":
+            self.finals[key] = message["text"]
+            self.partials.pop(key, None)
+        elif message["type"] == "partial" and key not in self.finals:
+            self.partials[key] = message["text"]
+        elif message["type"] == "error":
+            self.partials.pop(key, None)
+        elif message["type"] == "hidden":
+            self.finals.pop(key, None), self.partials.pop(key, None)
+
+
+def caption(key: Key, text: str, *, final: bool) -> Caption:
+    return Caption(key[0], 0, key[1], text, "", final, 0.0, "source")
+
+
+class Model:
+    """What should be seen, kept as plain sets, and the broadcast to which the same is done."""
+
+    def __init__(self) -> None:
+        self.broadcast = Broadcast(("de", "ja"))
+        self.texts: dict[Key, str] = {}
+        self.ended, self.hidden, self.held, self.paused = set[Key](), set[Key](), set[Key](), False
+
+    @property
+    def shown(self) -> dict[Key, str]:
+        return {key: text for key, text in self.texts.items() if key not in self.hidden | self.held}
+
+    def partial(self, key: Key, text: str) -> None:
+        if key not in self.ended:
+            self.broadcast.partial(caption(key, text, final=False), 0.0)
+
+    def final(self, key: Key, text: str) -> None:
+        if not self._has_ended(key):
+            self.texts[key] = text
+            self.broadcast.final(caption(key, text, final=True), 0.0)
+
+    def fail(self, key: Key, text: str) -> None:
+        if not self._has_ended(key):
+            error = protocol.Error(code="translation", message=text, utterance=key[0], language=key[1], final=True)
+            self.broadcast.failed(key, error)
+
+    def _has_ended(self, key: Key) -> bool:
+        before = key in self.ended
+        self.ended.add(key)
+        if self.paused and not before:
+            self.held.add(key)
+        return before
+
+    def hide(self, key: Key, text: str) -> None:
+        self.hidden.add(key)
+        self.broadcast.hide(key, True)
+
+    def show(self, key: Key, text: str) -> None:
+        self.hidden.discard(key)
+        self.broadcast.hide(key, False)
+
+    def pause(self, key: Key, text: str) -> None:
+        self.paused = True
+        self.broadcast.pause(True)
+
+    def release(self, key: Key, text: str) -> None:
+        self.paused = False
+        self.held.clear()
+        self.broadcast.pause(False)
+
+    def correct(self, key: Key, text: str) -> None:
+        if key in self.texts:
+            self.texts[key] = text
+            self.broadcast.correct(key, text)
+
+
+@given(STEPS)
+def test_everybody_agrees(steps: list[tuple[str, Key]]) -> None:
+    model, mirror = Model(), mirrored()
+    broadcast, always, sometimes, elsewhere = model.broadcast, Page(), Page(), Page()
+    always.connect(broadcast)
+    elsewhere.connect(mirror.broadcast)
+    broadcast.publish(feed := Outbox(1000))
+    for number, (name, key) in enumerate(steps):
+        if name == "away":
+            sometimes.leave(broadcast)
+        elif name == "back":
+            sometimes.leave(broadcast)
+            sometimes.connect(broadcast)
+        else:
+            getattr(model, name)(key, f"{name} {number}")
+        always.read()
+        assert {key_of(each): each.text for each in broadcast.transcript.finals} == always.finals == model.shown
+        assert always.partials.keys().isdisjoint(model.hidden)
+    while (frame := feed._next()) is not None:
+        mirror._apply(protocol.FROM_SERVER.validate_json(frame.text))
+    late, late_elsewhere = Page(), Page()
+    sometimes.leave(broadcast)
+    for page, of in ((sometimes, broadcast), (late, broadcast), (late_elsewhere, mirror.broadcast)):
+        page.connect(of)
+    for page in (sometimes, late, elsewhere, late_elsewhere):
+        page.read()
+        assert page.finals == model.shown
+    assert {key_of(each): each.text for each in mirror.transcript.finals} == model.shown
+
+
+def mirrored() -> Any:
+    from redraft.serve.fanout.feed import Mirror
+
+    mirror = Mirror("1", mock.Mock())
+    mirror.transcript.targets = ("de", "ja")
+    return mirror
+
+
+DECISIONS = st.lists(
+    st.one_of(
+        st.builds(protocol.Pause, paused=st.booleans(), decision=st.integers(1, 4)),
+        st.builds(
+            protocol.Hide,
+            utterance=st.sampled_from("12"),
+            language=st.just("de"),
+            hidden=st.booleans(),
+            decision=st.integers(1, 4),
+        ),
+        st.builds(
+            protocol.Correct,
+            utterance=st.sampled_from("12"),
+            language=st.just("de"),
+            text=st.sampled_from("abc"),
+            decision=st.integers(1, 4),
+        ),
+    ),
+    max_size=12,
+)
+
+
+@given(DECISIONS, st.randoms())
+def test_decisions_in_any_order(decisions: list[Any], drawn: Any) -> None:
+    """Whatever a server knew before, in whatever order and however often decisions come: the latest ones count."""
+    latest: dict[Any, Any] = {}
+    for each in decisions:  # one client makes them, so that numbers on one subject are different
+        about = each.type, getattr(each, "utterance", "")
+        number = latest[about].decision + 1 if about in latest else 1
+        latest[about] = each.model_copy(update={"decision": number})
+    made = [each for message in latest.values() for each in [message] * 2]
+    older = [each.model_copy(update={"decision": 1}) for each in decisions]
+    outdated = [each for each in older if latest[each.type, getattr(each, "utterance", "")].decision > 1]
+    drawn.shuffle(mixed := made + outdated)
+    live = offline()
+    live.control(protocol.Declare(decisions=tuple(mixed)))
+    live.restore([protocol.Final(utterance=name, seq=0, language="de", text="first") for name in "12"])
+    for (kind, utterance), message in latest.items():
+        cell = live.transcript.cell((utterance, "de"))
+        if kind == "pause":
+            assert live.transcript.paused == message.paused
+        elif kind == "hide":
+            assert cell.hidden == message.hidden
+        else:
+            assert cell.caption is not None and cell.caption.text == message.text
+
+
+def test_hidden_before_it_is_restored() -> None:
+    live, viewer = offline(), Outbox(9)
+    live.broadcast.watch(viewer)
+    hide = protocol.Hide(utterance="1", language="de", decision=1)
+    live.control(protocol.Declare(decisions=(hide, protocol.Hide(utterance="1", language="fr", decision=1))))
+    live.restore([protocol.Final(utterance=name, seq=0, language="de", text="da") for name in "12"])
+    kinds = [
+        (each.type, json.loads(each.text).get("utterance"))
+        for each in viewer._waiting.values()
+        if isinstance(each, Frame)
+    ]
+    assert kinds == [("hidden", "1"), ("final", "2")]
+
+
+def test_file_follows_edits(tmp_path: Path) -> None:
+    broadcast = Broadcast(("de",))
+    file = SessionFile(tmp_path, "1", broadcast.transcript)
+
+    def rows() -> int:
+        file.rewrite()
+        return len((tmp_path / "1.jsonl").read_text(encoding="utf-8").splitlines())
+
+    for utterance in "12":
+        broadcast.final(made := caption((utterance, "de"), "wir", final=True), 0.0)
+        file.add(made)
+    assert rows() == 2
+    broadcast.hide(("1", "de"), True)
+    assert rows() == 1
+    broadcast.pause(True)
+    broadcast.hide(("1", "de"), False)
+    assert rows() == 2  # the operator's file has what is held back from viewers
