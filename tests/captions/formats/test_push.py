@@ -5,7 +5,7 @@ from __future__ import annotations
 import socketserver
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -248,3 +248,58 @@ def test_zoom_tags_have_a_territory(language: str, name: str) -> None:
 def test_what_is_no_service_is_refused(target: str) -> None:
     with pytest.raises(OptionError, match="push must be zoom:URL or youtube:URL"):
         CaptionService(target, "de")
+
+
+class Decided:
+    """What the audience may see, as somebody decides."""
+
+    def __init__(self) -> None:
+        self.paused, self.hidden = False, set[str]()
+
+    def is_hidden(self, utterance: str, language: str) -> bool:
+        return utterance in self.hidden
+
+
+def said(utterance: str) -> Caption:
+    return Caption(utterance, 0, "de", f"Satz {utterance}", final=True)
+
+
+def test_only_what_the_audience_may_see() -> None:
+    captions, decided = Captions(), Decided()
+    with serving(captions) as url:
+        pushing = PushWriter(Kept(), CaptionService(f"zoom:{url}", "de"), "de", patience=QUICK, pace=0.0)
+        pushing.audience = decided
+        decided.paused = True
+        pushing.write(said("1"))
+        pushing.write(said("2"))
+        decided.hidden.add("1")
+        decided.paused = False
+        eventually(lambda: len(captions.got) == 1)
+        decided.paused = True
+        pushing.write(said("3"))  # still held back at the end
+        pushing.close()
+    assert list(captions.got.values()) == ["Satz 2\n"] and pushing.given_up == 0
+
+
+@pytest.mark.parametrize("reading", [None, 20])
+def test_hidden_lines(reading: int | None) -> None:
+    from redraft.captions.formats.write import RowsWriter, Writer
+    from redraft.cli.shared.stream import show_to
+
+    captions, decided = Captions(), Decided()
+    decided.hidden = {"1.2"}
+    with serving(captions) as url:
+        writer: Writer = PushWriter(Kept(), CaptionService(f"zoom:{url}", "de"), "de", patience=QUICK, pace=0.0)
+        writer = RowsWriter(writer, reading) if reading else writer
+        show_to(decided, writer)
+        for utterance in ("1", "1.2", "2"):
+            writer.write(said(utterance))
+        writer.close()
+    assert list(captions.got.values()) == ["Satz 1\n", "Satz 2\n"]
+
+
+def eventually(check: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not check():
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from http.client import HTTPException
 from itertools import chain
-from typing import IO, Any
+from typing import IO, Any, Protocol
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -41,6 +41,8 @@ _USEFUL = 10.0
 _PACE = 0.25
 #: Seconds for an answer, and the least of them for a caption that has waited.
 _TIMEOUT, _LEAST = 5.0, 1.0
+#: Seconds between two looks whether captions are still held back.
+_LOOK = 0.1
 #: Client errors after which the same request may succeed later; all others are final.
 _PASSING = {408, 425, 429}
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -156,6 +158,17 @@ def zoom_language(language: str) -> str:
     return "jp-JP" if full.language == "ja" else f"{full.language}-{full.territory}"
 
 
+class Audience(Protocol):
+    """What the audience may see, for example `redraft.client.control.Control`."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether captions are held back."""
+
+    def is_hidden(self, utterance: str, language: str) -> bool:
+        """Whether a caption must not be shown."""
+
+
 class PushWriter:
     """Sends the final captions of one language to a service, and passes all events on to another writer.
 
@@ -184,10 +197,12 @@ class PushWriter:
         self._patience, self._pace, self._clock = patience, pace, clock
         #: Number of captions that could not be delivered.
         self.given_up = 0
-        #: Texts with their time, and when they were queued by the monotonic clock.
-        self._queue: queue.SimpleQueue[tuple[str, float, float] | None] = queue.SimpleQueue()
+        #: What the audience may see; None for everything.
+        self.audience: Audience | None = None
+        #: Captions with their time, and when they were queued by the monotonic clock.
+        self._queue: queue.SimpleQueue[tuple[str, str, float, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._dropping = threading.Event()
+        self._dropping, self._closing = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="redraft-push", daemon=True)
         self._thread.start()
 
@@ -198,27 +213,31 @@ class PushWriter:
         if not (isinstance(event, Caption) and event.final and event.language == self._language):
             return
         if text := spoken(event):
-            self._queue.put((text, self._clock(), time.monotonic()))
+            self._queue.put((text, event.utterance, self._clock(), time.monotonic()))
 
     def drop(self) -> None:
         """Send nothing more: `close` then reports the captions in the queue."""
         self._dropping.set()
 
     def close(self) -> None:
-        """Send the queue, then close the other writer."""
+        """Send the queue, except for captions that are still held back, then close the other writer."""
         self._queue.put(None)
+        self._closing.set()
         self._thread.join()
         self.writer.close()
 
     def _run(self) -> None:
         seq = self._service.first()
         while (caption := self._queue.get()) is not None:
-            text, when, queued = caption
+            text, utterance, when, queued = caption
             if self._dropping.is_set():
                 self._give_up(f"a caption was not sent: {text}")
                 continue
+            released = self._released()
+            if released is None or (self.audience and self.audience.is_hidden(utterance, self._language)):
+                continue
             try:
-                self._send(self._service.request(text, when, seq), queued + self._patience.patience)
+                self._send(self._service.request(text, when, seq), max(queued, released) + self._patience.patience)
             except Refused as error:
                 self._give_up(f"a caption was refused: {error}")
             except (OSError, HTTPException) as error:
@@ -226,6 +245,19 @@ class PushWriter:
             # A dropped caption may have arrived after all, so its number is never used again.
             seq += 1
             self._dropping.wait(self._pace)
+
+    def _released(self) -> float | None:
+        """Wait while captions are held back; return when they were released, 0 if they were not.
+
+        Returns:
+            Seconds of the monotonic clock; None if they are still held back at the end.
+        """
+        since = 0.0
+        while self.audience and self.audience.paused:
+            if self._closing.wait(_LOOK) and self.audience.paused:
+                return None
+            since = time.monotonic()
+        return since
 
     def _give_up(self, message: str) -> None:
         self.given_up += 1

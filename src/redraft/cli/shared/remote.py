@@ -17,6 +17,7 @@ from redraft.cli.shared import keys
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.keys import Keys
 from redraft.cli.shared.notice import notice
+from redraft.cli.shared.stream import show_to
 from redraft.client import Client, ServerError
 from redraft.errors import InputError
 
@@ -68,6 +69,7 @@ def run(
     """
     client = Client(to=to, key=key, **wanted)
     opened(client)
+    show_to(client.control, writer)
     ordered = InOrder(writer, to) if isinstance(writer, SubtitleWriter) else writer
     try:
         return asyncio.run(_run(items, ordered, client, watch, ending, controls, news))

@@ -15,7 +15,7 @@ from typing import cast
 
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.push import CaptionService, PushWriter
+from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
 from redraft.captions.hold_back import LONGEST
@@ -148,6 +148,29 @@ def layers(writer: Writer) -> Iterator[Writer]:
     while isinstance(writer, PushWriter | RowsWriter):
         writer = writer.writer
         yield writer
+
+
+def show_to(audience: Audience, writer: Writer) -> None:
+    """Push only what the audience of a session on a server may see."""
+    lines = False
+    for each in layers(writer):
+        lines = lines or isinstance(each, RowsWriter)
+        if isinstance(each, PushWriter):
+            each.audience = _OfLines(audience) if lines else audience
+
+
+class _OfLines:
+    """What the audience may see of lines, which are named after their utterances."""
+
+    def __init__(self, audience: Audience) -> None:
+        self._audience = audience
+
+    @property
+    def paused(self) -> bool:
+        return self._audience.paused
+
+    def is_hidden(self, utterance: str, language: str) -> bool:
+        return self._audience.is_hidden(utterance.rpartition(".")[0], language)
 
 
 def _drop_pushes(writer: Writer) -> None:
