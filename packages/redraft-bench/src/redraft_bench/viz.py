@@ -7,12 +7,14 @@ the acceptance rule and the output do not change.  rich lays the view out, for t
 from __future__ import annotations
 
 import codecs
+import html
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import islice
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.table import Table
 from rich.terminal_theme import TerminalTheme
@@ -47,7 +49,7 @@ ORIGINS: dict[Provenance | Given, tuple[str, str]] = {
 }
 #: Width of the view in characters.
 WIDTH = 96
-_INK, _FAINT = "#1f2328", "#6e7781"
+INK, FAINT = "#1f2328", "#6e7781"
 _THEME = TerminalTheme((255, 255, 255), (31, 35, 40), [(0, 0, 0)] * 8)
 #: Without a window around the text, and without fonts from elsewhere.
 _SVG = """\
@@ -102,10 +104,19 @@ class Traced(Drafter):
 def traced(method: Method, traces: list[Trace]) -> Method:
     """Return the method with tracing; each decoding appends its trace to ``traces``."""
 
+    def trace(drafter: Drafter, setup: Setup) -> Drafter:
+        traces.append(Trace(setup.end_tokens))
+        return Traced(drafter, traces[-1])
+
+    return wrapped(method, trace)
+
+
+def wrapped(method: Method, wrap: Callable[[Drafter, Setup], Drafter]) -> Method:
+    """Return the method with another drafter around its own."""
+
     def build(setup: Setup) -> tuple[Drafter, Rule]:
         drafter, rule = method.build(setup)
-        traces.append(Trace(setup.end_tokens))
-        return Traced(drafter, traces[-1]), rule
+        return wrap(drafter, setup), rule
 
     return replace(method, build=build)
 
@@ -138,7 +149,6 @@ def view(
     translate: Callable[[Update], list[Event]],
     traces: Sequence[Trace],
     token_bytes: Callable[[int], bytes],
-    limit: int,
 ) -> Iterator[DraftRow]:
     """Translate a stream into one language; yield a row per update.
 
@@ -147,9 +157,8 @@ def view(
         translate: translates one update.
         traces: the list to which ``translate`` appends its traces (`traced`).
         token_bytes: returns the bytes of a token.
-        limit: maximum number of rows.
     """
-    for item in islice(items, limit):
+    for item in items:
         if isinstance(item, Failure):
             yield DraftRow(None, note=item.message)
             continue
@@ -199,7 +208,7 @@ def layout(rows: Sequence[DraftRow], heading: str) -> Group:
     for place in range(0, len(used), 2):
         legend.add_row(*used[place : place + 2])
     hides = any(row.shown < len(row.texts) for row in rows)
-    table = Table(box=None, pad_edge=True, header_style=_FAINT, expand=True)
+    table = Table(box=None, pad_edge=True, header_style=FAINT, expand=True)
     table.add_column("update")
     table.add_column(f"source, translation{' (italics: not shown yet)' * hides}", ratio=1)
     table.add_column("passes", justify="right")
@@ -207,12 +216,12 @@ def layout(rows: Sequence[DraftRow], heading: str) -> Group:
     for row in rows:
         name = Text(f"{row.update.utterance}.{row.update.seq}" if row.update else "")
         name.stylize("bold" if row.update and row.update.final else "")
-        lines = [Text(row.update.text, _FAINT)] if row.update and row.update.text else []
+        lines = [Text(row.update.text, FAINT)] if row.update and row.update.text else []
         lines += [_translation(row)] if row.trace else []
-        lines += [Text(row.note, f"italic {_FAINT}")] if row.note else []
+        lines += [Text(row.note, f"italic {FAINT}")] if row.note else []
         passes, share = (str(row.trace.passes), _share(row)) if row.trace else ("", "")
         table.add_row(name, Group(*lines, Text()), passes, share)
-    return Group(Text(f" {heading}", "bold"), Text(f" {summary_of(rows)}", _FAINT), "", legend, "", table)
+    return Group(Text(f" {heading}", "bold"), Text(f" {summary_of(rows)}", FAINT), "", legend, "", table)
 
 
 def _share(row: DraftRow) -> str:
@@ -224,13 +233,28 @@ def _translation(row: DraftRow) -> Text:
     found = Text()
     for place, (text, (_, origin)) in enumerate(zip(row.texts, row.trace.tokens if row.trace else (), strict=True)):
         weight = "bold " * (origin is Given.CORRECTION) + "italic " * (place >= row.shown)
-        colour = _INK if place < row.shown else _FAINT
+        colour = INK if place < row.shown else FAINT
         found.append(text if found else text.lstrip(), f"{weight}{colour} on {ORIGINS[origin][1]}")
     return found
 
 
-def svg(rows: Sequence[DraftRow], heading: str) -> str:
-    """Return the view as an SVG document."""
+def svg(views: Iterable[tuple[Sequence[DraftRow], str]]) -> str:
+    """Return views, rows with a heading each, as an SVG document."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor", force_terminal=True)
-    console.print(layout(rows, heading))
-    return console.export_svg(theme=_THEME, code_format=_SVG, unique_id="drafts")
+    for rows, heading in views:
+        console.print(layout(rows, heading))
+    return as_svg(console, "drafts")
+
+
+def as_svg(console: Console, name: str) -> str:
+    """Return what a recording console has printed as an SVG document; ``name`` is the beginning of its ids."""
+    document = console.export_svg(theme=_THEME, code_format=_SVG, unique_id=name)
+    return re.sub(r'textLength="([\d.]+)"([^>]*)>([^<]*)<', _in_cells, document)
+
+
+def _in_cells(found: re.Match[str]) -> str:
+    """Return a text with its length in cells: rich counts characters, and squeezes those of two cells into one."""
+    length, others, text = found.groups()
+    plain = html.unescape(text)
+    cells = float(length) / len(plain) * cell_len(plain)
+    return f'textLength="{cells:g}"{others}>{text}<'

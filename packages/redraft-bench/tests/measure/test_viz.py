@@ -76,7 +76,7 @@ def rows_of(*made: tuple[Update | Failure, Trace | None, list[Event]]) -> list[D
         traces.extend([trace] if trace else [])
         return events
 
-    return [*view([item for item, _, _ in made], translate, traces, lambda token: WORDS[token], 9)]
+    return [*view([item for item, _, _ in made], translate, traces, lambda token: WORDS[token])]
 
 
 def test_rows_and_picture() -> None:
@@ -87,7 +87,7 @@ def test_rows_and_picture() -> None:
     )
     assert [(row.texts, row.shown, row.accepted) for row in rows] == [((" <b>",), 0, 0), ((" <b>", "", "日"), 3, 1)]
     assert summary_of(rows) == "2 updates, 4 tokens in 4 passes, 1 of 2 draft tokens accepted"
-    root = ElementTree.fromstring(svg(rows, "title <x>"))
+    root = ElementTree.fromstring(svg([(rows, "title <x>")]))
     found = "|".join("".join(each.itertext()) for each in root.iter("{http://www.w3.org/2000/svg}text"))
     found = found.replace("\N{NO-BREAK SPACE}", " ")
     for text in ("title <x>", "one & two", "<b>", "日", "1/2", "u.1", ORIGINS[Given.ALONE][0], "not shown yet"):
@@ -108,7 +108,7 @@ def test_update_without_pass_says_why() -> None:
         "too long",
         "line 4 is broken",
     ]
-    assert "line 4 is broken" in svg(rows, "").replace("&#160;", " ")
+    assert "line 4 is broken" in svg([(rows, "")]).replace("&#160;", " ")
 
 
 def test_character_of_several_tokens_belongs_to_last() -> None:

@@ -1,97 +1,202 @@
-"""``redraft viz``: where the tokens of a stream's translations came from; `redraft_bench.viz` draws it."""
+"""``redraft viz``: pictures of decoding, drawn by `redraft_bench.viz` and `redraft_bench.ddg`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from redraft.cli.shared import options as common
-from redraft.errors import OptionError
+from redraft.errors import InputError, OptionError
 
 if TYPE_CHECKING:
+    from redraft.captions.formats.read import Item
     from redraft.decoding.method import Method
+    from redraft.translator import Translator
+    from redraft_bench.ddg import Graph
+    from redraft_bench.viz import DraftRow
 
 EXAMPLES = """\b
 Examples:
   redraft viz talk.txt --input text --to de
   redraft viz talk.txt --input text --lag 3 --to de --out drafts.svg
+  echo "She was born in 1990." | redraft viz --ddg --to de
 """
 
 
-@click.command(epilog=EXAMPLES, short_help="Show where the tokens of translations came from.")
+@click.command(epilog=EXAMPLES, short_help="Show how translations were decoded, token by token.")
 @click.argument("file", default="-", metavar="[FILE|-]")
-@click.option("--to", "-t", required=True, metavar="LANGUAGE", help="Target language: de, ja, zh-CN, ...")
+@common.to
+@click.option("--ddg", is_flag=True, help="Draw the dependency graph of each final text, by a method such as jacobi.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="SVG file.  [default: the terminal]"
 )
+@click.option("--json", "as_json", is_flag=True, help="With --ddg: print each graph as a line of JSON.")
 @click.option("--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source.")
 @common.form
 @common.lag
 @click.option("--updates", type=common.Whole(1, 200), default=30, help="Stop after this many updates.")
 @common.model
 @common.draft_model
-@common.method
+@click.option("--method", metavar="NAME", help="Decoding method.  [default: redraft; jacobi with --ddg]")
 @common.beta
 @common.option
 @common.max_tokens
 @common.threads
 @common.gpu_layers
+@common.dtype
 def viz(
     file: str,
-    to: str,
+    to: tuple[str, ...],
+    ddg: bool,
     out: Path | None,
-    source_language: str,
+    as_json: bool,
     form: str,
     lag: int,
     updates: int,
-    model: str,
-    draft_model: str | None,
-    method: str,
+    method: str | None,
     beta: float | None,
     option: tuple[str, ...],
-    max_tokens: int,
-    threads: int,
-    gpu_layers: int,
+    **given: Any,
 ) -> None:
-    """Show the origin of every token of a stream's translations: draft, correction, or a pass of its own."""
+    """Show the origin of every token of a stream's translations: draft, correction, or a pass of its own.
+
+    With --ddg, show which tokens became final in which iteration of Jacobi decoding, and which earlier ones they waited
+    for.
+    """
     if out is not None and (out.suffix != ".svg" or not out.parent.is_dir()):
         raise OptionError(f"--out must be a file in a folder that exists and end in .svg, not {str(out)!r}")
+    if as_json and (not ddg or out is not None):
+        raise OptionError("--json is for --ddg without --out")
     common.refuse_idle_text(form)
+    method = method or ("jacobi" if ddg else "redraft")
     chosen = common.method_options(method, beta, option)
     from rich.console import Console
 
+    from redraft.captions.languages import parse_targets
+    from redraft.cli.shared import stream
+    from redraft_bench import viz as drafts
+
+    languages = parse_targets(to)
+    with stream.opened(file, form) as source:
+        read = stream.updates(source, form, lag, None)
+        items = list(islice(filter(_is_final, read) if ddg else read, updates))
+    if ddg:
+        if not items:
+            raise InputError("--ddg draws final texts, and the input has none")
+        drawn = [each for language in languages for each in _graphs(items, method, chosen, language, **given)]
+        _show_graphs(drawn, out, as_json=as_json)
+        return
+    shown = [_rows(items, method, chosen, language, **given) for language in languages]
+    if out is None:
+        for rows, heading in shown:
+            Console().print(drafts.layout(rows, heading))
+    else:
+        _write(out, drafts.svg(shown))
+
+
+def _show_graphs(drawn: Sequence[tuple[Graph, dict[str, Any], str]], out: Path | None, *, as_json: bool) -> None:
+    """Write dependency graphs to a file or to the terminal, given facts and a heading for each."""
+    from rich.console import Console
+
+    from redraft_bench.ddg import layout, svg
+
+    console = Console()
+    if out is not None:
+        _write(out, svg([(found, heading) for found, _facts, heading in drawn]))
+        return
+    for found, facts, heading in drawn:
+        if as_json:
+            click.echo(json.dumps({**facts, **found.as_json()}, ensure_ascii=False))
+        else:
+            console.print(layout(found, heading, console.width))
+
+
+def _is_final(item: Item) -> bool:
+    return getattr(item, "final", True)  # also of a line that is invalid
+
+
+def _write(out: Path, document: str) -> None:
+    out.write_text(document, encoding="utf-8", newline="\n")
+
+
+def _open(
+    method: Method,
+    chosen: Mapping[str, float | str],
+    to: str,
+    *,
+    source_language: str,
+    threads: int,
+    gpu_layers: int,
+    **more: Any,
+) -> Translator:
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.captions.style import Style
-    from redraft.cli.shared import stream
-    from redraft.decoding.methods import get_method
     from redraft.translator import Translator
-    from redraft_bench.viz import Trace, layout, svg, traced, view
+
+    return Translator.open(
+        to=[to],
+        method=method,
+        options=chosen,
+        style=Style(source_language),
+        hold_back=False,  # a picture has the translation of the whole text beside it
+        engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
+        **more,
+    )
+
+
+def _rows(
+    items: Iterable[Item], method: str, chosen: Mapping[str, float | str], to: str, **given: Any
+) -> tuple[Sequence[DraftRow], str]:
+    """Return the rows of the draft view into one language, and its heading."""
+    from redraft.decoding.methods import get_method
+    from redraft_bench.viz import Trace, traced, view
 
     traces: list[Trace] = []
-    with (
-        stream.opened(file, form) as source_file,
-        Translator.open(
-            model,
-            to=[to],
-            method=traced(get_method(method), traces),
-            options=chosen,
-            style=Style(source_language),
-            max_tokens=max_tokens,
-            hold_back=False,  # a row shows the translation of the whole text beside it
-            engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
-            draft_model=draft_model,
-        ) as translator,
-    ):
-        items = stream.updates(source_file, form, lag, None)
-        rows = list(view(items, translator.translate, traces, translator.backend.token_bytes, updates))
-    heading = f"Where the tokens came from: {_run_of(source_language, to, model, translator.method, chosen)}"
-    if out is None:
-        Console().print(layout(rows, heading))
-    else:
-        out.write_text(svg(rows, heading), encoding="utf-8", newline="\n")
+    with _open(traced(get_method(method), traces), chosen, to, **given) as translator:
+        rows = list(view(items, translator.translate, traces, translator.backend.token_bytes))
+    run = _run_of(given["source_language"], to, given["model"], translator.method, chosen)
+    return rows, f"Where the tokens came from: {run}"
+
+
+def _graphs(
+    items: Iterable[Item], method: str, chosen: Mapping[str, float | str], to: str, **given: Any
+) -> Iterator[tuple[Graph, dict[str, Any], str]]:
+    """Yield the dependency graph of each final text into one language, with facts about it and its heading."""
+    from redraft.captions.events import Failure, Update
+    from redraft.decoding.method import Setup
+    from redraft.decoding.methods import get_method
+    from redraft.decoding.types import Drafter
+    from redraft_bench.ddg import Iterations, graph, label
+    from redraft_bench.viz import wrapped
+
+    found: list[Iterations] = []
+
+    def record(drafter: Drafter, _setup: Setup) -> Drafter:
+        found.append(Iterations(drafter))
+        return found[-1]
+
+    with _open(wrapped(get_method(method), record), chosen, to, **given) as translator:
+        state, backend = translator.translation(to), translator.backend
+        for item in items:
+            found.clear()
+            events = translator.translate(item) if isinstance(item, Update) else [item]
+            for event in events:
+                if isinstance(event, Failure):
+                    click.echo(f"redraft: {event.message}", err=True)
+            decoded = [
+                each for each in found if tuple(each.output[: len(state.output)]) == state.output and each.passes
+            ]
+            if isinstance(item, Failure) or not decoded:
+                continue
+            made = graph(decoded[-1], backend.end_tokens, lambda token: label(backend.token_bytes(token)))
+            run = _run_of(given["source_language"], to, given["model"], translator.method, chosen)
+            facts = {"source": item.text, "target_language": to, "method": method, "options": chosen}
+            yield made, facts, f"{run}: {item.text}"
 
 
 def _run_of(source_language: str, to: str, model: str, method: Method, options: Mapping[str, float | str]) -> str:

@@ -37,3 +37,29 @@ def test_stream(redraft: Run, tmp_path: Path, to_file: bool) -> None:
     page = path.read_text(encoding="utf-8").replace("&#160;", " ") if to_file else done.out
     for text in ("We met at the station.", "same source: no pass", "kept from what was hidden", "draft tokens"):
         assert text in page
+
+
+@pytest.mark.parametrize("method", ["jacobi", "gs-jacobi", "hybrid-jacobi"])
+def test_graph_of_each_final_text_and_language(redraft: Run, tmp_path: Path, method: str) -> None:
+    command = ["viz", "-", "--to", "de", "--to", "ja", "--ddg", "--model", "demo-tiny", "--threads", "1"]
+    stdin = b"We\nWe met.\n\nShe slept.\n"
+    done = redraft(*command, "--method", method, "--json", stdin=stdin)
+    assert done.status == 0, done.err
+    assert [(row["source"], row["target_language"]) for row in done.rows] == [
+        (text, language) for language in ("de", "ja") for text in ("We met.", "She slept.")
+    ]
+    for row in done.rows:
+        assert len(row["guesses"]) == row["iterations"] >= max(each["iteration"] for each in row["tokens"])
+        assert row["tokens"][-1]["text"] == "[end]"
+    path = tmp_path / "ddg.svg"
+    assert redraft(*command, "--method", method, "--out", str(path), stdin=stdin).status == 0
+    assert path.read_text("utf-8").count("iterations") == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(["--json"], "--json is for --ddg"), (["--ddg", "--json", "--out", "x.svg"], "--json is for --ddg")],
+)
+def test_json_is_for_graphs_alone(redraft: Run, given: list[str], said: str) -> None:
+    done = redraft(*VIZ, *given, stdin=b"a\n")
+    assert done.status == 2 and said in done.err
