@@ -37,7 +37,7 @@ def _biased(setup: Setup, hidden: float | None = None) -> Biased:
 
 STOPPING = Choice(
     "stopping",
-    "fast-forward",
+    "paper",
     ("paper", "fast-forward"),
     "paper keeps a block once two iterations agree; fast-forward keeps every converged prefix at once",
 )
