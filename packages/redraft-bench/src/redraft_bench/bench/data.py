@@ -10,7 +10,7 @@ from pathlib import Path
 from redraft.captions.languages import parse_language
 from redraft.captions.talk import TRANSCRIPT
 from redraft.errors import InputError, OptionError
-from redraft_bench.eval.sets import SETS, lag_stream, load_set
+from redraft_bench.eval.sets import PAIR, SETS, lag_stream, load_set, read_pairs
 from redraft_bench.eval.spoken import SPOKEN, load_spoken
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.talks import recogniser_stream, talk_stream
@@ -41,24 +41,27 @@ def open_stream(
     limit: int = 0,
     least_words: int = 0,
     lag: int = 3,
+    source: str = "en",
 ) -> Stream:
-    """Open a data set or a JSON Lines file as a stream for one target language.
+    """Open a data set or a file as a stream for one target language.
 
     Args:
         name: name of a data set, or path of a file.
         to: target language, as a tag or an English name.
         least_words: minimum number of source words of a segment; test sets only.
         lag: words added by each update; 0 gives whole sentences.  A file, ``recogniser``, ``talk`` and `RECOGNISED`
-            have updates of their own, of which 0 keeps only the final ones.
+            have updates of their own, of which 0 keeps only the final ones.  Files of pairs have none.
+        source: language of the sources of a test set.
 
     Raises:
         InputError: the set or file does not exist, or the set lacks the language.
-        OptionError: ``least_words`` has no effect on this data.
+        OptionError: ``least_words`` or ``source`` has no effect on this data.
     """
-    if least_words and name not in SETS:
-        raise OptionError(f"least_words is for test sets, so leave it out for {name!r}")
-    if name in (*SETS, SPOKEN):
-        test = load_spoken(to, limit) if name == SPOKEN else load_set(name, to, limit, least_words)
+    _check(name, least_words, source)
+    if are_pairs(name):
+        stream = lag_stream(read_pairs(Path(name), limit, least_words), to, lag)
+    elif name in (*SETS, SPOKEN):
+        test = load_spoken(to, limit) if name == SPOKEN else load_set(name, to, limit, least_words, source)
         stream = lag_stream(test, to, lag)
     elif name == TALK:
         stream = Stream.load(TRANSCRIPT)
@@ -74,10 +77,17 @@ def open_stream(
         stream = replace(stream, segments=stream.segments[: limit or None])
     else:
         known = ", ".join((TALK, *RECOGNISED, *SETS, SPOKEN, *TALKS))
-        raise InputError(f"--data must be one of {known} or a JSON Lines file, not {name!r}")
+        raise InputError(f"--data must be one of {known}, or a file that ends in .tsv or .jsonl, not {name!r}")
     if lag == 0 and not reveals(name):
         stream = replace(stream, segments=tuple(replace(each, updates=each.updates[-1:]) for each in stream.segments))
     return stream
+
+
+def _check(name: str, least_words: int, source: str) -> None:
+    if least_words and not (are_pairs(name) or name in SETS):
+        raise OptionError(f"least_words is for test sets, so leave it out for {name!r}")
+    if parse_language(source).code != "en" and not (name in SETS or Path(name).is_file()):
+        raise OptionError(f"--from: {name!r} is English")
 
 
 def recognised(name: str, to: str, limit: int = 0) -> Stream:
@@ -105,5 +115,14 @@ def recognised(name: str, to: str, limit: int = 0) -> Stream:
 
 
 def reveals(name: str) -> bool:
-    """Whether ``lag`` sets the updates of this data set; a file and ``recogniser`` have their own."""
-    return name in SETS or name in (SPOKEN, "acl6060.talks")
+    """Whether ``lag`` sets the updates of this data; streams of updates have their own."""
+    return name in SETS or name in (SPOKEN, "acl6060.talks") or are_pairs(name)
+
+
+def are_pairs(name: str) -> bool:
+    """Whether this is a file of sources and references (`read_pairs`), and not a stream of updates."""
+    path = Path(name)
+    if name in (*SETS, *RECOGNISED) or not path.is_file():
+        return False
+    with path.open(encoding="utf-8-sig") as file:
+        return path.suffix == ".tsv" or f'"{PAIR[1]}"' in file.readline()

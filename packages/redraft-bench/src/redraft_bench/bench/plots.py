@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from redraft.decoding.display import Display
-from redraft.decoding.methods import get_method
 from redraft_bench.bench.read import Result, options
-from redraft_bench.eval.columns import column
+from redraft_bench.eval.columns import COLUMNS, column
 from redraft_bench.eval.figures import Row
 
 if TYPE_CHECKING:
@@ -24,7 +22,10 @@ if TYPE_CHECKING:
 
 #: Blue, orange, green, purple after Okabe and Ito: distinguishable with colour blindness, contrast of at least 3.4 : 1
 #: on white and black.
-BLUE, ORANGE, GREEN, PURPLE = COLOURS = ("#2f87c9", "#d55e00", "#009e73", "#aa5fa3")
+BLUE, ORANGE, GREEN, PURPLE = "#2f87c9", "#d55e00", "#009e73", "#aa5fa3"
+#: Method -> its colour, in every plot; others have the next of `OTHERS`.
+METHODS = {"ssbd": BLUE, "redraft": ORANGE, "cd": GREEN, "local-agreement": PURPLE}
+OTHERS = ("#b8860b", "#4b8b8b", "#c44e7b", "#7a7fd0", "#5f8f3e", "#a0623a")
 #: Colour of text and axes: contrast 3.9 : 1 on white, 4.9 : 1 on GitHub's dark background.
 INK = "#768390"
 #: Font size of axes in points, that of labels, and the height of a line of labels.
@@ -33,6 +34,7 @@ POINTS, SIZE, LINE = 10.0, 9.0, 11.7
 WIDTH, LEFT, TOP, BOTTOM = 4.1, 0.72, 0.12, 0.52
 
 Points = list[tuple[float, float]]
+Panel = Callable[["Axes", Result], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,14 @@ class Plot:
     Attributes:
         name: used in file names.
         about: what it shows, in a sentence.
-        enough: whether a result has what it draws.
-        panels: draw a result on axes each; they are side by side.
+        panels: returns what draws a result on axes each, side by side; nothing if the result lacks what it draws.
         height: height of the panels in inches.
         right: right margin of the panels in inches.
     """
 
     name: str
     about: str
-    enough: Callable[[Result], bool]
-    panels: tuple[Callable[[Axes, Result], None], ...]
+    panels: Callable[[Result], Sequence[Panel]]
     height: float = 3.0
     right: float = 0.15
 
@@ -60,10 +60,11 @@ class Plot:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
 
-        width, height = WIDTH * len(self.panels), self.height + TOP
+        panels = self.panels(result)
+        width, height = WIDTH * len(panels), self.height + TOP
         with rc_context(_STYLE):
             figure = Figure(figsize=(width, height), dpi=72)  # one pixel per point, as in the SVG
-            for place, panel in enumerate(self.panels):
+            for place, panel in enumerate(panels):
                 x, y = (WIDTH * place + LEFT) / width, BOTTOM / height
                 panel(
                     figure.add_axes(
@@ -165,20 +166,28 @@ def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Points] = ()) ->
     )
 
 
+def colours(result: Result) -> dict[str, str]:
+    """Return the colour of each method of a result."""
+    methods = [*dict.fromkeys(str(row["method"]) for row in result.rows)]
+    others = [method for method in methods if method not in METHODS and method != "ar"]
+    found = {method: OTHERS[place % len(OTHERS)] for place, method in enumerate(others)}
+    return {"ar": INK} | METHODS | found
+
+
 # Retracted words over the lag, for every method on a recogniser's text
 
 BACK = "retracted"
 #: Figure -> label of its axis.
 LAGS = {"lag_first": "first shown (s after the word was spoken)", "lag_good": "shown for good (s)"}
-METHODS = {"ar": INK, "ssbd": BLUE, "redraft": ORANGE, "local-agreement": PURPLE}
 
 
-def _front(lag: str) -> Callable[[Axes, Result], None]:
+def _front(lag: str) -> Panel:
     def draw(axes: Axes, result: Result) -> None:
-        labels = []
+        labels, of_method = [], colours(result)
         for row in measured(result.rows, BACK, *LAGS):
             method = str(row["method"])
-            labels.append(Label(value(row, lag), value(row, BACK), method, METHODS.get(method, GREEN)))
+            name = f"{method}, holds back" if row["hold_back"] else method
+            labels.append(Label(value(row, lag), value(row, BACK), name, of_method[method]))
             fill = "full" if row["hold_back"] else "none"
             axes.plot(*labels[-1][:2], "o", color=labels[-1].colour, fillstyle=fill)
         axes.set_yscale("symlog", linthresh=1)
@@ -193,76 +202,118 @@ def _front(lag: str) -> Callable[[Axes, Result], None]:
     return draw
 
 
-# Quality, flicker and processor time over the lag, for every method and display
+# A sweep: quality, flicker and processor time over the lag, or else over the speed-up
 
-LAG = "dal"
-#: Figure -> label of its axis.
+#: Figure -> label of its axis.  The first that was measured is the horizontal one.
+ACROSS = {"dal": "", "speedup": "speed-up over ar"}
+QUALITIES = ("chrf", "f1", "rouge_l", "edit_similarity")
 FIGURES = {
-    "chrf": "chrF, with 95% intervals",
+    **{name: COLUMNS[name].heading for name in QUALITIES},
     "ne_display": "NE shown (per final token)",
     "cpu_ms": "processor time of an update (ms)",
 }
+#: Settings that are an axis of their own, over which the speed-up is drawn.
+AXES = ("threads", "batch")
 
 
-class _Series(NamedTuple):
-    """Settings of one method: colour, style of the line, and a name for each point with its row."""
+class _Point(NamedTuple):
+    """A line of the table: its row, and its settings by name, as far as those of its method differ."""
 
-    colour: str
-    style: str
-    points: list[tuple[str, Row]]
-
-
-def _series(result: Result) -> Iterator[_Series]:
-    rows: dict[str, list[tuple[str, Row]]] = {}
-    for row in measured(result.rows, LAG, *FIGURES):
-        if not row.get("hold_back"):
-            rows.setdefault(str(row["method"]), []).append((str(row.get("display") or ""), row))
-    yield _Series(BLUE, "-", [(f"β {options(row)['beta']}", row) for shown, row in rows.pop("ssbd", []) if not shown])
-    yield from _of_redraft(rows.pop("redraft", []))
-    for method, colour in (("ar", INK), ("cd", GREEN), ("local-agreement", PURPLE)):
-        yield _Series(colour, "-", [(_name(method, shown, row), row) for shown, row in rows.get(method, [])])
+    row: Row
+    settings: dict[str, str]
 
 
-def _of_redraft(rows: list[tuple[str, Row]]) -> Iterator[_Series]:
-    display = get_method("redraft").display.label
-    default = [("redraft", row) for shown, row in rows if shown == display and not options(row)]
-    betas = [(f"β {options(row)['beta']}", row) for shown, row in rows if shown == display and options(row)]
-    two = f"{Display(2).label}"
-    leads = [(shown.rpartition(", ")[2], row) for shown, row in rows if shown.startswith(two) and not options(row)]
-    leads = [("no lead" if name == two else name, row) for name, row in leads if "lines" not in str(row["display"])]
-    lines = [(f"lines {shown.rpartition(', lines, ')[2]}", row) for shown, row in rows if "lines" in shown]
-    calm = [("never back", row) for _, row in rows if "hidden_beta" in options(row)]
-    yield _Series(ORANGE, "--", [each for each in leads if each[1]["display"] != display] and leads)
-    yield _Series(ORANGE, ":", lines)
-    yield _Series(ORANGE, "-", [*betas, *default])
-    yield _Series(ORANGE, "", calm)
+def _swept(result: Result) -> dict[str, list[_Point]]:
+    """Return method -> its lines, with the settings in which they differ."""
+    rows: dict[str, list[Row]] = {}
+    for row in result.rows:
+        rows.setdefault(str(row["method"]), []).append(row)
+    found = {}
+    for method, own in rows.items():
+        settings = [_settings(row) for row in own]
+        names = [*dict.fromkeys(name for each in settings for name in each)]
+        differing = [name for name in names if len({each.get(name) for each in settings}) > 1]
+        found[method] = [
+            _Point(row, {name: each[name] for name in differing if name in each})
+            for row, each in zip(own, settings, strict=True)
+        ]
+    return found
 
 
-def _name(method: str, shown: str, row: Row) -> str:
-    if method == "local-agreement":
-        return f"LA {options(row).get('n')}"
-    return f"{method} −{shown.split()[1].rstrip(',')}" if shown else method
+def _settings(row: Row) -> dict[str, str]:
+    more = {name: str(row[name]) for name in AXES if row.get(name)}
+    shown = {"shows": str(row["display"])} if row.get("display") else {}
+    return {**options(row), **shown, **({"holds": "back"} if row.get("hold_back") else {}), **more}
 
 
-def _trade(field: str) -> Callable[[Axes, Result], None]:
+def _lines(points: Sequence[_Point]) -> Iterator[list[_Point]]:
+    """Yield the points that differ in the last setting only, a line each."""
+    last = next(reversed([name for point in points for name in point.settings]), "")
+    groups: dict[tuple[tuple[str, str], ...], list[_Point]] = {}
+    for point in points:
+        rest = tuple((name, text) for name, text in point.settings.items() if name != last)
+        groups.setdefault(rest, []).append(point)
+    yield from groups.values()
+
+
+def _label(method: str, points: Sequence[_Point], place: int) -> str:
+    """Return the name of a point: what differs from the one before on the line, or the method if nothing differs."""
+    own, before = points[place].settings, points[place - 1].settings if place else {}
+    new = [text if name == "shows" else f"{name} {text}" for name, text in own.items() if before.get(name) != text]
+    return ", ".join(new) or method
+
+
+def _sweep(across: str, up: str) -> Panel:
     def draw(axes: Axes, result: Result) -> None:
-        labels, lines = [], []
-        for colour, style, points in _series(result):
-            if not points:
-                continue
-            at = [(value(row, LAG), value(row, field)) for _, row in points]
-            axes.plot(*zip(*at, strict=True), style, marker="o", color=colour)
-            lines.append(at)
-            labels += [Label(*point, name, colour) for point, (name, _) in zip(at, points, strict=True)]
-            for row in measured((row for _, row in points), "chrf_low", "chrf_high") if field == "chrf" else ():
-                low, high = value(row, "chrf_low"), value(row, "chrf_high")
-                axes.vlines(value(row, LAG), low, high, color=colour, alpha=0.15)
-        axes.set_xlabel(column(LAG, result.rows).heading)
-        axes.set_ylabel(FIGURES[field])
+        labels, drawn, of_method = [], [], colours(result)
+        for method, points in _swept(result).items():
+            for line in _lines([point for point in points if measured([point.row], across, up)]):
+                at = [(value(point.row, across), value(point.row, up)) for point in line]
+                axes.plot(*zip(*at, strict=True), "-", marker="o", color=of_method[method])
+                drawn.append(at)
+                labels += [
+                    Label(*point, _label(method, line, place), of_method[method]) for place, point in enumerate(at)
+                ]
+        axes.set_xlabel(ACROSS.get(across) or column(across, result.rows).heading)
+        axes.set_ylabel(FIGURES.get(up) or column(up, result.rows).heading)
         leave_room(axes)
-        beside(axes, labels, lines)
+        beside(axes, labels, drawn)
+        _legend(axes, {method: of_method[method] for method in _swept(result)})
 
     return draw
+
+
+def _legend(axes: Axes, of_method: dict[str, str]) -> None:
+    """Name the methods in their colours above the axes."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=colour, marker="o", label=method) for method, colour in of_method.items()]
+    axes.legend(
+        handles=handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=3,
+        frameon=False,
+        fontsize=SIZE,
+        labelcolor="linecolor",
+        handlelength=1,
+        borderaxespad=0.2,
+        columnspacing=1,
+    )
+
+
+def _sweeps(result: Result) -> Sequence[Panel]:
+    """Return the panels of a sweep; nothing if no method has lines that differ."""
+    if all(len(points) < 2 for points in _swept(result).values()):
+        return ()
+    for axis in AXES:
+        if len({row.get(axis) for row in result.rows}) > 1:
+            return (_sweep(axis, "speedup"),)
+    timed = "seconds" in {row.get("latency_unit") for row in result.rows}
+    across = next((each for each in ACROSS if len(measured(result.rows, each)) > 1 and (timed or each != "dal")), "")
+    found = [up for up in FIGURES if len(measured(result.rows, across, up)) > 1 and (timed or up != "cpu_ms")]
+    differing = [up for up in found if len({row.get(up) for row in result.rows}) > 1]
+    return tuple(_sweep(across, up) for up in differing)
 
 
 # Live talks against a server
@@ -274,7 +325,9 @@ def _talks(axes: Axes, result: Result) -> None:
 
     ends = []
     same = set.intersection(*(set(title.split()) for title in result.trials))
-    for (title, trials), colour in zip(result.trials.items(), COLOURS * len(result.trials), strict=False):
+    of_method = colours(result)
+    for title, trials in result.trials.items():
+        colour = of_method.get(title.split()[0], INK)
         points = [(number, lag / 1e3) for number, lag in sorted(trials)]
         axes.plot(*zip(*points, strict=True), "-", marker="o", color=colour)
         ends.append(Label(*points[-1], " ".join(word for word in title.split() if word not in same), colour))
@@ -302,32 +355,24 @@ def spread(heights: Sequence[float], gap: float, top: float) -> list[float]:
     return found[::-1]
 
 
-#: Benchmark -> its plot.
+SWEEP = Plot(
+    "trade",
+    "The lines of the table by their settings. Higher quality, less flicker (NE) and less processor time are better; "
+    "so are a shorter lag and a higher speed-up.",
+    _sweeps,
+    height=3.8 + BOTTOM,
+)
+#: Benchmark -> its plot; others have the one of a sweep.
 PLOTS = {
     "stream": Plot(
         "front",
         "Retracted words over the lag: down and to the left is better.",
-        lambda result: len(measured(result.rows, BACK, *LAGS)) > 1,
-        tuple(map(_front, LAGS)),
-    ),
-    "trade": Plot(
-        "trade",
-        "Quality (higher is better), visible flicker and processor time (lower is better) over the lag, which is "
-        "better to the left. Blue: ssbd by β, everything shown. Orange: redraft by β, by lead (dashed), and as "
-        "complete lines, each after at most so many seconds (dotted). −k: the last k tokens are held back. "
-        "LA n: LocalAgreement of n texts.",
-        lambda result: (
-            len({row["method"] for row in measured(result.rows, LAG, *FIGURES)}) > 1
-            and "seconds" in {row.get("latency_unit") for row in result.rows}
-        ),
-        tuple(map(_trade, FIGURES)),
-        height=3.6 + BOTTOM,
+        lambda result: tuple(map(_front, LAGS)) if len(measured(result.rows, BACK, *LAGS)) > 1 else (),
     ),
     "capacity": Plot(
         "talks",
         "Caption lag by the number of simultaneous talks; the dotted line is one second.",
-        lambda result: any(len(trials) > 1 for trials in result.trials.values()),
-        (_talks,),
+        lambda result: (_talks,) if any(len(trials) > 1 for trials in result.trials.values()) else (),
         right=1.6,
     ),
 }
@@ -335,5 +380,5 @@ PLOTS = {
 
 def plot_of(result: Result) -> Plot | None:
     """Return the plot that a result has the figures for, if any."""
-    plot = PLOTS.get(result.bench)
-    return plot if plot and plot.enough(result) else None
+    plot = PLOTS.get(result.bench, SWEEP)
+    return plot if plot.panels(result) else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
@@ -12,6 +13,7 @@ from redraft.captions.languages import parse_language
 from redraft_bench.bench.run import Bench
 from redraft_bench.eval.bootstrap import difference, interval, ratio, speedup
 from redraft_bench.eval.caption_lag import caption_lag_figures
+from redraft_bench.eval.erasure import erasure_of_texts, flores_tokenizer
 from redraft_bench.eval.figures import Row, TableLine, baseline, rows
 from redraft_bench.eval.latency import latency_figures
 from redraft_bench.eval.long_yaal import LongYaal, long_yaal
@@ -44,6 +46,9 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         row.update(latency_figures(each.records, bench.stream, bench.language, of_dal))
         row.update(caption_lag_figures(each.records, bench.stream, bench.language, seed))
         row.update(bench=bench.table.name, data=bench.stream.name)
+    for row, each in zip(found, lines, strict=True):
+        row.update(_in_flores_tokens(bench, each))
+    write_texts(bench, lines, scored)
     if bench.table.recognised:
         for row, more_figures in zip(found, _resegmented(lines, bench, seed), strict=True):
             row.update(more_figures)
@@ -57,6 +62,31 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
         for written in (*found, more):
             file.write(json.dumps({**written, "signature": line}, ensure_ascii=False) + "\n")
     return found, line
+
+
+def _in_flores_tokens(bench: Bench, line: TableLine) -> Row:
+    """Return NE in tokens of Flores-101, if the table has it and the tokenizer is there."""
+    tokenize = flores_tokenizer() if "ne_flores" in bench.table.columns else None
+    return {} if tokenize is None else {"ne_flores": erasure_of_texts(line.records, tokenize)}
+
+
+def write_texts(bench: Bench, lines: Sequence[TableLine], references: Mapping[int, str]) -> None:
+    """Write sources, references and the translations of each line, a segment a line, for metrics such as COMET.
+
+    Only segments with references, or all if there are none.
+    """
+    numbers = [*references] or range(len(bench.stream.segments))
+    sources = [bench.stream.segments[number].source for number in numbers]
+    texts = {"source": sources, "reference": [*references.values()]}
+    for line in lines:
+        name = re.sub(r"[^\w.=-]+", "-", line.contender.name)
+        texts[f"hypothesis.{name}"] = [line.records[number].translation for number in numbers]
+    folder = bench.file(".texts")
+    folder.mkdir(exist_ok=True)
+    for name, found in texts.items():
+        if found:
+            text = "".join(" ".join(each.split()) + "\n" for each in found)
+            (folder / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
 
 
 def _resegmented(lines: Sequence[TableLine], bench: Bench, seed: int) -> list[Row]:

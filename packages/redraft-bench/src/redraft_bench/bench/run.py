@@ -17,16 +17,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from redraft.backends import costs
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
+from redraft.captions.events import Update
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend, Capability
+from redraft.decoding.beam import beam_width
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import get_method
-from redraft.errors import InputError
+from redraft.errors import CapabilityError, InputError, MissingExtra
 from redraft.signature import model_label, signature
 from redraft_bench.bench.peers import PEERS, Models, open_peer, version
 from redraft_bench.bench.peers.retranslate import Task
@@ -37,6 +40,7 @@ from redraft_bench.eval.measure import MethodSystem, Run, System, compare
 from redraft_bench.eval.record import Record, read_records, replace_records, write_records
 from redraft_bench.eval.stream import Stream
 
+LOCAL_AGREEMENT = "local-agreement"
 #: Number of segments run before recording starts.
 WARM_UP = 2
 #: Approximate number of samples of the cost curve.
@@ -66,6 +70,8 @@ class Bench:
 
     Attributes:
         extra: additional facts for the signature.
+        style: how prompts are made.
+        left_out: name of a contender -> why the models cannot run it.
     """
 
     table: Table
@@ -74,11 +80,39 @@ class Bench:
     engine: BenchModels
     folder: Path
     extra: Mapping[str, object] = field(default_factory=dict)
+    style: Style = Style()
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def contenders(self) -> list[Contender]:
-        """The contenders of the table."""
-        return self.table.contenders(self.language, self.engine.smalls)
+        """The contenders of the table that the models can run."""
+        found = self.table.contenders(self.language, self.engine.smalls)
+        return [each for each in found if each.name not in self.left_out]
+
+    def leave_out(self) -> None:
+        """Find the contenders that the models cannot run: without a small model, trees or the model's first layers.
+
+        Raises:
+            RedraftError: a model cannot be opened, or cannot be prompted.
+        """
+        with ExitStack() as stack:
+            target = stack.enter_context(closing(self._open(1, BRANCHES_OF_A_TREE)))
+            smalls = {name: stack.enter_context(closing(open_backend(name))) for name in self._smalls()}
+            for each in self.contenders:
+                try:
+                    self._check(each, target, smalls.get(each.small))
+                except (CapabilityError, MissingExtra) as error:
+                    self.left_out[each.name] = str(error)
+
+    def _check(self, contender: Contender, target: Backend, small: Backend | None) -> None:
+        if contender.method in PEERS:
+            if on_transformers(self.engine.model) and contender.method != LOCAL_AGREEMENT:
+                raise CapabilityError(f"{contender.method!r} needs a GGUF file")
+            if PEERS[contender.method].drafts and not self.engine.smalls:
+                raise CapabilityError(f"{contender.method!r} needs a small model: name it with --draft-model")
+            version(contender.method)
+            return
+        MethodSystem(target, replace(contender, batch=1), self.style, small).close()
 
     def file(self, ending: str) -> Path:
         """Return the path of a file of the run, such as ``.records.jsonl``."""
@@ -189,44 +223,80 @@ class Bench:
         compare(runs, segment.updates, segment=number)
         return [run.records[0] for run in runs]
 
-    def _open(self, slots: int, branches: int = 0) -> Backend:
-        options = replace(self.engine.options, slots=slots, branches=branches)
+    def _slots(self, small: str) -> int:
+        return sum(each.batch for each in self.contenders if each.small == small)
+
+    def _open(self, slots: int, branches: int = 0, threads: int | None = None) -> Backend:
+        own = self.engine.options
+        options = replace(own, slots=slots, branches=branches, threads=own.threads if threads is None else threads)
         return open_backend(self.engine.model, options, self.engine.dtype)
 
     @contextmanager
     def _systems(self) -> Iterator[list[tuple[Contender, System]]]:
-        """Open the system of every contender.  Tree drafts use a separate cache, since a cache for trees is slower."""
+        """Open the system of every contender."""
         with ExitStack() as stack:
-            own = [each for each in self.contenders if each.method not in PEERS]
-            trees = [each for each in own if Capability.TREES in get_method(each.method).needs]
-            plain = stack.enter_context(closing(self._open(len(self.contenders))))
-            branching = plain
-            if trees and not on_transformers(self.engine.model):
-                branches = BRANCHES_OF_A_TREE * len(trees)
-                branching = stack.enter_context(closing(self._open(len(trees), branches)))
+            sharing: dict[tuple[int, bool], list[Contender]] = {}
+            for each in self.contenders:
+                sharing.setdefault(self._cache(each), []).append(each)
+            backends = {
+                cache: stack.enter_context(
+                    closing(
+                        self._open(
+                            sum(each.batch for each in group),
+                            sum(each.batch * _branches(each) for each in group) if cache[1] else 0,
+                            cache[0],
+                        )
+                    )
+                )
+                for cache, group in sharing.items()
+            }
             smalls = {
                 name: stack.enter_context(
-                    closing(open_backend(name, replace(self.engine.options, slots=len(own), branches=0)))
+                    closing(open_backend(name, replace(self.engine.options, slots=self._slots(name), branches=0)))
                 )
                 for name in self._smalls()
             }
-            style = Style(context=0)
             systems: list[tuple[Contender, System]] = []
             for each in self.contenders:
                 if each.method in PEERS:
-                    system = self._peer(each, plain)
+                    system = self._peer(each, backends[self._cache(each)])
                 else:
-                    backend = branching if each in trees else plain
-                    system = MethodSystem(backend, each, style, smalls.get(each.small))
+                    backend, small = backends[self._cache(each)], smalls.get(each.small)
+                    system = MethodSystem(backend, each, self.style, small, beside=partial(self._beside, each.batch))
                 stack.callback(system.close)
                 systems.append((each, system))
             yield systems
+
+    def _cache(self, contender: Contender) -> tuple[int, bool]:
+        """Return what contenders with a common cache have in common: threads, and whether it is for trees.
+
+        A cache for trees is slower.
+        """
+        threads = self.engine.options.threads if contender.threads is None else contender.threads
+        return threads, bool(_branches(contender)) and not on_transformers(self.engine.model)
+
+    def _beside(self, batch: int, update: Update) -> list[Update]:
+        """Return the updates of the next segments that are translated together with one."""
+        segments = self.stream.segments
+        own = next(number for number, each in enumerate(segments) if each.utterance == update.utterance)
+        place = segments[own].updates.index(update)
+        others = [segments[number % len(segments)].updates for number in range(own + 1, own + batch)]
+        return [each[-1] if update.final else each[min(place, len(each) - 1)] for each in others]
 
     def _peer(self, contender: Contender, backend: Backend) -> System:
         task = Task(backend, contender.language, contender.max_tokens)
         small = _path(self.engine.smalls[0]) if self.engine.smalls else None
         models = Models(_path(self.engine.model), small, self.engine.options)
         return open_peer(contender.method, task, models, dict(contender.options))
+
+
+def _branches(contender: Contender) -> int:
+    """Return the number of further branches that a contender needs for trees or a beam."""
+    if contender.method in PEERS:
+        return 0
+    trees = BRANCHES_OF_A_TREE if Capability.TREES in get_method(contender.method).needs else 0
+    width = beam_width(contender.final)
+    return max(trees, width if width > 1 else 0)
 
 
 def _path(name: str) -> Path:

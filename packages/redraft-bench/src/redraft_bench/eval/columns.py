@@ -24,6 +24,8 @@ COLUMNS = {
     "display": Column(
         "shows", "", "what is shown of partial captions; all if empty; plain: the hidden end is no draft either"
     ),
+    "threads": Column("threads", ",.0f", "CPU threads of the line"),
+    "batch": Column("batch", ",.0f", "segments that are translated at once"),
     "resegmented_bleu": Column(
         "BLEU", ".1f", "on recognised text: BLEU of the captions, cut to the references by OmniSTEval"
     ),
@@ -40,6 +42,7 @@ COLUMNS = {
     "same_as_ar": Column("as ar", ",.0f", "segments with the same final translation as ar"),
     "ne_output": Column("NE", ".2f", "normalized erasure: retracted tokens per token of the final output"),
     "ne_display": Column("NE shown", ".2f", "the same for what the reader sees"),
+    "ne_flores": Column("NE, Flores", ".2f", "NE of the output in tokens of Flores-101, as in SSBD v2"),
     "lag_first": Column(
         "first shown (s)", ".2f", "median lag from the end of a word in the audio to its caption, with its 95% interval"
     ),
@@ -52,6 +55,14 @@ COLUMNS = {
     "output_acceptance": Column("A/O", ".1%", "share of the output that came from a draft, counted in the same way"),
     "mean_acceptance_length": Column("MAL", ".2f", "mean acceptance length: output tokens per pass"),
     "target_passes": Column("passes", ",.0f", "passes of the model; for Jacobi decoding, iterations"),
+    "second_passes": Column(
+        "again", ",.0f", "further passes, of final texts that were decoded again, since they lacked their end"
+    ),
+    "fallback_share": Column("fallbacks", ".1%", "passes of the large model per token of the output (BiLD, Table 4)"),
+    "rollback_share": Column("rollbacks", ".1%", "passes that reject a token of the small model, per token"),
+    "f1": Column("F1", ".1f", "questions: F1 of the words of the answer"),
+    "rouge_l": Column("ROUGE-L", ".1f", "summaries: F-measure of the longest common subsequence of words"),
+    "edit_similarity": Column("edit sim.", ".1f", "code: similarity by edits of characters"),
     "draft_passes": Column("small model's passes", ",.0f", "passes of the small model"),
     "tokens_per_second": Column("tokens/s", ",.0f", "output tokens per second of wall time, including verification"),
     "cpu_seconds": Column("CPU (s)", ",.1f", "processor time of all updates in seconds"),
@@ -128,7 +139,7 @@ def filled(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
 
 
 def _tells(name: str, values: Sequence[object]) -> bool:
-    if name in ("display", "hold_back", "target_language"):
+    if name in ("display", "hold_back", "target_language", "threads", "batch"):
         return len(set(values)) > 1
     return any(value not in (None, "") for value in values)
 
@@ -140,7 +151,10 @@ def title(row: Row) -> str:
 
 def named(row: Row) -> str:
     """Return a title that is unique within a table: with draft model and display."""
-    more = ("with", row.get("small_model")), ("shows", row.get("display"))
+    more = (
+        *(("with", row.get("small_model")), ("shows", row.get("display"))),
+        *(("threads", row.get("threads")), ("batches of", row.get("batch"))),
+    )
     found = [title(row), *(f"{word} {value}" for word, value in more if value)]
     return ", ".join([*found, HOLDS_BACK] if row.get("hold_back") else found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from redraft.decoding.beam import BIASED
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
@@ -23,6 +24,9 @@ class Contender:
         hold_back: whether words that are likely to be revised are held back (`redraft.captions.hold_back`).
         lines: shows lines that never change (`redraft.captions.reading`), each after this many seconds at most; None
             for captions that grow.
+        final: how final texts are decoded (`redraft.captions.settings.Settings`).
+        threads: CPU threads; None for those of the run.
+        batch: number of segments that are translated at once.
     """
 
     method: str
@@ -33,13 +37,15 @@ class Contender:
     small: str = ""
     hold_back: bool = False
     lines: float | None = None
+    final: str = BIASED
+    threads: int | None = None
+    batch: int = 1
 
     @property
     def settings(self) -> str:
-        """The options that are set, e.g. ``beta=0.2``."""
-        return " ".join(
-            f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in self.options
-        )
+        """The options that are set, e.g. ``beta=0.2``, and how final texts are decoded if not by the method."""
+        options = (*self.options, *(() if self.final == BIASED else (("final", self.final),)))
+        return " ".join(f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in options)
 
     @property
     def shows(self) -> str:
@@ -56,7 +62,10 @@ class Contender:
 
     @property
     def name(self) -> str:
-        """A name that is unique within a run: title, draft model, mask and language."""
-        held = self.hold_back and HOLDS_BACK
-        more = self.small and f"with {self.small}", self.shows and f"shows {self.shows}", held, self.language
+        """A name that is unique within a run: title, draft model, mask, threads, batch and language."""
+        more = (
+            *(self.small and f"with {self.small}", self.shows and f"shows {self.shows}"),
+            *(self.hold_back and HOLDS_BACK, self.threads and f"{self.threads} threads"),
+            *(self.batch > 1 and f"batches of {self.batch}", self.language),
+        )
         return ", ".join(part for part in (self.title, *more) if part)

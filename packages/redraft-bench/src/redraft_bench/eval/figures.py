@@ -49,7 +49,7 @@ class TableLine:
 
     @property
     def passes(self) -> int:
-        """Number of target passes."""
+        """Number of target passes, without those of second decodings."""
         return sum(len(step.passes) for step in self.steps)
 
     @property
@@ -90,13 +90,15 @@ def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row
 
 
 def baseline(line: TableLine, table: Sequence[TableLine]) -> TableLine | None:
-    """Return the ``ar`` line of the same language that holds words back as the line does, or else the first one."""
+    """Return the ``ar`` line of the same language that is run as the line is, or else the first one."""
+
+    def run(of: TableLine) -> tuple[object, ...]:
+        return of.contender.hold_back, of.contender.threads, of.contender.batch
+
     found = [
         each for each in table if (each.contender.method, each.contender.language) == ("ar", line.contender.language)
     ]
-    return next(
-        (each for each in found if each.contender.hold_back == line.contender.hold_back), next(iter(found), None)
-    )
+    return next((each for each in found if run(each) == run(line)), next(iter(found), None))
 
 
 def _row(line: TableLine, baseline: TableLine | None) -> Row:
@@ -108,13 +110,17 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "options": line.contender.settings,
         "display": line.contender.shows,
         "hold_back": line.contender.hold_back,
+        "threads": line.contender.threads,
+        "batch": line.contender.batch if line.contender.batch > 1 else None,
         "small_model": Path(line.contender.small).name or None,
         "target_language": line.contender.language,
         "segments": len(line.records),
         "updates": updates,
         "output_tokens": line.tokens,
         "target_passes": line.passes,
+        "second_passes": sum(step.second for step in steps) or None,
         "draft_passes": sum(step.draft_passes for step in steps) or None,
+        **_shares(line),
         "mean_acceptance_length": round(line.acceptance_length, 3),
         "draft_acceptance": _ratio(accepted, drafted) if drafted else None,
         "output_acceptance": _ratio(accepted, line.tokens) if drafted else None,
@@ -135,6 +141,20 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
     if baseline is not None:
         row.update(_speedups(line, baseline))
     return row
+
+
+def _shares(line: TableLine) -> Row:
+    """Return BiLD's shares (Table 4): how often the large model is asked, and rolls back, per token of the output.
+
+    Only for methods with a small model.
+    """
+    steps = line.steps
+    if not any(step.draft_passes for step in steps):
+        return {}
+    cut = sum(each.accepted < each.depth for step in steps for each in step.passes)
+    ended = sum(step.finished for step in steps if step.passes)
+    tokens = line.tokens + ended
+    return {"fallback_share": _ratio(line.passes, tokens), "rollback_share": _ratio(cut, tokens)}
 
 
 def _speedups(line: TableLine, baseline: TableLine) -> Row:

@@ -9,19 +9,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.languages import parse_language
 from redraft.captions.reading import Reading
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import common_prefix
+from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.method import Method, Setup
+from redraft.decoding.methods import get_method
+from redraft.decoding.types import Drafter, Rule, common_prefix
 from redraft.translator import Translator
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.meter import Meter
 from redraft_bench.eval.record import Record, Step
+
+#: Returns the updates that are translated at the same time as one, as many as the batch has further lanes.
+Beside: TypeAlias = Callable[[Update], Sequence[Update]]
 
 
 class System(Protocol):
@@ -38,7 +44,11 @@ class System(Protocol):
 
 
 class MethodSystem:
-    """A method of Redraft as a system."""
+    """A method of Redraft as a system.
+
+    Args:
+        beside: for a batch, returns the updates that are translated at the same time as one.
+    """
 
     def __init__(
         self,
@@ -47,37 +57,50 @@ class MethodSystem:
         style: Style = Style(),
         small: Backend | None = None,
         curve: CostCurve | None = None,
+        beside: Beside = lambda _update: (),
     ) -> None:
-        self._language, self._meter = contender.language, Meter()
+        self._language, self._meter, self._beside = contender.language, Meter(), beside
         self._caption: Caption | None = None
         self._lines = None if contender.lines is None else _Lines(contender)
-        self.translator = Translator(
-            backend,
-            [contender.language],
-            method=contender.method,
-            options=dict(contender.options),
-            display=contender.display,
-            style=style,
-            max_tokens=contender.max_tokens,
-            small=small,
-            watch=self._meter,
-            curve=curve,
-            hold_back=contender.hold_back,
-        )
+        method = get_method(contender.method)
+
+        def build(setup: Setup) -> tuple[Drafter, Rule]:
+            self._meter.begin()
+            return method.build(setup)
+
+        def open_(watched: Method) -> Translator:
+            return Translator(
+                backend,
+                [contender.language],
+                method=watched,
+                options=dict(contender.options),
+                display=contender.display,
+                style=style,
+                max_tokens=contender.max_tokens,
+                small=small,
+                watch=self._meter,
+                curve=curve,
+                hold_back=contender.hold_back,
+                final=contender.final,
+            )
+
+        self.translator = open_(replace(method, build=build))
+        self._others = [open_(method) for _ in range(contender.batch - 1)]
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:
         """Translate one update."""
         state = self.translator.translation(self._language)
-        seconds, drafted = self.translator.seconds, state.tally.draft_passes
-        cpu = time.process_time()
-        events = self.translator.translate(update)
-        cpu = time.process_time() - cpu
+        drafted = state.tally.draft_passes
+        cpu, started = time.process_time(), self.translator.seconds
+        events = self._batch(update) if self._others else self.translator.translate(update)
+        cpu, seconds = time.process_time() - cpu, self.translator.seconds - started
         captions = [event for event in events if isinstance(event, Caption)]
         # If an update could not be translated, the display stays as it was.
         if captions:
             self._caption = self._lines.of(captions[-1], update) if self._lines else captions[-1]
         shown = self._caption if self._caption and self._caption.utterance == update.utterance else None
-        passes, model_seconds = self._meter.take(len(state.prompt), len(state.output), state.finished)
+        taken = self._meter.take(len(state.prompt), state.output, state.finished)
+        lanes = 1 + len(self._others)
         step = Step(
             update.seq,
             update.text,
@@ -88,13 +111,26 @@ class MethodSystem:
             shown.text if shown else "",
             shown.unstable if shown else "",
             state.finished,
-            self.translator.seconds - seconds,
-            model_seconds,
-            passes,
+            seconds / lanes,
+            taken.seconds / lanes,
+            taken.passes,
             state.tally.draft_passes - drafted,
-            cpu_seconds=cpu,
+            cpu_seconds=cpu / lanes,
+            second=taken.second,
         )
         return step, [event for event in events if isinstance(event, Failure)]
+
+    def _batch(self, update: Update) -> list[Event]:
+        """Translate an update together with others; its passes are theirs, and its time is a share of theirs."""
+        translators, updates = [self.translator, *self._others], [update, *self._beside(update)]
+        lanes = [
+            Decoding(each.translation(self._language).translate(other), each.slots[0])
+            for each, other in zip(translators, updates, strict=False)
+        ]
+        started = time.perf_counter()
+        events, *_ = run_together(lanes, self.translator.backends, self._meter)
+        self.translator.seconds += time.perf_counter() - started
+        return events
 
     def tokenize(self, text: str) -> list[int]:
         """Tokenize with the model's tokenizer."""
@@ -102,7 +138,8 @@ class MethodSystem:
 
     def close(self) -> None:
         """Release the slots."""
-        self.translator.close()
+        for each in (self.translator, *self._others):
+            each.close()
 
 
 class _Lines:

@@ -1,9 +1,14 @@
-"""Records the input, the cached part and the time of each target pass."""
+"""Records the input, the cached part and the time of each target pass.
+
+Final texts may be decoded again (`redraft.captions.translation`).  The passes of the decoding whose output was kept are
+recorded; those of the others are counted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from redraft.decoding.types import ROOT, TARGET, Draft, Score, common_prefix
 from redraft_bench.eval.record import PassRecord
@@ -15,6 +20,20 @@ class _Asked:
 
     score: Score
     cached: int
+
+
+class Taken(NamedTuple):
+    """What was recorded for an update.
+
+    Attributes:
+        passes: target passes of its output.
+        seconds: wall time of all passes.
+        second: number of passes of other decodings.
+    """
+
+    passes: tuple[PassRecord, ...]
+    seconds: float
+    second: int
 
 
 @dataclass(slots=True)
@@ -29,31 +48,45 @@ class Meter:
     """
 
     seconds: float = 0.0
-    _log: list[_Asked] = field(default_factory=list)
+    _decodings: list[list[_Asked]] = field(default_factory=list)
     _last: _Asked | None = None
 
+    def begin(self) -> None:
+        """Note that another decoding begins."""
+        self._decodings.append([])
+
     def __call__(self, asked: Sequence[tuple[int, Score]], seconds: float) -> None:
-        """Record a pass."""
+        """Record a pass; of a batch, the first lane's part of it."""
         self.seconds += seconds
-        for _lane, score in asked:
-            if score.model == TARGET:
+        for lane, score in asked:
+            if score.model == TARGET and lane == 0:
                 cached = min(self._cached(score.prefix), len(score.prefix) - score.prompt_rows)
                 self._last = _Asked(score, cached)
-                self._log.append(self._last)
+                if not self._decodings:
+                    self.begin()
+                self._decodings[-1].append(self._last)
 
-    def take(self, prompt: int, output: int, finished: bool) -> tuple[tuple[PassRecord, ...], float]:
-        """Return the passes since the last call and their total seconds."""
-        lengths = [len(asked.score.prefix) for asked in self._log]
+    def take(self, prompt: int, output: Sequence[int], finished: bool) -> Taken:
+        """Return what was recorded since the last call.
+
+        Args:
+            prompt: number of prompt ids of the output.
+            output: the output that was kept.
+            finished: whether the model ended it.
+        """
+        kept = max(self._decodings, key=lambda log: _written(log, prompt, output), default=[])
+        second = sum(len(log) for log in self._decodings if log is not kept)
+        lengths = [len(asked.score.prefix) for asked in kept]
         # Each pass adds its accepted tokens and one more; in the last one, that may be the end token.
-        ends = [*(length - 1 for length in lengths[1:]), prompt + output - (not finished)]
+        ends = [*lengths[1:], prompt + len(output) + finished]
         passes = []
-        for asked, end in zip(self._log, ends, strict=False):
+        for asked, end in zip(kept, ends, strict=False):
             score, draft = asked.score, asked.score.draft
             new = len(score.prefix) - asked.cached + len(draft)
-            kept = min(max(0, end - len(score.prefix)), draft.depth)
-            passes.append(PassRecord(asked.cached, new, len(draft), draft.depth, kept, score.prompt_rows))
-        seconds, self.seconds, self._log = self.seconds, 0.0, []
-        return tuple(passes), seconds
+            accepted = min(max(0, end - 1 - len(score.prefix)), draft.depth)
+            passes.append(PassRecord(asked.cached, new, len(draft), draft.depth, accepted, score.prompt_rows))
+        seconds, self.seconds, self._decodings = self.seconds, 0.0, []
+        return Taken(tuple(passes), seconds, second)
 
     def _cached(self, prefix: tuple[int, ...]) -> int:
         if self._last is None:
@@ -61,6 +94,12 @@ class Meter:
         held = self._last.score
         shared = common_prefix(held.prefix, prefix)
         return shared if shared < len(held.prefix) else shared + _along(held.draft, prefix[shared:])
+
+
+def _written(log: Sequence[_Asked], prompt: int, output: Sequence[int]) -> int:
+    """Return the length of an output before the last pass of a decoding; -1 if it is another one's."""
+    written = log[-1].score.prefix[prompt:] if log else None
+    return len(written) if written is not None and written == tuple(output[: len(written)]) else -1
 
 
 def _along(draft: Draft, tokens: Sequence[int]) -> int:

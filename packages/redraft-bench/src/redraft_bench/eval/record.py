@@ -51,11 +51,12 @@ class Step:
         finished: whether the model ended the output.
         seconds: wall time of the update.
         model_seconds: part of ``seconds`` spent in passes.
-        passes: target passes; empty if the source was unchanged.
+        passes: target passes of the output; empty if the source was unchanged.
         draft_passes: number of passes of the draft model.
         erased: retracted tokens of the whole output, and of the shown text (`redraft_bench.eval.measure`).
         length: tokens of the whole output and of the shown text, tokenized by the model.
         cpu_seconds: processor time of the update, in all threads; 0 if not measured.
+        second: number of target passes of other decodings of the text (`redraft_bench.eval.meter`).
     """
 
     seq: int
@@ -74,6 +75,7 @@ class Step:
     erased: tuple[int, int] = (0, 0)
     length: tuple[int, int] = (0, 0)
     cpu_seconds: float = 0.0
+    second: int = 0
 
     @property
     def drafted(self) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from redraft.errors import InputError, OptionError
 from redraft.signature import text_hash
 from redraft_bench.eval.stream import Segment, Stream
 
-#: Test set -> path of the file for one language; ``{to}`` is the target language, ``{side}`` the file's language.
+#: Test set -> path of the file for one language; ``{to}`` is the other language than English, ``{side}`` the file's.
 SETS = {
     "flores200.devtest": "flores200.devtest.{side}.txt",
     "acl6060.dev": "acl6060.dev.{side}.txt",
@@ -21,6 +23,9 @@ SETS = {
     "wmt20chat.test": "wmt20chat.test.{side}.txt",
     "tatoeba2021": "tatoeba2021.en-{to}.{side}.txt",
 }
+
+#: Fields of a pair in JSON Lines.
+PAIR = ("source", "reference")
 
 #: Number of words of turns such as "I see.", which belong to the language and not to a test: models are trained on them
 #: even if a test has them, so quality is measured without them.
@@ -63,12 +68,13 @@ def read_data(name: str) -> list[str]:
     return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
-def load_set(name: str, to: str, limit: int = 0, least_words: int = 0) -> TestSet:
+def load_set(name: str, to: str, limit: int = 0, least_words: int = 0, source: str = "en") -> TestSet:
     """Load the first segments of a test set.
 
     Args:
         name: one of `SETS`.
         to: target language, as a tag or an English name; its primary subtag is part of the file name.
+        source: language of the sources, likewise.
         limit: maximum number of segments; 0 takes all.
         least_words: minimum number of source words; shorter segments are skipped.
 
@@ -80,16 +86,35 @@ def load_set(name: str, to: str, limit: int = 0, least_words: int = 0) -> TestSe
         raise OptionError(f"test set must be one of {', '.join(SETS)}, not {name!r}")
     whole("limit", limit, 0)
     whole("least_words", least_words, 0)
-    language = parse_language(to).code
-    sources, references = (read_data("test/" + SETS[name].format(to=language, side=side)) for side in ("en", language))
+    first, second = parse_language(source).code, parse_language(to).code
+    other = first if second == "en" else second
+    sources, references = (read_data("test/" + SETS[name].format(to=other, side=side)) for side in (first, second))
     if len(sources) != len(references):
-        raise InputError(f"{name} must have as many lines in en as in {language}")
-    pairs = [
-        (source, reference)
-        for source, reference in zip(sources, references, strict=True)
-        if len(source.split()) >= least_words
-    ][: limit or None]
-    return TestSet(name, tuple(source for source, _ in pairs), tuple(reference for _, reference in pairs))
+        raise InputError(f"{name} must have as many lines in {first} as in {second}")
+    return _test_set(name, zip(sources, references, strict=True), limit, least_words)
+
+
+def read_pairs(path: Path, limit: int = 0, least_words: int = 0) -> TestSet:
+    """Read pairs of a source and its reference: lines with a tab between (``.tsv``), or JSON objects.
+
+    Raises:
+        InputError: a line is not such a pair.
+    """
+    pairs = []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n"), 1):
+        try:
+            source, reference = line.split("\t") if path.suffix == ".tsv" else map(json.loads(line).get, PAIR)
+            if not (isinstance(source, str) and isinstance(reference, str)):
+                raise TypeError("source and reference must be texts")
+        except (AttributeError, TypeError, ValueError) as error:
+            raise InputError(f"{path}, line {number}: this is not a source with its reference: {error}") from None
+        pairs.append((source, reference))
+    return _test_set(path.stem, pairs, limit, least_words)
+
+
+def _test_set(name: str, pairs: Iterable[tuple[str, str]], limit: int, least_words: int) -> TestSet:
+    found = [pair for pair in pairs if len(pair[0].split()) >= least_words][: limit or None]
+    return TestSet(name, tuple(source for source, _ in found), tuple(reference for _, reference in found))
 
 
 def lag_stream(test: TestSet, to: str, lag: int = 3) -> Stream:

@@ -41,8 +41,8 @@ SHOWN = {
 LEFT_OUT = {
     "ssbd": r"pld|gs-jacobi.*|bild.*|.*shows mask 3.*",
 }
-#: Benchmark -> the data set of its picture, if others have none.
-PICTURED = {"trade": "acl6060.talks"}
+#: Benchmark -> the data sets that have a picture on its page, if others have none.
+PICTURED: dict[str, tuple[str, ...]] = {"trade": ("acl6060.talks",), "ssbd": (), "cold": (), "peers": ()}
 #: Headings of the load tests (`redraft_bench.loadtest`).
 LOADS = {
     "capacity": "How many live talks a server carries",
@@ -96,7 +96,7 @@ def _where(group: Sequence[Result]) -> str:
     return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
 
 
-def section(group: Sequence[Result], level: int) -> Iterator[str]:
+def section(group: Sequence[Result], level: int, *, every_picture: bool = False) -> Iterator[str]:
     """Yield heading, table, signatures and picture of a group; a cell has the figures of all languages."""
     yield f"{'#' * level} {_where(group)}\n"
     lines: dict[object, list[Row]] = {}
@@ -116,7 +116,7 @@ def section(group: Sequence[Result], level: int) -> Iterator[str]:
         languages = " · ".join(result.language_name for result in group)
         yield f"Cells: {languages}, or one figure if they are equal.{_widest(every, fields)}\n"
     yield below([each for result in group for each in result.signatures])
-    if shown := picture(group):
+    if shown := picture(group, every=every_picture):
         name, plot, _result = shown
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
 
@@ -173,11 +173,16 @@ def front(results: Sequence[Result]) -> tuple[str, Plot, Result] | None:
     return (FRONT, PLOTS["stream"], typical(streams)) if streams else None
 
 
-def picture(group: Sequence[Result]) -> tuple[str, Plot, Result] | None:
-    """Return file name, plot and result of the picture for one benchmark and data set, in its first language."""
+def picture(group: Sequence[Result], *, every: bool = False) -> tuple[str, Plot, Result] | None:
+    """Return file name, plot and result of the picture for one benchmark and data set, in its first language.
+
+    Args:
+        every: whether there is one of every data set, as in reports; otherwise, only of `PICTURED`.
+    """
     first = group[0]
     plot = plot_of(first)
-    if plot is None or first.bench == "stream" or first.data != PICTURED.get(first.bench, first.data):
+    pictured = first.bench != "stream" and first.data in PICTURED.get(first.bench, (first.data,))
+    if plot is None or not (every or pictured):
         return None
     stem = "-".join(filter(None, (first.bench, first.data, first.other_model, plot.name)))
     return f"{re.sub(r'[^0-9A-Za-z.-]+', '-', stem)}.svg", plot, first

@@ -30,8 +30,8 @@ def write(folder: Path) -> Path:
         found = list(bench)
         parts.append(f"## {title(found[0])}\n")
         for group in groups(found):
-            parts += section(group, 3)
-            if shown := picture(group):
+            parts += section(group, 3, every_picture=True)
+            if shown := picture(group, every=True):
                 name, plot, result = shown
                 (folder / name).write_text(plot.draw(result, name) + "\n", encoding="utf-8", newline="\n")
     path = folder / NAME

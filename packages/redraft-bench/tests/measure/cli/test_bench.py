@@ -52,6 +52,41 @@ def test_without_data_talk_that_ships_is_measured(redraft: Run, tmp_path: Path) 
     assert "--lag: 'talk' has updates of its own" in redraft(*command, "--lag", "2").err
 
 
+def test_lines_pairs_and_texts_for_other_metrics(redraft: Run, tmp_path: Path) -> None:
+    data, out = tmp_path / "pairs.tsv", tmp_path / "out"
+    data.write_text("I have a dog.\tIch habe einen Hund.\nShe plays the piano.\tSie spielt Klavier.\n")
+    command = ("bench", "run", "ssbd", "--data", str(data), *ONE, "--out", str(out))
+    done = redraft(*command, "--line", "ssbd beta=0,0.5 mask_k=0,3", "--line", "aasd batch=2")
+    assert done.status == 0, done.err
+    (texts,) = out.glob("*.texts")
+    assert (texts / "source.txt").read_text() == "I have a dog.\nShe plays the piano.\n"
+    assert (texts / "reference.txt").read_text() == "Ich habe einen Hund.\nSie spielt Klavier.\n"
+    hypotheses = sorted(texts.glob("hypothesis.*.txt"))
+    assert len(hypotheses) == 6 and all(len(each.read_text().splitlines()) == 2 for each in hypotheses)
+    assert "![trade]" in (out / "report.md").read_text()
+
+
+def test_lines_that_the_model_cannot_run_are_left_out(
+    redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redraft.models.SMALL_OF", {})
+    data = tmp_path / "pairs.tsv"
+    data.write_text("I have a dog.\tIch habe einen Hund.\n")
+    command = ("bench", "run", "cold", "--data", str(data), *ONE, "--out", str(tmp_path / "out"), "--json")
+    done = redraft(*command, "--line", "pld", "--line", "bild", "--line", "bild-early-exit")
+    assert done.status == 0, done.err
+    assert [row["method"] for row in done.rows] == ["ar", "pld"]
+    left = [line for line in done.err.splitlines() if "left out" in line]
+    assert len(left) == 2 and "--draft-model" in left[0] and "early exit" in left[1]
+    alone = redraft(*command, "--line", "bild")
+    assert alone.status == 2 and "--draft-model" in alone.err
+
+
+def test_method_that_the_table_lacks_has_a_line(redraft: Run, talk: Path, tmp_path: Path) -> None:
+    command = ("bench", "run", "quality", "--data", str(talk), *ONE, "--out", str(tmp_path), "--json")
+    assert [row["method"] for row in redraft(*command, "--method", "pld").rows] == ["ar", "pld"]
+
+
 def test_missing_test_set(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_DATA", str(tmp_path))
     done = redraft("bench", "run", "ssbd", "--data", "flores200.devtest", "--out", str(tmp_path / "out"))
@@ -70,8 +105,9 @@ def test_whole_sentences_of_stream_are_its_final_updates(redraft: Run, talk: Pat
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--method", "nosuch"], "--method must be one of ar, ssbd"),
-        (["--method", "bild", "--model", "OTHER"], "bild: a small model of the same vocabulary is needed"),
+        (["--method", "nosuch"], "method 'nosuch' is not known"),
+        (["--line", "ssbd gamma=1"], "no option 'gamma'"),
+        (["--from", "de", "--data", "talk"], "'talk' is English"),
         (["--to", "de", "--to", "klingonish"], "klingonish"),
         (["--lag", "2"], "has updates of its own"),
         (["--data", "nosuch.jsonl"], "--data must be one of"),

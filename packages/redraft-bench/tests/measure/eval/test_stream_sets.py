@@ -8,7 +8,8 @@ import pytest
 
 from redraft.captions.events import Update
 from redraft.errors import InputError, OptionError
-from redraft_bench.eval.sets import SETS, TestSet, data_folder, lag_stream, load_set
+from redraft_bench.bench.data import are_pairs, open_stream, reveals
+from redraft_bench.eval.sets import SETS, TestSet, data_folder, lag_stream, load_set, read_pairs
 
 
 @pytest.fixture
@@ -66,6 +67,42 @@ def test_lag_0_gives_every_source_whole(data: Path) -> None:
     stream = lag_stream(test, "de", 0)
     assert stream.updates == (Update("0", 0, "one two three four", True), Update("1", 0, "five", True))
     assert len({lag_stream(test, "de", lag).hash for lag in (0, 1, 2)}) == 3
+
+
+def test_set_in_the_other_direction(data: Path) -> None:
+    there, back = load_set("mexpresso", "de"), load_set("mexpresso", "en", source="de")
+    assert (back.sources, back.references) == (there.references, there.sources)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("my.tsv", "Guten Tag.\tBonjour.\nein\u2028Satz mit vier\tune phrase\n"),
+        (
+            "my.jsonl",
+            '{"source": "Guten Tag.", "reference": "Bonjour."}\n'
+            '{"source": "ein\\u2028Satz mit vier", "reference": "une phrase", "id": 3}',
+        ),
+    ],
+)
+def test_file_of_pairs(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    assert are_pairs(str(path)) and reveals(str(path))
+    stream = open_stream(str(path), "fr", lag=3, source="de")
+    assert [each.source for each in stream.segments] == ["Guten Tag.", "ein Satz mit vier"]
+    assert [len(each.updates) for each in stream.segments] == [1, 2]
+    assert stream.segments[1].references == {"fr": "une phrase"}
+    assert len(open_stream(str(path), "fr", limit=1, least_words=3).segments) == 1
+
+
+@pytest.mark.parametrize("line", ["a", "a\tb\tc", '{"source": "a"}', '{"source": 1, "reference": "b"}', "["])
+def test_line_that_is_no_pair(tmp_path: Path, line: str) -> None:
+    path = tmp_path / ("x.jsonl" if line[0] in "{[" else "x.tsv")
+    good = '{"source": "a", "reference": "b"}' if path.suffix == ".jsonl" else "a\tb"
+    path.write_text(f"{good}\n{line}\n", "utf-8")
+    with pytest.raises(InputError, match="line 2"):
+        read_pairs(path)
 
 
 def test_stream_that_cannot_be_made() -> None:

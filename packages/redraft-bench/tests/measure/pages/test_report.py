@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import InputError
-from redraft_bench.bench.plots import PLOTS, spread
+from redraft_bench.bench.plots import SWEEP, spread
 from redraft_bench.bench.read import Result, read_result
 from redraft_bench.eval.columns import filled
 from redraft_bench.pages import report
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 RECORDED = [json.loads(line) for line in Path(__file__).with_name("recorded.jsonl").read_text().splitlines()]
 
@@ -153,16 +152,17 @@ def test_labels_at_ends_of_lines_are_spread(heights: list[float], gap: float) ->
         assert placed == pytest.approx(sorted(heights))
 
 
-@pytest.mark.parametrize("panel", PLOTS["trade"].panels)
-def test_no_two_labels_overlap(panel: Callable[[Axes, Result], None]) -> None:
+@pytest.mark.parametrize("place", range(3))
+def test_no_two_labels_overlap(place: int) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.1, 3.0), dpi=72)
+    result = Result("trade", "x", "de", tuple(rows("trade")))
+    figure = Figure(figsize=(4.1, 3.8), dpi=72)
     canvas = FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.15, 0.17, 0.55, 0.78))
-    panel(axes, Result("trade", "x", "de", tuple(rows("trade"))))
+    axes = figure.add_axes((0.15, 0.17, 0.8, 0.65))
+    SWEEP.panels(result)[place](axes, result)
     canvas.draw()
     boxes = [(each.get_text(), each.get_window_extent()) for each in axes.texts if each.get_text()]
     assert len(boxes) > 1
@@ -170,16 +170,35 @@ def test_no_two_labels_overlap(panel: Callable[[Axes, Result], None]) -> None:
         assert not first.shrunk(0.9, 0.75).overlaps(second.shrunk(0.9, 0.75)), boxes
 
 
-def test_settings_are_lines_of_picture() -> None:
+def swept(*settings: dict[str, Any]) -> Result:
+    """A table with a line of a method for each of these settings, which are faster and worse from line to line."""
+    made = [
+        {"method": "x", "speedup": 1 + place, "chrf": 50.0 - place, "ne_display": 0.0, **each}
+        for place, each in enumerate(settings)
+    ]
+    return Result("x", "x", "de", ({"method": "ar", "speedup": 1.0, "chrf": 50.0, "ne_display": 0.0}, *made))
+
+
+def test_settings_that_differ_last_are_a_line() -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
+    result = swept(*({"options": f"a={a} b={b} same=1"} for a in "12" for b in "345"))
+    assert len(SWEEP.panels(result)) == 1, "a figure that is the same everywhere is not drawn"
     axes = Figure().add_subplot()
-    PLOTS["trade"].panels[1](axes, Result("trade", "x", "de", tuple(rows("trade"))))
-    # biases of ssbd; leads, lines, biases of redraft, and its setting that takes no word back; ar, cd, LocalAgreement
-    settings = [line for line in axes.lines if line.get_linewidth() > 1]  # others lead to labels
-    assert [len(line.get_xdata()) for line in settings] == [4, 3, 2, 1, 1, 2, 3, 2]
-    written = {
-        name for text in axes.texts for name in text.get_text().replace("/", "\n").replace(" \n", "\n").split("\n")
-    }
-    assert {"β 0.3", "lead 0.9", "lines 2 s", "cd −3", "LA 3", "never back"} <= written
+    SWEEP.panels(result)[0](axes, result)
+    lines = [line for line in axes.lines if line.get_linewidth() > 1]  # others lead to labels
+    assert [len(line.get_xdata()) for line in lines] == [1, 3, 3]
+    written = " ".join(text.get_text() for text in axes.texts).replace("\n", " ")
+    assert "a 1, b 3" in written and "b 4" in written and "same" not in written
+    assert written.count("a 1") == 1
+
+
+@pytest.mark.parametrize("axis", ["threads", "batch"])
+def test_speed_is_drawn_over_threads_and_batches(axis: str) -> None:
+    result = swept({axis: 1}, {axis: 2})
+    assert len(SWEEP.panels(result)) == 1
+
+
+def test_without_settings_that_differ_there_is_no_plot() -> None:
+    assert SWEEP.panels(swept({})) == ()

@@ -45,8 +45,8 @@ class Greedy:
         started = time.perf_counter()
         (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
         seconds = time.perf_counter() - started
-        passes, model_seconds = self._meter.take(len(prompt), len(output.tokens), output.finished)
-        return Generated(output.tokens, output.finished, seconds, model_seconds, passes)
+        taken = self._meter.take(len(prompt), output.tokens, output.finished)
+        return Generated(output.tokens, output.finished, seconds, taken.seconds, taken.passes)
 
     def close(self) -> None:
         """Release the slot."""

@@ -12,33 +12,33 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redraft.cli.shared import options as common
+from redraft.cli.shared.captioning import prompt, template
 from redraft.errors import OptionError
+from redraft.signature import text_hash
+from redraft_bench.bench.lines import GENERAL
 from redraft_bench.bench.tables import TABLES, Table
 from redraft_bench.cli.bench.folder import folder
 
 if TYPE_CHECKING:
     from redraft_bench.bench.run import Bench, BenchModels
 
-#: Default data sets: the demo talk, or for the quality table a set with references.
-TALK, REFERENCED = "talk", "flores200.devtest"
-
-_TABLES = "".join(f"  {each.name:<7} {each.summary.partition(' (')[0].rstrip('.')}\n" for each in TABLES.values())
+_TABLES = "".join(f"  {each.name:<17} {each.summary.partition(' (')[0].rstrip('.')}\n" for each in TABLES.values())
 EXAMPLES = f"""\b
 Tables:
 {_TABLES}
 \b
 Examples:
   redraft bench run trade --data acl6060.talks --to de --limit 20
-  redraft bench run ssbd --data my.jsonl --model my.gguf --to fr --out mine
-  redraft bench run cold --data flores200.devtest --to de --to ja
+  redraft bench run ssbd --data my.tsv --model my.gguf --from de --to fr
+  redraft bench run ssbd --line "ssbd beta=0,0.2,0.5 mask_k=0,3 plain=off,on"
+  redraft bench run cold --line "my-plug-in window=2,4,8" --line pld
 """
 
 run_options = (
     click.option(
         "--data",
-        default=TALK,
         metavar="NAME|FILE",
-        help="talk, dickens, a test set such as flores200.devtest (docs/metrics.md), or a JSON Lines file.",
+        help="talk, dickens, a test set such as flores200.devtest, or a file: docs/metrics.md.  [default: the table's]",
     ),
     click.option("--limit", type=common.Whole(0), default=100, help="Number of sentences; 0 for all."),
     click.option(
@@ -46,6 +46,15 @@ run_options = (
     ),
     click.option("--lag", type=common.Whole(0), default=3, help="Words added per update; 0 for whole sentences."),
     click.option("--to", "-t", multiple=True, default=("de",), metavar="LANGUAGE", help="Target language; repeatable."),
+    click.option("--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source."),
+    click.option(
+        "--line",
+        "lines",
+        multiple=True,
+        metavar='"METHOD NAME=VALUE,..."',
+        help="A line instead of the table's; values with commas between are a line each; repeatable. "
+        f"Settings: options of the method, and {', '.join(GENERAL)}.",
+    ),
     common.model,
     click.option(
         "--draft-model",
@@ -54,6 +63,8 @@ run_options = (
         help="Small model that drafts.  [default: demo-tiny for demo]",
     ),
     click.option("--method", "methods", multiple=True, metavar="NAME", help="Run only ar and this method; repeatable."),
+    template,
+    prompt,
     folder("Folder for records, rows and the page."),
     common.threads,
     common.gpu_layers,
@@ -66,8 +77,8 @@ run_options = (
 @click.command(
     cls=common.Grouped,
     groups={
-        "Data": ("data", "limit", "least_words", "lag", "to"),
-        "Methods and models": ("methods", "model", "small"),
+        "Data": ("data", "limit", "least_words", "lag", "from", "to"),
+        "Methods and models": ("line", "methods", "model", "small", "template", "prompt"),
         "Engine": ("threads", "gpu_layers", "exact", "dtype"),
     },
     epilog=EXAMPLES,
@@ -81,12 +92,14 @@ def run(
     to: tuple[str, ...],
     out: Path,
     methods: tuple[str, ...],
+    lines: tuple[str, ...],
     **given: Any,
 ) -> None:
-    """Run TABLE and print its figures; a report with plots goes to --out.
+    """Run TABLE and print its figures; a report goes to --out, with a plot if lines differ by more than the method.
 
     Tables of whole sentences use a --lag of 0 by default. quality uses flores200.devtest as --data, and leaves out the
-    segments of test sets with up to three words, since models are trained on such turns.
+    segments of test sets with up to three words, since models are trained on such turns. Sources, translations and
+    references go to --out too, as texts with a segment a line, for metrics such as COMET.
     """
     from rich.console import Console
 
@@ -97,16 +110,17 @@ def run(
     from redraft_bench.eval.table import print_table
     from redraft_bench.pages.report import write
 
-    table = TABLES[name]
+    table = _chosen(TABLES[name], lines, methods)
     if not common.is_given("lag"):
         given["lag"] = table.lag
-    if name == "quality" and not common.is_given("data"):
-        given["data"] = REFERENCED
+    given["data"] = given["data"] or table.data
     if name == "quality" and given["data"] in SETS and not common.is_given("least_words"):
         given["least_words"] = TURN + 1
     quality([""], [""], "en")  # fails before the run if a dependency is missing
     # Check languages, data and models before anything runs.
-    jobs = [_bench(table, language, out, given=dict(given), methods=methods) for language in to]
+    jobs = [_bench(table, language, out, given=dict(given)) for language in to]
+    for job in jobs:
+        _leave_out(job, bool(lines or methods))
     for job in jobs:
         show = partial(_progress, f"{name} {job.stream.name} {job.language}")
         rows, line = finish(job, job.run(show))
@@ -118,44 +132,63 @@ def run(
         click.echo(f"report: {write(out)}")
 
 
-def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any], methods: Sequence[str]) -> Bench:
+def _chosen(table: Table, lines: Sequence[str], methods: Sequence[str]) -> Table:
+    """Return the table with other lines, or with those of some methods only; `ar` comes first.
+
+    A method that the table lacks, such as that of a plug-in, has a line without settings.
+    """
+    from redraft.decoding.methods import get_method
+    from redraft_bench.bench.peers import PEERS
+
+    chosen = [*(lines or table.lines)]
+    if methods:
+        for method in methods:
+            if method not in PEERS:
+                get_method(method)  # fails if there is none
+        wanted = [line for line in chosen if line.split()[0] in ("ar", *methods)]
+        there = {line.split()[0] for line in wanted}
+        chosen = [*wanted, *(method for method in methods if method not in there)]
+    if not any(line.split()[:1] == ["ar"] for line in chosen):
+        chosen.insert(0, "ar")
+    return replace(table, lines=tuple(chosen))
+
+
+def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any]) -> Bench:
     """Make a run from a command's options; removes the stream's options from ``given`` and leaves the engine's."""
     from redraft.captions.languages import parse_language
+    from redraft.captions.own_prompt import prompt_file
+    from redraft.captions.style import Style
     from redraft_bench.bench.data import open_stream, reveals
     from redraft_bench.bench.run import Bench
 
     tag = parse_language(language).tag
-    data = given.pop("data")
+    data, source, own = given.pop("data"), given.pop("source_language"), given.pop("prompt")
+    style = Style(source, given.pop("template"), own and prompt_file(own))
     of_stream = {name: given.pop(name) for name in ("limit", "least_words", "lag")}
     if common.is_given("lag") and not reveals(data):
         raise OptionError(f"--lag: {data!r} has updates of its own, so leave it out")
-    facts = {"lag": of_stream["lag"]} if reveals(data) else {}
-    if of_stream["least_words"]:
-        facts["least_words"] = of_stream["least_words"]
-    stream, engine = open_stream(data, tag, **of_stream), _engine(**given)
-    return Bench(_only(table, methods, tag, engine.smalls), stream, tag, engine, out, facts)
+    facts: dict[str, object] = {"lag": of_stream["lag"]} if reveals(data) else {}
+    facts |= {"least_words": of_stream["least_words"]} if of_stream["least_words"] else {}
+    facts |= {"from": source} if source != "en" else {}
+    facts |= {"template": style.template} if style.template else {}
+    facts |= {"prompt": text_hash(style.prompt)} if style.prompt else {}
+    engine = _engine(**given)
+    return Bench(table, open_stream(data, tag, source=source, **of_stream), tag, engine, out, facts, style)
 
 
-def _only(table: Table, methods: Sequence[str], language: str, smalls: Sequence[str]) -> Table:
-    """Keep only some methods and the baseline; name the lines that lack a draft model."""
-    known = [*dict.fromkeys(each.method for each in table.contenders(language, smalls or ("a small model",)))]
-    there = {each.method for each in table.contenders(language, smalls)}
-    for method in methods:
-        if method not in known:
-            raise OptionError(f"--method must be one of {', '.join(known)}, not {method!r}")
-    wanted = {"ar", *(methods or known)}
-    missing = [method for method in known if method in wanted - there]
-    if missing and (methods or there == {"ar"}):
-        raise OptionError(
-            f"{', '.join(missing)}: a small model of the same vocabulary is needed: name it with --draft-model"
-        )
-    if missing:
-        click.echo(
-            f"redraft: {', '.join(missing)} left out, since no small model is named with --draft-model", err=True
-        )
-    return replace(
-        table, contenders=lambda to, smalls: [each for each in table.contenders(to, smalls) if each.method in wanted]
-    )
+def _leave_out(bench: Bench, chosen: bool) -> None:
+    """Name the lines that the models cannot run on standard error.
+
+    Raises:
+        CapabilityError: no line but `ar` is left of those that the user chose.
+    """
+    from redraft.errors import CapabilityError
+
+    bench.leave_out()
+    if chosen and bench.left_out and {each.method for each in bench.contenders} <= {"ar"}:
+        raise CapabilityError("; ".join(dict.fromkeys(bench.left_out.values())))
+    for name, why in bench.left_out.items():
+        click.echo(f"redraft: left out: {name}: {why}", err=True)
 
 
 def _engine(
