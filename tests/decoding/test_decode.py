@@ -209,3 +209,19 @@ def test_truncating_tree_keeps_its_shape(depth: int) -> None:
     kept = tree.truncated(depth)
     assert kept.depth == depth
     assert kept.tokens == {0: (), 1: (5, 7), 2: (5, 6, 7), 3: (5, 6, 7, 8)}[depth]
+
+
+@given(seeds, prompts, st.lists(st.integers(0, 11), max_size=12).map(tuple), limits)
+def test_settled_draft_needs_no_pass(seed: int, prompt: tuple[int, ...], previous: tuple[int, ...], limit: int) -> None:
+    model, verified = RandomModel(seed), RandomModel(seed)
+
+    def output(of: RandomModel, *, settled: bool) -> Output:
+        parts = PreviousOutput(settled=settled), Everything()
+        return run(decode(prompt, *parts, previous=previous, end_tokens=of.end_tokens, limit=limit), of, 0)
+
+    found, expected = output(model, settled=True), output(verified, settled=False)
+    counts = [(each.tokens, each.finished, each.drafted, each.accepted) for each in (found, expected)]
+    assert counts[0] == counts[1]
+    assert all(not score.draft for score in model.requests)
+    # The pass that verifies a draft yields the token behind it, so only a draft with an end saves one.
+    assert found.passes == expected.passes - (END in previous[: max(0, limit - 1)])

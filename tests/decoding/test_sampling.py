@@ -14,7 +14,9 @@ from redraft.backends.numpy_rows import NumpyRows
 from redraft.captions.events import Update
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.translation import Translation
+from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
+from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import ROOT, Prompt
@@ -47,6 +49,31 @@ def test_nucleus_is_smallest_set_of_mass(weights: list[float], temperature: floa
     assert len(found) == 1 or mass - p[least] <= top_p + 1e-9, "a smaller set has the mass"
     assert all(p[token] <= p[least] + 1e-12 for token in range(len(p)) if token not in found)
     assert all(math.isclose(found[token], p[token] / mass, rel_tol=1e-6) for token in found)
+
+
+@given(weights, st.floats(0.05, 2), st.integers(1, 12), st.floats(0, 1))
+def test_top_k_are_best_tokens_of_which_nucleus_is_taken(
+    weights: list[float], temperature: float, top_k: int, top_p: float
+) -> None:
+    best = sorted(range(len(weights)), key=lambda token: (-weights[token], token))[:top_k]
+    found = Sampler(temperature, top_p, top_k=top_k).distribution(rows(*weights), ROOT)
+    alone = Sampler(temperature, top_p).distribution(rows(*(weights[token] for token in best)), ROOT)
+    assert [*found] == best[: len(found)]
+    assert [*found.values()] == pytest.approx([*alone.values()])
+
+
+def test_ssbd_samples_behind_what_it_keeps() -> None:
+    model = RandomModel(3, end_bias=-100)
+
+    def tokens(**options: float) -> tuple[int, ...]:
+        method = get_method("ssbd")
+        parts = method.build(Setup(method.check({"beta": 0.5, **options}), model.end_tokens))
+        asking = decode((1, 2), *parts, previous=(7, 8, 9), shown=3, end_tokens=model.end_tokens, limit=12)
+        return run(asking, model, 0).tokens
+
+    sampled = {tokens(temperature=1.0, seed=seed) for seed in range(8)}
+    assert {each[:3] for each in sampled} == {(7, 8, 9)} and len(sampled) > 4
+    assert tokens() == tokens(temperature=1.0, top_k=1) == tokens(temperature=1.0, top_p=0.0)
 
 
 @pytest.mark.parametrize("top_p", [0.0, 0.3, 1.0])

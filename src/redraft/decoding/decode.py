@@ -71,6 +71,15 @@ def decode(
         context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown)
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
+        if draft.settled and draft:
+            before = len(output)
+            output, finished = _until_end(output + draft.tokens, end_tokens, line_end)
+            draft_passes, drafted, accepted = (
+                draft_passes + asked,
+                drafted + draft.depth,
+                accepted + len(output) - before,
+            )
+            continue
         biases = biases_of(rule, draft)
         rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=biases)
         if selection or any(0 <= place - len(output) <= draft.depth for place in barred):

@@ -1,4 +1,4 @@
-"""Sampling: turn a row into a distribution by temperature and nucleus, and draw a token from it.
+"""Sampling: turn a row into a distribution by temperature, top-k and nucleus, and draw a token from it.
 
 A sampling drafter and its rule share one `Sampler`.  Two generators with the same seed would draw the same numbers, and
 the draft would not be independent of the acceptance test.
@@ -26,10 +26,12 @@ class Sampler:
             (Holtzman et al. 2020, "The curious case of neural text degeneration").  It has at least one token; 1 means
             all.
         seed: random seed.
+        top_k: number of most probable tokens to sample from (Fan et al. 2018, "Hierarchical neural story generation"),
+            of which the nucleus is taken; 0 means all.
     """
 
-    def __init__(self, temperature: float = 0.0, top_p: float = 1.0, seed: int = 0) -> None:
-        self._temperature, self._top_p = temperature, top_p
+    def __init__(self, temperature: float = 0.0, top_p: float = 1.0, seed: int = 0, top_k: int = 0) -> None:
+        self._temperature, self._top_p, self._top_k = temperature, top_p, top_k
         self._random = random.Random(seed)
 
     def distribution(self, rows: Rows, node: int) -> Distribution:
@@ -39,6 +41,10 @@ class Sampler:
         """
         if self._temperature == 0:
             return {rows.argmax(node): 1.0}
+        if self._top_k:
+            best = rows.top_k(node, self._top_k)
+            weights = [math.exp((log - best[0][1]) / self._temperature) for _token, log in best]
+            return _normalised(best, weights, self._nucleus(weights, math.fsum(weights)))
         # Other temperatures need the whole row for normalisation; at 1 a whole row is normalised already.
         normalised = self._temperature == 1 and not isinstance(rows, AllowedRows)
         asked = _FEW if normalised and self._top_p < 1 else ALL
@@ -50,9 +56,7 @@ class Sampler:
             if size is not None or len(best) < asked:
                 break
             asked *= 8
-        kept = {token: weight for (token, _log), weight in zip(best[:size], weights[:size], strict=True) if weight}
-        mass = math.fsum(kept.values())
-        return {token: weight / mass for token, weight in kept.items()}
+        return _normalised(best, weights, size)
 
     def _nucleus(self, weights: list[float], total: float) -> int | None:
         """Return how many of the descending weights form the nucleus; None if they do not reach its mass."""
@@ -68,3 +72,10 @@ class Sampler:
     def uniform(self) -> float:
         """Draw a number in [0, 1)."""
         return self._random.random()
+
+
+def _normalised(best: list[tuple[int, float]], weights: list[float], size: int | None) -> Distribution:
+    """Return the distribution of the first ``size`` tokens, or of all."""
+    kept = {token: weight for (token, _log), weight in zip(best[:size], weights[:size], strict=True) if weight}
+    mass = math.fsum(kept.values())
+    return {token: weight / mass for token, weight in kept.items()}

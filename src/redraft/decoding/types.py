@@ -64,6 +64,7 @@ class Draft:
         prompt_rows: number of rows of the prefix that the drafter requests from the same pass (see `Score`).
         leaves_only: whether only rows of leaves are read if there are several; a backend may leave out nodes that it
             has computed before.
+        settled: whether the chain is part of the output as it is, without a pass that verifies it.
         depths: (n,) number of tokens on the path from the root to each node, including itself.
         depth: length of the longest path.
     """
@@ -74,6 +75,7 @@ class Draft:
     distributions: tuple[Distribution, ...] = ()
     prompt_rows: int = 1
     leaves_only: bool = False
+    settled: bool = False
     depths: tuple[int, ...] = field(init=False, repr=False, compare=False)
     depth: int = field(init=False, repr=False, compare=False)
 
@@ -131,6 +133,7 @@ class Draft:
             tuple([self.distributions[node] for node in nodes]) if self.distributions else (),
             self.prompt_rows,
             self.leaves_only,
+            self.settled,
         )
 
 

@@ -44,8 +44,8 @@ def decoded(
     return run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small})[0]
 
 
-def bild(window: int = 10, fallback: float = 0.6, rollback: float = 2.0) -> tuple[Drafter, Rule]:
-    return SmallModel(GREEDY, window, RandomModel.end_tokens, fallback), Rollback(rollback, GREEDY)
+def bild(window: int = 10, fallback: float = 0.6, rollback: float = 2.0, *, ends: bool = False) -> tuple[Drafter, Rule]:
+    return SmallModel(GREEDY, window, RandomModel.end_tokens, fallback, ends=ends), Rollback(rollback, GREEDY)
 
 
 def built(name: str, **options: Value) -> tuple[Drafter, Rule]:
@@ -59,10 +59,14 @@ def probabilities(model: RandomModel, ids: Sequence[int]) -> np.ndarray:
 
 
 def algorithm_1(
-    target: RandomModel, small: RandomModel, prompt: tuple[int, ...], limit: int, options: tuple[int, float, float]
+    target: RandomModel,
+    small: RandomModel,
+    prompt: tuple[int, ...],
+    limit: int,
+    options: tuple[int, float, float, bool],
 ) -> tuple[list[int], int, int]:
     """Ids, passes of the large model and of the small one, written without the engine."""
-    window, fallback, rollback = options
+    window, fallback, rollback, ends = options
     output: list[int] = []
     passes = small_passes = 0
     while len(output) < limit and END not in output:
@@ -73,6 +77,9 @@ def algorithm_1(
             if p.max() <= fallback:
                 break
             drafted.append(int(p.argmax()))
+        if ends and END in drafted:  # line 2: y[-1] is the end, whichever model wrote it
+            output += drafted
+            break
         passes += 1
         for token in drafted:
             p = probabilities(target, [*prompt, *output])
@@ -85,7 +92,7 @@ def algorithm_1(
     return output[: output.index(END)] if END in output else output, passes, small_passes
 
 
-@given(seeds, seeds, prompts, limits, windows, fallbacks, rollbacks)
+@given(seeds, seeds, prompts, limits, windows, fallbacks, rollbacks, st.booleans())
 def test_bild_is_algorithm_1(
     large_seed: int,
     small_seed: int,
@@ -94,10 +101,11 @@ def test_bild_is_algorithm_1(
     window: int,
     fallback: float,
     rollback: float,
+    ends: bool,
 ) -> None:
     target, small = RandomModel(large_seed), RandomModel(small_seed)
-    expected = algorithm_1(target, small, prompt, limit, (window, fallback, rollback))
-    output = decoded(target, small, bild(window, fallback, rollback), prompt, limit)
+    expected = algorithm_1(target, small, prompt, limit, (window, fallback, rollback, ends))
+    output = decoded(target, small, bild(window, fallback, rollback, ends=ends), prompt, limit)
     assert (list(output.tokens), output.passes, output.draft_passes) == expected
     assert (output.passes, output.draft_passes) == (len(target.requests), len(small.requests))
     assert all(score.model == DRAFT_MODEL and score.draft == EMPTY_DRAFT for score in small.requests)
@@ -242,7 +250,7 @@ class TestSampling:
     @pytest.mark.parametrize("options", [{"top_p": 0.0}, {"temperature": 0.0}, {"temperature": 1e-9}])
     def test_without_spread_it_is_greedy_bild(self, options: dict[str, Value]) -> None:
         target, small = RandomModel(11, end_bias=-3), RandomModel(12, end_bias=-3)
-        expected = algorithm_1(target, small, (1, 2), 12, (4, 0.3, 2.0))
+        expected = algorithm_1(target, small, (1, 2), 12, (4, 0.3, 2.0, True))
         for seed in range(3):
             output = self.sample(seed, **options)
             assert (list(output.tokens), output.passes, output.draft_passes) == expected
@@ -280,9 +288,8 @@ class TestBehindThePreviousOutput:
         self, seed: int, prompt: tuple[int, ...], limit: int, fallback: float
     ) -> None:
         outputs = []
-        for name in ("bild", "ssbd-bild"):
-            models = RandomModel(seed), RandomModel(seed + 1)
-            outputs.append(decoded(*models, built(name, fallback=fallback), prompt, limit))
+        for parts in (built("bild", fallback=fallback, end="verified"), built("ssbd-bild", fallback=fallback)):
+            outputs.append(decoded(RandomModel(seed), RandomModel(seed + 1), parts, prompt, limit))
         assert outputs[0] == outputs[1]
 
     @given(seeds, prompts, limits, st.lists(st.integers(1, 11), max_size=12).map(tuple), st.floats(0, 1))

@@ -77,8 +77,15 @@ class Iterations(Drafter):
     output: list[int] = field(default_factory=list)
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """Return the drafter's draft."""
-        return (yield from self.drafter.propose(context))
+        """Return the drafter's draft.
+
+        Raises:
+            InputError: no pass verifies it.
+        """
+        draft = yield from self.drafter.propose(context)
+        if draft.settled and draft:
+            raise InputError("a dependency graph needs a method with the output of greedy decoding, such as jacobi")
+        return draft
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record a pass.

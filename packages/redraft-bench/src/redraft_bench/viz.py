@@ -84,8 +84,12 @@ class Traced(Drafter):
     trace: Trace
 
     def propose(self, context: Context) -> Asking[Draft]:
-        """Return the drafter's draft."""
-        return (yield from self.drafter.propose(context))
+        """Return the drafter's draft, and record what needs no pass."""
+        draft = yield from self.drafter.propose(context)
+        if draft.settled:
+            self.trace.drafted += draft.depth
+            self._add([*zip(draft.tokens, draft.provenance, strict=True)])
+        return draft
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record a pass."""
@@ -96,9 +100,13 @@ class Traced(Drafter):
         if verdict.token is not None:
             refused = (verdict.accepted[-1] if verdict.accepted else ROOT) in draft.parents
             found.append((verdict.token, Given.CORRECTION if refused else Given.BONUS if len(draft) else Given.ALONE))
+        self._add(found)
+        self.drafter.observe(draft, rows, verdict)
+
+    def _add(self, found: Sequence[tuple[int, Provenance | Given]]) -> None:
+        """Add tokens to the output, up to its end."""
         end = next((place for place, (token, _) in enumerate(found) if token in self.trace.end_tokens), None)
         self.trace.tokens += found[:end]
-        self.drafter.observe(draft, rows, verdict)
 
 
 def traced(method: Method, traces: list[Trace]) -> Method:

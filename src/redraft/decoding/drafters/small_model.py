@@ -5,7 +5,8 @@ its best token is above a threshold.  Without the threshold this is the fixed wi
 et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2).  Tokens are sampled from the small model's distribution; at
 temperature 0 that is its most probable token (BiLD, section 7.4).
 
-The end token is drafted like any other and verified by the target; nothing is drafted after it.
+The end token is drafted like any other; nothing is drafted after it.  The target verifies it with the tokens before it,
+except in BiLD's Algorithm 1 (line 2), where the small model's own end ends the output.
 """
 
 from __future__ import annotations
@@ -36,10 +37,20 @@ class SmallModel(Drafter):
         end_tokens: ids that end an output.
         fallback: alpha_FB in [0, 1]; drafting stops when the small model's best probability is not above it.  0 never
             stops, 1 never starts.  The probability is the model's own even if tokens are sampled.
+        ends: whether a draft with an end token ends the output unverified.
     """
 
-    def __init__(self, sampler: Sampler, window: int, end_tokens: frozenset[int], fallback: float = 0.0) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        window: int,
+        end_tokens: frozenset[int],
+        fallback: float = 0.0,
+        *,
+        ends: bool = False,
+    ) -> None:
         self._sampler, self._window, self._end_tokens, self._fallback = sampler, window, end_tokens, fallback
+        self._ends = ends
 
     def propose(self, context: Context) -> Asking[Draft]:
         """Return the small model's continuation with the distributions of its tokens; may be empty."""
@@ -55,4 +66,5 @@ class SmallModel(Drafter):
             tokens.append(self._sampler.draw(distributions[-1]))
             if tokens[-1] in self._end_tokens:
                 break
-        return replace(Draft.chain(tokens, Provenance.MODEL), distributions=tuple(distributions))
+        ended = self._ends and not self._end_tokens.isdisjoint(tokens)
+        return replace(Draft.chain(tokens, Provenance.MODEL), distributions=tuple(distributions), settled=ended)

@@ -154,6 +154,14 @@ WINDOW = Option("window", 10, 1, 10, "maximum tokens that the small model drafts
 TOP_P = Option(
     "top_p", 1.0, 0.0, 1.0, "with a temperature above 0, sample only from the most probable tokens with this total mass"
 )
+TOP_K = Option(
+    "top_k",
+    0,
+    0,
+    1000,
+    "with a temperature above 0, sample only from so many most probable tokens; 0 for all",
+    whole=True,
+)
 SEED = Option("seed", 0, 0, 999_999, "random seed, the same for every update", whole=True)
 LAYERS = Option("layers", 1, 1, 999, "number of the model's first layers that draft", whole=True)
 
@@ -163,12 +171,18 @@ def _temperature(default: float) -> Option:
 
 
 def _sampler(setup: Setup) -> Sampler:
-    return Sampler(setup.number("temperature"), setup.number("top_p"), setup.whole("seed"))
+    return Sampler(setup.number("temperature"), setup.number("top_p"), setup.whole("seed"), setup.whole("top_k"))
+
+
+def _ssbd(setup: Setup) -> tuple[Drafter, Rule]:
+    sampler = _sampler(setup) if setup.number("temperature") else None
+    return PreviousOutput(), Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens, None, sampler)
 
 
 def _bild(setup: Setup) -> tuple[Drafter, Rule]:
     sampler = _sampler(setup)
-    drafter = SmallModel(sampler, setup.whole("window"), setup.end_tokens, setup.number("fallback"))
+    ends = setup.word("end") == "small"
+    drafter = SmallModel(sampler, setup.whole("window"), setup.end_tokens, setup.number("fallback"), ends=ends)
     return drafter, Rollback(setup.number("rollback"), sampler)
 
 
@@ -184,7 +198,10 @@ def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
     return FirstNonEmpty(PreviousOutput(), small), ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), rollback)
 
 
-BILD = (FALLBACK, ROLLBACK, WINDOW, _temperature(0.0), TOP_P, SEED)
+SMALL_END = Choice(
+    "end", "small", ("small", "verified"), "small: the small model may end the output; verified: the large one decides"
+)
+BILD = (FALLBACK, ROLLBACK, WINDOW, SMALL_END, _temperature(0.0), TOP_P, TOP_K, SEED)
 
 METHODS = (
     Method(
@@ -199,9 +216,9 @@ METHODS = (
         "cd",
         "continuous decoding: keeps the previous translation as it is and only continues it",
         "SSBD v2, section 4.2 (CD)",
-        "previous output",
+        "previous output, as it is",
         "everything",
-        lambda _setup: (PreviousOutput(), Everything()),
+        lambda _setup: (PreviousOutput(settled=True), Everything()),
     ),
     Method(
         "ssbd",
@@ -209,11 +226,8 @@ METHODS = (
         "SSBD v2, Algorithm 1, equations 1-3",
         "previous output",
         "biased",
-        lambda setup: (
-            PreviousOutput(),
-            _biased(setup),
-        ),
-        (BETA, FLOOR),
+        _ssbd,
+        (BETA, FLOOR, _temperature(0.0), TOP_P, TOP_K, SEED),
         bias=BETA,
     ),
     Method(
@@ -283,7 +297,7 @@ METHODS = (
         "nothing",
         "rejection sampling",
         lambda setup: (Nothing(), Rejection(_sampler(setup))),
-        (_temperature(1.0), TOP_P, SEED),
+        (_temperature(1.0), TOP_P, TOP_K, SEED),
     ),
     Method(
         "speculative-sampling",
@@ -292,7 +306,7 @@ METHODS = (
         "small model, fixed window",
         "rejection sampling",
         _speculative_sampling,
-        (replace(WINDOW, default=5), _temperature(1.0), TOP_P, SEED),
+        (replace(WINDOW, default=5), _temperature(1.0), TOP_P, TOP_K, SEED),
         draft_model=DraftModel.SMALL,
     ),
     Method(

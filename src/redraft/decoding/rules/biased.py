@@ -29,7 +29,8 @@ import math
 from functools import partial
 
 from redraft.decoding.rules.exact import argmax_child, walk
-from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rows, Verdict
+from redraft.decoding.sampling import Sampler
+from redraft.decoding.types import OF_PREVIOUS, ROOT, Draft, Provenance, Rows, Verdict
 
 #: Bias from which on every token is kept.
 KEEPS_ALL = 0.5
@@ -45,11 +46,18 @@ class Biased:
         floor: minimum probability of a token accepted by the bias, in [0, 1].
         end_tokens: ids that end an output.
         hidden: bias towards hidden tokens, in [0, 1]; None for ``beta``.
+        sampler: draws the token after the accepted ones (F_decode in equations 1 and 2); None takes the most probable.
     """
 
     def __init__(
-        self, beta: float, floor: float = 0.0, end_tokens: frozenset[int] = frozenset(), hidden: float | None = None
+        self,
+        beta: float,
+        floor: float = 0.0,
+        end_tokens: frozenset[int] = frozenset(),
+        hidden: float | None = None,
+        sampler: Sampler | None = None,
     ) -> None:
+        self._sampler = sampler
         self._betas = {Provenance.SHOWN: beta, Provenance.PREVIOUS: beta if hidden is None else hidden}
         self._floor, self._end_tokens = floor, end_tokens
 
@@ -59,7 +67,11 @@ class Biased:
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the longest path of tokens that the biased target prefers."""
-        return walk(draft, rows, partial(self._choose, draft, rows))
+        verdict = walk(draft, rows, partial(self._choose, draft, rows))
+        if self._sampler is None:
+            return verdict
+        last = verdict.accepted[-1] if verdict.accepted else ROOT
+        return Verdict(verdict.accepted, self._sampler.draw(self._sampler.distribution(rows, last)))
 
     def _choose(self, draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
         """Return the previous output's token if its bias keeps it; among guesses, the target's own token."""

@@ -117,6 +117,7 @@ class MethodSystem:
             state.tally.draft_passes - drafted,
             cpu_seconds=cpu / lanes,
             second=taken.second,
+            settled=taken.settled,
         )
         return step, [event for event in events if isinstance(event, Failure)]
 

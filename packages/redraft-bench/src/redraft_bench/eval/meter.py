@@ -29,11 +29,13 @@ class Taken(NamedTuple):
         passes: target passes of its output.
         seconds: wall time of all passes.
         second: number of passes of other decodings.
+        settled: number of output tokens that came from no pass.
     """
 
     passes: tuple[PassRecord, ...]
     seconds: float
     second: int
+    settled: int
 
 
 @dataclass(slots=True)
@@ -79,14 +81,15 @@ class Meter:
         lengths = [len(asked.score.prefix) for asked in kept]
         # Each pass adds its accepted tokens and one more; in the last one, that may be the end token.
         ends = [*lengths[1:], prompt + len(output) + finished]
-        passes = []
+        passes, settled = [], lengths[0] - prompt if lengths else 0
         for asked, end in zip(kept, ends, strict=False):
             score, draft = asked.score, asked.score.draft
             new = len(score.prefix) - asked.cached + len(draft)
             accepted = min(max(0, end - 1 - len(score.prefix)), draft.depth)
+            settled += max(0, end - 1 - len(score.prefix) - accepted)
             passes.append(PassRecord(asked.cached, new, len(draft), draft.depth, accepted, score.prompt_rows))
         seconds, self.seconds, self._decodings = self.seconds, 0.0, []
-        return Taken(tuple(passes), seconds, second)
+        return Taken(tuple(passes), seconds, second, settled)
 
     def _cached(self, prefix: tuple[int, ...]) -> int:
         if self._last is None:

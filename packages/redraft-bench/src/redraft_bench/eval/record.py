@@ -57,6 +57,7 @@ class Step:
         length: tokens of the whole output and of the shown text, tokenized by the model.
         cpu_seconds: processor time of the update, in all threads; 0 if not measured.
         second: number of target passes of other decodings of the text (`redraft_bench.eval.meter`).
+        settled: number of drafted tokens that no pass has verified.
     """
 
     seq: int
@@ -76,16 +77,17 @@ class Step:
     length: tuple[int, int] = (0, 0)
     cpu_seconds: float = 0.0
     second: int = 0
+    settled: int = 0
 
     @property
     def drafted(self) -> int:
         """Draft tokens proposed, along the longest path of each tree."""
-        return sum(each.depth for each in self.passes)
+        return self.settled + sum(each.depth for each in self.passes)
 
     @property
     def accepted(self) -> int:
         """Draft tokens accepted that are in the final output; an output cut as a loop has lost some."""
-        return min(len(self.tokens), sum(each.accepted for each in self.passes))
+        return min(len(self.tokens), self.settled + sum(each.accepted for each in self.passes))
 
 
 @dataclass(frozen=True, slots=True)
