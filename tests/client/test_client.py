@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import websockets.asyncio.client
 from websockets.asyncio.server import ServerConnection, serve
 
 from redraft.captions.events import Caption, Event, Failure, Update
@@ -359,7 +360,7 @@ def test_backoff_without_progress() -> None:
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether no server can be reached, as the only item."""
-    state, connect = [False], client_module.connect
+    state, connect = [False], websockets.asyncio.client.connect
 
     def maybe(*arguments: Any, **options: Any) -> Any:
         if state[0]:

@@ -17,7 +17,13 @@ from redraft.captions.words import UNSPACED
 #: The mark for models with their own prompt format whose metadata do not specify it, as the demo models need it.
 DEFAULT_MARK = "."
 
-_ENDS = frozenset(".!?…‥。！？．｡।॥؟۔։።")
+#: Marks that end a sentence before a space, and those of scripts in which no space follows or the mark has one of its
+#: own: Chinese and Japanese, Burmese, Khmer, Tibetan, Mongolian.
+_SPACED_ENDS = ".!?…‥؟।॥۔։።፧\u037e\u2048\u2049\u203d"
+_OTHER_ENDS = "。！？．｡︒။។៕།༎᠃᠉"
+_ENDS = frozenset(_SPACED_ENDS + _OTHER_ENDS)
+#: The question mark of Greek, which is written as a semicolon.
+_GREEK_QUESTION = re.compile(r"(?<=[\u0370-\u03ff\u1f00-\u1fff]);")
 #: Unicode categories of characters allowed after the mark: closing quotes and brackets.
 _CLOSING = {"Pe", "Pf", "Pi"}
 #: Trailing characters that the mark replaces.
@@ -43,17 +49,17 @@ def as_sentence(text: str, mark: str) -> str:
 
 def ends_sentence(text: str) -> bool:
     """Whether a text ends with sentence-final punctuation, ignoring closing quotes and brackets."""
-    for character in reversed(text):
-        if character not in "\"' " and unicodedata.category(character) not in _CLOSING:
-            return character in _ENDS
+    for place in range(len(text) - 1, -1, -1):
+        if text[place] not in "\"' " and unicodedata.category(text[place]) not in _CLOSING:
+            return text[place] in _ENDS or _GREEK_QUESTION.match(text, place) is not None
     return False
 
 
-_SPACED_ENDS = ".!?…‥؟।॥۔։።"
 #: Marks that may end a sentence, with closing quotes and brackets behind them.  In spaced scripts a space follows.
 #: Nothing is tried twice, or a line of dots would take the square of its length.
 _END = re.compile(
-    rf"(?<![{_SPACED_ENDS}])[{_SPACED_ENDS}]++[\"'’”»›)\]]*+(?=\s|$|[{UNSPACED}])|[。！？．｡]++[」』）”’\"]*+"
+    rf"(?:(?<![{_SPACED_ENDS}])[{_SPACED_ENDS}]++|{_GREEK_QUESTION.pattern})[\"'’”»›)\]]*+(?=\s|$|[{UNSPACED}])"
+    rf"|[{_OTHER_ENDS}]++[」』）”’\"]*+"
 )
 _WORD_BEFORE = re.compile(r"[\w.'’]*$")
 #: Number of characters before a mark in which its word is looked for.
@@ -62,10 +68,25 @@ _LETTER = re.compile(r"[^\W_]")
 #: Abbreviations before a name or a number, in lower case without their last full stop.
 _GOES_ON = frozenset(
     "approx bzw ca capt cf col d.h dr e.g fig fr ft gen gov hon hr i.e lt mlle mme mr mrs ms mt nr pp prof rep rev sen "
-    "sgt sr sra st u.a usw vol vs z.b".split()
+    "sgt sr sra st u.a usw vol vs z.b "
+    "dipl evtl fa frl geb ggf inkl ing jh o.a sog stv u.u v.a vgl zzgl "  # German
+    "dhr mevr bijv blz "  # Dutch
+    "avda dª dña núm pág uds exmo exma "  # Spanish and Portuguese
+    "avv dott dott.ssa egr sig sig.ra prof.ssa "  # Italian
+    "mgr inż np tzn tzw godz ul hab "  # Polish
+    "např tzv tj mudr judr phdr "  # Czech
+    "bl.a dvs f.d t.ex "  # Swedish and Danish
+    "г-н г-жа ул им проф акад т.е т.н стр "  # Russian
+    "κ κα κος δρ π.χ".split()  # Greek
 )
 #: Abbreviations before a number.
-_BEFORE_NUMBER = frozenset("abs apr art aug ch dec feb jan jul jun mar no nov oct sec sep sept tel".split())
+_BEFORE_NUMBER = frozenset(
+    "abs apr art aug bd ch dec feb hrsg jan jul jun kap mar no nov oct okt sec sep sept tel ziff "
+    "cap déc févr janv juil num pag págs párr rozdz str č".split()
+)
+#: Abbreviations of thousands, millions and more, which go on behind a number: "5 Mio. Euro".
+_MAGNITUDES = frozenset("tsd mio mill mrd bio bln mln mld tys млн млрд трлн тыс хил εκατ δισ χιλ mn bn md mds".split())
+_NUMBER_BEFORE = re.compile(r"[\d)½¼¾]\s*$")
 #: Abbreviations behind a name, after which a sentence may end.
 _BEHIND_NAME = frozenset("bros co corp inc jr ltd".split())
 
@@ -85,7 +106,7 @@ def sentence_ends(text: str) -> Iterator[int]:
             found = _LETTER.search(text, place)
             letter = found.start() if found else len(text)
         first = text[letter : letter + 1]
-        if not mark[0].startswith(tuple("。！？．｡")) and (first.islower() or _is_abbreviated(text, mark, first)):
+        if mark[0][0] not in _OTHER_ENDS and (first.islower() or _is_abbreviated(text, mark, first)):
             continue
         yield place
 
@@ -100,6 +121,9 @@ def _is_abbreviated(text: str, mark: re.Match[str], after: str) -> bool:
     found = _WORD_BEFORE.search(text, max(0, mark.start() - _LONGEST_WORD), mark.start())
     word = found[0] if found else ""
     if word.casefold() in _GOES_ON or (word.casefold() in _BEFORE_NUMBER and after.isdigit()):
+        return True
+    before = text[max(0, mark.start() - len(word) - 4) : mark.start() - len(word)]
+    if after and word.casefold() in _MAGNITUDES and _NUMBER_BEFORE.search(before):
         return True
     short = (word.isdigit() and len(word) < 3) or (len(word) == 1 and word.isalpha() and word != "I") or "." in word
     return bool(after) and (short or word.casefold() in _BEHIND_NAME)

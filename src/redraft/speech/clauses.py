@@ -18,7 +18,7 @@ SHORTEST = 5
 #: each second of a pause, up to two.
 _END, _MARK, _BEGINS, _PAUSE, _LONGEST_PAUSE = 6.0, 3.0, 1.0, 1.5, 2.0
 #: A mark behind a word; in scripts written without spaces, a space is one.
-_MARKED = re.compile(rf"[,;:،؛、，；：–—][\"'’”»)」』）]*\s*$|[{UNSPACED}]\S*\s+$")
+_MARKED = re.compile(rf"[,;:،؛、，；：–—၊༌][\"'’”»)」』）]*\s*$|[{UNSPACED}]\S*\s+$")
 _UNSPACED_WORD = re.compile(f"[{UNSPACED}]")
 #: Words that usually begin a clause, in languages of common recognisers; in others, pauses and length decide.
 _BEGINNINGS = frozenset(

@@ -397,7 +397,7 @@ def _word_ends(text: str) -> list[int]:
 def _is_punctuated(text: str) -> bool:
     """Whether a word ends with a comma or another mark at which speakers pause."""
     return any(len(word) > 1 and word[-1] in ".,;:!?" for word in text.split()) or any(
-        mark in text for mark in "。、，！？…।؟،۔።"
+        mark in text for mark in "。、，！？…।؟،۔።။၊។៕།༎"
     )
 
 

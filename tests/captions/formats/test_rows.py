@@ -15,9 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redraft.captions.align import end_of
-from redraft.captions.breaks import broken
+from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.formats.write import LATE, MOST_UNPAIRED, JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter
+from redraft.captions.formats.write import (
+    LATE,
+    MOST_UNPAIRED,
+    JsonlWriter,
+    LinesWriter,
+    RowsWriter,
+    SubtitleWriter,
+    directed,
+)
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.sentences import in_sentences
 from tests.speech.recognised import recognised
@@ -365,3 +373,47 @@ def test_cues_of_failed_finals(data: st.DataObject) -> None:
         if len(gone) < len(languages)
     ]
     assert found == expected
+
+
+@given(st.data(), st.integers(16, 40))
+def test_speakers_of_lines(data: st.DataObject, width: int) -> None:
+    """However speakers interrupt each other, a line without a name is by the last one who was named."""
+    kept, now = Kept(), 0.0
+    writer = RowsWriter(kept, width, lambda: 0.0)
+    names: dict[str, str] = {}
+    words = TEXT.split()
+    counts: dict[str, int] = {}
+    for _ in range(data.draw(st.integers(2, 25))):
+        now += data.draw(st.sampled_from([0.2, 1.5, 4.5]))
+        utterance = data.draw(st.sampled_from("abcd"))
+        if counts.get(utterance, 0) >= len(words):
+            continue
+        speaker = names.setdefault(utterance, data.draw(st.sampled_from(["Anna", "Ben", "Carla Sommer"])))
+        counts[utterance] = min(len(words), counts.get(utterance, 0) + data.draw(st.integers(1, 6)))
+        text = " ".join(words[: counts[utterance]])
+        writer.write(Caption(utterance, 0, "de", text, "", counts[utterance] == len(words), now, "", speaker=speaker))
+    writer.close()
+    current = None
+    for event in kept.events:
+        assert isinstance(event, Caption) and cells(event.text) <= width
+        current = next((name for name in set(names.values()) if event.text.startswith(f"{name}:")), current)
+        assert current == names[event.utterance[0]]
+
+
+def test_direction_of_lines() -> None:
+    for text, mark in (
+        ("Anna: مرحبا بكم جميعا", "\u200f"),
+        ("مرحبا بكم", ""),
+        ("Anna: Hallo", ""),
+        ("שרה: Welcome, everybody", "\u200e"),
+        ("123", ""),
+        ("", ""),
+    ):
+        assert directed(text) == mark + text
+        assert directed(directed(text)) == directed(text)
+    for form in ("srt", "vtt"):
+        out = io.StringIO()
+        writer = SubtitleWriter(out, io.StringIO(), form, ["ar"])
+        writer.write(Caption("1", 0, "ar", "مرحبا بكم", "", True, 1.0, "", speaker="Anna"))
+        writer.close()
+        assert "\n\u200fAnna: مرحبا بكم\n" in out.getvalue()

@@ -11,23 +11,26 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Protocol
 
 import pysubs2
 
-from redraft.captions.breaks import cells
+from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
 from redraft.captions.reading import Reading
-from redraft.captions.words import joined
+from redraft.captions.words import UNBREAKABLE, joined
 from redraft.errors import OptionError
 
 #: Reading speed of subtitles in character cells per second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
 CELLS_PER_SECOND = 15
 #: Minimum duration in milliseconds of a cue that is not late.
 SHORTEST = 1000
+#: Least share of this that is left to a cue that is late, and to one that is more than `LATE`.
+LEAST = (0.5, 0.25)
 #: Delay of a cue in milliseconds that the ones before it must not cause, so that they are cut short.
 LATE = 4000
 #: Latest time in SRT in milliseconds: 99:59:59,999.
@@ -371,9 +374,25 @@ class SubtitleWriter:
         self._latest = max(ended or 0, self._latest)
         if begun is None or ended is None or ended <= begun:
             ended = start - late + max(map(_reading_time, texts))
-        left = max(1 - late / LATE, 0.25) if in_order else 1
+        left = max(1 - late / LATE, LEAST[late >= LATE]) if in_order else 1
         end = min(max(ended, start + round(left * SHORTEST)), LATEST)
         return min(start, end), end
+
+
+#: Invisible marks that set the direction of a line: from left to right, and from right to left.
+_MARKS = {False: "\u200e", True: "\u200f"}
+#: Unicode's directions of letters, and whether they are written from right to left.
+_DIRECTIONS = {"L": False, "R": True, "AL": True}
+
+
+def directed(text: str) -> str:
+    """Return a line that players show in the direction of most of its letters.
+
+    They show it in that of its first letter, which may be of a name in another script.
+    """
+    letters = [_DIRECTIONS[found] for each in text if (found := unicodedata.bidirectional(each)) in _DIRECTIONS]
+    most = 2 * sum(letters) > len(letters)
+    return _MARKS[most] + text if letters and letters[0] != most and text[0] not in _MARKS.values() else text
 
 
 def _reading_time(text: str) -> int:
@@ -383,7 +402,7 @@ def _reading_time(text: str) -> int:
 
 def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:
     """Format one cue with its number, using the library without its file header."""
-    lines = [html.escape(text, quote=False) if form == "vtt" else text for text in texts]
+    lines = [html.escape(text, quote=False) if form == "vtt" else text for text in map(directed, texts)]
     # The library treats a backslash as a tag or a line break; the invisible word joiner after it prevents that.
     body = r"\N".join(line.replace("\\", "\\\u2060") for line in lines)
     cues = pysubs2.SSAFile()
@@ -397,12 +416,14 @@ class _Growing:
 
     Attributes:
         caption: its newest caption.
+        speaker: who speaks it, if the name is in its text.
         reading: breaks it into lines.
         count: number of its lines so far.
     """
 
     def __init__(self, caption: Caption, width: int, begun: float | None, since: float) -> None:
         self.caption, self.reading, self.count = caption, Reading(width), 0
+        self.speaker: str | None = None
         #: End of the utterance before.
         self._since = since
         self._shown = ""
@@ -455,7 +476,8 @@ class RowsWriter:
     Lines are named after their utterance: ``7.1``, ``7.2``.  Their times are those of their words, as far as the
     lengths of the captions so far show them; a subtitle of a line begins and ends with them.  How long a line has
     waited is measured by the times of the captions, also if these start again, and by the clock where these have none.
-    The speaker's name, where a format puts it before the text, is in the first line of an utterance.
+    The speaker's name, where a format puts it before the text, is in the first line of an utterance, and in each line
+    that follows one of another speaker.
 
     Args:
         writer: receives the lines; closed together with this one.
@@ -481,6 +503,8 @@ class RowsWriter:
         #: Time of the latest final caption of each language.
         self._ended: dict[str, float] = {}
         self._open: dict[tuple[str, str], _Growing] = {}
+        #: Speaker of the last line of each language.
+        self._speakers: dict[str, str | None] = {}
         #: Time of the stream, and when it was that by the clock.
         self._now, self._since = 0.0, clock()
         #: Seconds by which times are late, because they have started again.
@@ -517,6 +541,7 @@ class RowsWriter:
             self.writer.close()
 
     def _read(self, caption: Caption) -> None:
+        speaker = caption.speaker if self._named else None
         if self._named:
             caption = replace(caption, text=by(caption.speaker, caption.text), speaker=None)
         key = caption.language, caption.utterance
@@ -529,6 +554,7 @@ class RowsWriter:
             if len(self._open) > MOST_OPEN:
                 self._open.pop(next(iter(self._open)))
         growing = self._open[key]
+        growing.speaker = speaker
         growing.grown(caption)
         self._put(growing, growing.reading.read(caption, self._now))
         if caption.final:
@@ -549,10 +575,11 @@ class RowsWriter:
 
     def _put(self, growing: _Growing, lines: Sequence[str]) -> None:
         caption = growing.caption
-        for place, line in enumerate(lines, 1):
+        parts = [part for line in lines for part in self._with_name(growing, line)]
+        for place, (line, said) in enumerate(parts, 1):
             growing.count += 1
-            begun, ended = growing.times(line)
-            last = caption.final and place == len(lines)
+            begun, ended = growing.times(said)
+            last = caption.final and place == len(parts)
             if last and caption.time is not None:
                 ended = max(caption.time, ended or 0.0)
             name = f"{caption.utterance}.{growing.count}"
@@ -562,6 +589,20 @@ class RowsWriter:
             cut = caption.cut and last
             line_ = replace(caption, utterance=name, text=line, unstable="", final=True, time=ended, cut=cut)
             self.writer.write(line_)
+
+    def _with_name(self, growing: _Growing, line: str) -> Iterator[tuple[str, str]]:
+        """Yield a line, after its speaker's name if it follows another one's, and each part also without the name."""
+        before = self._speakers.get(growing.caption.language, growing.speaker)
+        self._speakers[growing.caption.language] = growing.speaker
+        named = by(growing.speaker, line)
+        if before == growing.speaker or named == line or line.startswith(by(growing.speaker, " ").rstrip()):
+            yield line, line
+            return
+        name = len(named) - len(line)
+        for units in broken(UNBREAKABLE.findall(named), self._width):
+            part = "".join(units).strip()
+            yield part, part[name:].strip()
+            name = max(0, name - len("".join(units)))
 
     def _wait(self) -> None:
         """Look again when the next line becomes complete, unless a caption comes first."""
