@@ -82,7 +82,8 @@ def _costs(results: Sequence[Result]) -> str:
 def drawn(root: Path) -> dict[Path, tuple[Plot, Result]]:
     """Return path -> plot and result of every picture."""
     everything = read_results(root / "benchmarks" / "results")
-    shown = [front(everything), *map(picture, groups(everything))]
+    found = checks(root / "benchmarks" / "results")
+    shown = [front(everything), *map(picture, groups(everything)), *(each.drawn() for each in found)]
     return {root / PAGES / name: (plot, result) for name, plot, result in filter(None, shown)}
 
 

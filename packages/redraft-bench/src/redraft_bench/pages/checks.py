@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from typing import TypeAlias
 
 from redraft.models import SHIPPED, shipped_path
 from redraft.signature import file_hash, with_processor
+from redraft_bench.bench.plots import Plot
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.tables import LOSSES
 from redraft_bench.eval.columns import COLUMNS, cell
 from redraft_bench.eval.table import markdown_table
-from redraft_bench.pages import language_models
+from redraft_bench.pages import gpu, language_models
 from redraft_bench.pages.language_models import NAMES, Columns, Row
 
 EXACT: Columns = {
@@ -111,6 +113,8 @@ questions, numbers, times, prices, names, greetings, and text as recognisers wri
 pairs that training never sees. Every reference keeps what is counted, so zero can be reached. Many references are free,
 so its chrF compares weights, not languages.
 """
+#: File name, plot and result of a picture.
+Picture: TypeAlias = tuple[str, Plot, Result]
 #: The second line of every page.
 BACK = "[All benchmarks](README.md)\n"
 
@@ -126,6 +130,7 @@ class Check:
         remark: what readers need to know about the table, without figures.
         findings: sentences with figures of the rows.
         overview: a short table for most readers; the whole one is folded then.
+        picture: file name, plot and result of its picture, if rows have what it shows.
         shown: whether the page shows a row.
     """
 
@@ -137,6 +142,7 @@ class Check:
     remark: str = ""
     findings: Callable[[Sequence[Row]], str] = lambda rows: ""
     overview: Callable[[Sequence[Row]], str] | None = None
+    picture: Callable[[Sequence[Row]], Picture | None] = lambda rows: None
     shown: Callable[[Row], bool] = lambda row: True
     rows: Sequence[Row] = ()
 
@@ -148,7 +154,14 @@ class Check:
         table = signed(self._shown(), self.columns)
         if self.overview:
             texts, table = [*texts, self.overview(self._shown())], folded("All methods and figures", table)
+        if shown := self.drawn():
+            name, plot, _result = shown
+            texts.append(f"![{plot.name}]({name})\n\n*{plot.about}*\n")
         return "\n".join([f"# {self.title}\n", BACK, *texts, table, *self._texts()])
+
+    def drawn(self) -> Picture | None:
+        """Return file name, plot and result of its picture, if it has one."""
+        return self.picture(self._shown())
 
     def _shown(self) -> list[Row]:
         return [row for row in self.rows if self.shown(row)]
@@ -249,6 +262,17 @@ CHECKS = (
         "cache to 32-bit floats (`attention_rows.h`). Matrices in Q4_0 do not change. In Q4_K_M, matrices whose "
         "width is no multiple of 256 are stored in Q5_0 and Q8_0. Rows of Zen 3 were measured without the kernels for "
         "attention, Q4_K and Q6_K, those of Zen 4 with eight tokens in registers of AVX2 instead of sixteen.",
+    ),
+    Check(
+        "gpu",
+        "The backend for transformers on a GPU",
+        "What passes, updates and shared passes take on a GPU, and whether its ids are those of the CPU.",
+        gpu.COLUMNS,
+        (),
+        gpu.REMARK,
+        gpu.findings,
+        overview=gpu.overview,
+        picture=gpu.picture,
     ),
     Check(
         "finals",

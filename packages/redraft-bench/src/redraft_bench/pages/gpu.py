@@ -1,0 +1,220 @@
+"""What the page of the benchmark `gpu` says: tables, sentences and a picture from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from redraft_bench.bench.plots import COLOURS, Label, Plot, beside
+from redraft_bench.bench.read import Result
+from redraft_bench.eval.table import listed, markdown_table, side_by_side, span
+from redraft_bench.pages.language_models import NAMES, TEXTS, Columns, Row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PART = {"pass": "pass", "stream": "stream", "sessions": "sessions", "busy": "GPU at work", "ids": "ids"}
+#: Rounds of passes from which on a rate of sessions is shown.
+ENOUGH = 5
+#: Numbers of new tokens in the overview, and sessions whose passes it shows over one token.
+SIZES, SESSIONS = (1, 8, 32, 64, 256), (1, 8, 64)
+
+
+def _cell(field: str, form: str = "") -> object:
+    return lambda row: "" if row.get(field) is None else format(row[field], form)
+
+
+COLUMNS: Columns = {
+    name: _cell(field, form)  # type: ignore[misc]
+    for name, field, form in (
+        ("part", "part", ""),
+        ("shape", "shape", ""),
+        ("recorded on", "recorded", ""),
+        ("text", "data", ""),
+        ("method", "method", ""),
+        ("sessions", "sessions", ""),
+        ("new tokens", "new", ""),
+        ("updates", "updates", ""),
+        ("passes", "passes", ""),
+        ("ms", "ms", ".2f"),
+        ("GPU at work ms", "busy_ms", ".2f"),
+        ("× `ar`", "speedup", ".2f"),
+        ("updates a second", "updates_per_second", ".1f"),
+        ("ms p50", "ms_p50", ".0f"),
+        ("ms p95", "ms_p95", ".0f"),
+        ("mismatches", "mismatches", ""),
+        ("largest gap", "largest_gap", ".1e"),
+        ("rounding", "largest_rounding", ".1e"),
+    )
+}
+REMARK = (
+    "The backend is `hf` in 16-bit floats (`bfloat16`), in eager mode. Weights are random, in the shapes of Qwen3. The "
+    "passes of a *stream* were recorded with a real model and are repeated with the same prompts, drafts and "
+    "roll-backs, as far as time allowed; words were not held back, and `redraft, stop` was a prototype that ends partial "
+    "translations where the model is unsure. *Sessions* repeat the first stream without waiting, each from another "
+    "place, and share every pass. Launching kernels took most of the time, and varied: the median of a pass may be "
+    "twice the least. With many sessions, reading probabilities row by row, as `redraft, stop` does, takes longer than "
+    "the pass. The *floor* is the time to read the weights once at the rate of a large copy. Ids are "
+    "compared in 32-bit floats on a small random model."
+)
+
+
+def of(rows: Sequence[Row], part: str) -> list[Row]:
+    """Return the rows of a part."""
+    return [row for row in rows if row["part"] == part]
+
+
+def shapes(rows: Sequence[Row]) -> list[str]:
+    """Return the shapes of rows, the smallest first."""
+    return sorted({row["shape"] for row in rows if row["shape"]})
+
+
+def card(rows: Sequence[Row]) -> str:
+    """Return the name of the GPU."""
+    names = [part.partition(":")[2] for row in rows for part in row["signature"].split("|") if part.startswith("card:")]
+    return listed(list(dict.fromkeys(names)))
+
+
+def findings(rows: Sequence[Row]) -> str:
+    """Return sentences on passes, streams, sessions and ids."""
+    found, passes = [], _passes(rows)
+    names = [name for name in shapes(rows) if (name, 1, 1) in passes]
+    if names:
+        ones = [passes[name, 1, 1]["ms"] for name in names]
+        longer = [passes[name, 1, 32]["ms"] / passes[name, 1, 1]["ms"] for name in names if (name, 1, 32) in passes]
+        words = f"On {card(rows)}, a pass over one token takes {span(ones, '.0f')} ms in the shapes of Qwen3 "
+        words += listed(names) + (f", and one over 32 tokens {span(longer, '.1f')} times as long" if longer else "")
+        busy = [row["busy_ms"] for row in of(rows, "busy") if row["new"] == 1]
+        words += f"; the GPU works for {span(busy, '.0f')} ms of it, and waits for Python else" if busy else ""
+        found.append(f"{words}.")
+    found += [*_of_streams(rows), *_of_sessions(rows)]
+    if ids := of(rows, "ids"):
+        differ, updates = sum(row["mismatches"] for row in ids), sum(row["updates"] for row in ids)
+        found.append(f"In 32-bit floats, {differ} of {updates} outputs of {len(ids)} methods differ from the CPU's.")
+    return " ".join(found)
+
+
+def _of_streams(rows: Sequence[Row]) -> list[str]:
+    found = []
+    for name, group in _recorded(of(rows, "stream")).items():
+        methods = dict.fromkeys(row["method"] for row in group if row["method"] != "ar" and row.get("speedup"))
+        spans = [
+            f"{span([row['speedup'] for row in group if row['method'] == method], '.1f')} with `{method}`"
+            for method in methods
+        ]
+        if spans:
+            found.append(f"Updates recorded with {name} are faster than with `ar` by a factor of {listed(spans)}.")
+    return found
+
+
+def _of_sessions(rows: Sequence[Row]) -> list[str]:
+    found = _rates(rows)
+    if not found:
+        return []
+    most = max(row["sessions"] for row in found)
+    rates = [row for row in found if row["sessions"] == most]
+    spans = [
+        f"{span([row['updates_per_second'] for row in rates if row['method'] == method], '.0f')} with `{method}`"
+        for method in dict.fromkeys(row["method"] for row in rates)
+    ]
+    return [f"{most} sessions that share passes get {listed(spans)} updates a second."]
+
+
+def _rates(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in of(rows, "sessions") if row["rounds"] >= ENOUGH]
+
+
+def _passes(rows: Sequence[Row]) -> dict[tuple[str, int, int], Row]:
+    return {(row["shape"], row["sessions"], row["new"]): row for row in of(rows, "pass")}
+
+
+def _recorded(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the rows of each model and stream, by what they are called."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        model, data = NAMES.get(row["recorded"], f"the model `{row['recorded']}`"), TEXTS.get(row["data"], row["data"])
+        found.setdefault(f"{model} on {data}", []).append(row)
+    return found
+
+
+def overview(rows: Sequence[Row]) -> str:
+    """Return a table for passes, streams and sessions each."""
+    return "\n".join(filter(None, (_pass_table(rows), *_stream_tables(rows), _session_table(rows))))
+
+
+def _pass_table(rows: Sequence[Row]) -> str:
+    passes, lines = _passes(rows), []
+    rate = max((row["gigabytes_per_second"] for row in of(rows, "ceilings")), default=0.0)
+    busy = {(row["shape"], row["new"]): row["busy_ms"] for row in of(rows, "busy")}
+
+    def ms(name: str, sessions: int, new: int) -> str:
+        row = passes.get((name, sessions, new))
+        return f"{row['ms']:.1f}" if row else ""
+
+    for name in shapes(of(rows, "pass")):
+        read = next((row["gigabytes"] for key, row in passes.items() if key[0] == name), 0.0)
+        floor = f"{1e3 * read / rate:.2f}" if rate else ""
+        work = f"{busy[name, 1]:.1f}" if (name, 1) in busy else ""
+        lines.append([name, floor, work, *(ms(name, 1, new) for new in SIZES), *(ms(name, n, 1) for n in SESSIONS[1:])])
+    headings = ["shape", "floor ms", "GPU at work ms", *(f"T({new}) ms" for new in SIZES)]
+    headings += [f"{count} sessions, a token each, ms" for count in SESSIONS[1:]]
+    return markdown_table(headings, lines) if lines else ""
+
+
+def _stream_tables(rows: Sequence[Row]) -> list[str]:
+    tables = []
+    for name, group in _recorded(of(rows, "stream")).items():
+        columns = shapes(group)
+        by_key = {(row["method"], row["shape"]): row for row in group}
+        lines = []
+        for method in dict.fromkeys(row["method"] for row in group):
+            there = [by_key.get((method, shape)) for shape in columns]
+            each = [f"{row['passes'] / row['updates']:.1f}" for row in there if row]
+            cells = [side_by_side([f"{row['ms']:.0f}", f"{row['speedup']:.2f}"]) if row else "" for row in there]
+            lines.append([method, side_by_side(dict.fromkeys(each)), *cells])
+        table = markdown_table(["method", "passes an update", *columns], lines)
+        tables.append(f"An update recorded with {name}, ms · times as fast as `ar`:\n\n{table}")
+    return tables
+
+
+def _session_table(rows: Sequence[Row]) -> str:
+    found = _rates(rows)
+    counts = sorted({row["sessions"] for row in found})
+    rates = {(row["shape"], row["method"], row["sessions"]): row for row in found}
+    lines = []
+    for shape, method in dict.fromkeys((row["shape"], row["method"]) for row in found):
+        there = [rates.get((shape, method, count)) for count in counts]
+        lines.append([shape, method, *(f"{row['updates_per_second']:.1f}" if row else "" for row in there)])
+    table = markdown_table(["shape", "method", *map(str, counts)], lines)
+    return f"Updates a second by number of sessions:\n\n{table}" if lines else ""
+
+
+def _passes_drawn(axes: Axes, result: Result) -> None:
+    labels, lines = [], []
+    for name, colour in zip(shapes(result.rows), COLOURS, strict=False):
+        found = [row for row in of(result.rows, "pass") if row["shape"] == name and row["sessions"] == 1]
+        points = sorted((float(row["new"]), float(row["ms"])) for row in found)
+        if points:
+            axes.plot(*zip(*points, strict=True), "-", marker="o", color=colour)
+            labels.append(Label(*points[-1], name, colour))
+            lines.append(points)
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("new tokens of a pass")
+    axes.set_ylabel("time of the pass (ms)")
+    axes.margins(0.1, 0.1)
+    axes.set_ylim(bottom=0)
+    beside(axes, labels, lines)
+
+
+PLOT = Plot(
+    "passes",
+    "The time of a pass over n new tokens, by the shape of the model.",
+    lambda result: bool(of(result.rows, "pass")),
+    (_passes_drawn,),
+)
+
+
+def picture(rows: Sequence[Row]) -> tuple[str, Plot, Result] | None:
+    """Return file name, plot and result of the picture; None if no pass was measured."""
+    result = Result("gpu", "gpu", "", tuple(rows))
+    return ("gpu-passes.svg", PLOT, result) if PLOT.enough(result) else None
