@@ -98,7 +98,7 @@ def test_run_on_the_cpu_and_its_page(rows: list[dict[str, Any]], tmp_path: Path)
     build.write(tmp_path)
     assert build.stale(tmp_path) == []
     page = (tmp_path / "docs" / "benchmarks" / "gpu.md").read_text(encoding="utf-8")
-    assert "(gpu-passes.svg)" in page and "On CPU, a pass over one token takes" in page
+    assert "(gpu-passes.svg)" in page and "On CPU, a pass over 1 to 64 new tokens takes" in page
 
 
 def _row(part: str, shape: str = "8B", **figures: Any) -> dict[str, Any]:
@@ -133,8 +133,8 @@ ROWS = [
 
 def test_sentences() -> None:
     text = findings(ROWS)
-    assert "On NVIDIA Z80, a pass over one token takes 5–10 ms in the shapes of Qwen3 0.6B and 8B" in text
-    assert "one over 32 tokens 1.5 times as long." in text and "by a factor of 2.5 with `redraft`." in text
+    assert "On NVIDIA Z80, a pass over 1 to 64 new tokens takes 5–15 ms in the shapes of Qwen3 0.6B and 8B" in text
+    assert "by a factor of 2.5 with `redraft`." in text
     assert "64 sessions that share passes get 640 with `redraft` updates a second." in text
     assert "1 of 9 outputs of 1 methods differ" in text
 

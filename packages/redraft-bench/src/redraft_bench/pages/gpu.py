@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from redraft_bench.bench.plots import COLOURS, Label, Plot, beside
+from redraft_bench.bench.plots import OTHERS, Label, Plot, beside
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.table import listed, markdown_table, side_by_side, span
 from redraft_bench.pages.language_models import NAMES, TEXTS, Columns, Row
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PART = {"pass": "pass", "stream": "stream", "sessions": "sessions", "busy": "GPU at work", "ids": "ids"}
 #: Rounds of passes from which on a rate of sessions is shown.
 ENOUGH = 5
+#: New tokens up to which the time of a pass is said in a sentence.
+SHORT = 64
 #: Numbers of new tokens in the overview, and sessions whose passes it shows over one token.
 SIZES, SESSIONS = (1, 8, 32, 64, 256), (1, 8, 64)
 
@@ -50,12 +52,12 @@ COLUMNS: Columns = {
 REMARK = (
     "The backend is `hf` in 16-bit floats (`bfloat16`), in eager mode. Weights are random, in the shapes of Qwen3. The "
     "passes of a *stream* were recorded with a real model and are repeated with the same prompts, drafts and "
-    "roll-backs, as far as time allowed; words were not held back, and `redraft, stop` was a prototype that ends partial "
-    "translations where the model is unsure. *Sessions* repeat the first stream without waiting, each from another "
-    "place, and share every pass. Launching kernels took most of the time, and varied: the median of a pass may be "
-    "twice the least. With many sessions, reading probabilities row by row, as `redraft, stop` does, takes longer than "
-    "the pass. The *floor* is the time to read the weights once at the rate of a large copy. Ids are "
-    "compared in 32-bit floats on a small random model."
+    "roll-backs, as far as time allowed; words were not held back, and `redraft, stop` was a prototype that ends "
+    "partial translations where the model is unsure. *Sessions* repeat the first stream without waiting, each from "
+    "another place, and share every pass; rates from few passes are left out. Times "
+    "varied much, since they depend on how fast Python launches kernels: compare methods by passes first. The *floor* "
+    "is the time to read the weights once at the rate of a large copy. Ids are compared in 32-bit floats on a small "
+    "random model."
 )
 
 
@@ -80,14 +82,13 @@ def findings(rows: Sequence[Row]) -> str:
     found, passes = [], _passes(rows)
     names = [name for name in shapes(rows) if (name, 1, 1) in passes]
     if names:
-        ones = [passes[name, 1, 1]["ms"] for name in names]
-        longer = [passes[name, 1, 32]["ms"] / passes[name, 1, 1]["ms"] for name in names if (name, 1, 32) in passes]
-        words = f"On {card(rows)}, a pass over one token takes {span(ones, '.0f')} ms in the shapes of Qwen3 "
-        words += listed(names) + (f", and one over 32 tokens {span(longer, '.1f')} times as long" if longer else "")
+        short = [row["ms"] for (_, sessions, new), row in passes.items() if sessions == 1 and new <= SHORT]
+        words = f"On {card(rows)}, a pass over 1 to {SHORT} new tokens takes {span(short, '.0f')} ms in the shapes of "
         busy = [row["busy_ms"] for row in of(rows, "busy") if row["new"] == 1]
-        words += f"; the GPU works for {span(busy, '.0f')} ms of it, and waits for Python else" if busy else ""
+        words += f"Qwen3 {listed(names)}, whatever its length"
+        words += f"; the GPU works for {span(busy, '.0f')} ms of one over a token" if busy else ""
         found.append(f"{words}.")
-    found += [*_of_streams(rows), *_of_sessions(rows)]
+    found += [*_of_streams(rows)[:1], *_of_sessions(rows)]
     if ids := of(rows, "ids"):
         differ, updates = sum(row["mismatches"] for row in ids), sum(row["updates"] for row in ids)
         found.append(f"In 32-bit floats, {differ} of {updates} outputs of {len(ids)} methods differ from the CPU's.")
@@ -151,13 +152,14 @@ def _pass_table(rows: Sequence[Row]) -> str:
         row = passes.get((name, sessions, new))
         return f"{row['ms']:.1f}" if row else ""
 
+    shared = [count for count in SESSIONS[1:] if any(key[1:] == (count, 1) for key in passes)]
     for name in shapes(of(rows, "pass")):
         read = next((row["gigabytes"] for key, row in passes.items() if key[0] == name), 0.0)
         floor = f"{1e3 * read / rate:.2f}" if rate else ""
         work = f"{busy[name, 1]:.1f}" if (name, 1) in busy else ""
-        lines.append([name, floor, work, *(ms(name, 1, new) for new in SIZES), *(ms(name, n, 1) for n in SESSIONS[1:])])
+        lines.append([name, floor, work, *(ms(name, 1, new) for new in SIZES), *(ms(name, n, 1) for n in shared)])
     headings = ["shape", "floor ms", "GPU at work ms", *(f"T({new}) ms" for new in SIZES)]
-    headings += [f"{count} sessions, a token each, ms" for count in SESSIONS[1:]]
+    headings += [f"{count} sessions, a token each, ms" for count in shared]
     return markdown_table(headings, lines) if lines else ""
 
 
@@ -182,7 +184,9 @@ def _session_table(rows: Sequence[Row]) -> str:
     counts = sorted({row["sessions"] for row in found})
     rates = {(row["shape"], row["method"], row["sessions"]): row for row in found}
     lines = []
-    for shape, method in dict.fromkeys((row["shape"], row["method"]) for row in found):
+    for shape, method in sorted(
+        dict.fromkeys((row["shape"], row["method"]) for row in found), key=lambda each: each[0]
+    ):
         there = [rates.get((shape, method, count)) for count in counts]
         lines.append([shape, method, *(f"{row['updates_per_second']:.1f}" if row else "" for row in there)])
     table = markdown_table(["shape", "method", *map(str, counts)], lines)
@@ -191,7 +195,7 @@ def _session_table(rows: Sequence[Row]) -> str:
 
 def _passes_drawn(axes: Axes, result: Result) -> None:
     labels, lines = [], []
-    for name, colour in zip(shapes(result.rows), COLOURS, strict=False):
+    for name, colour in zip(shapes(result.rows), OTHERS, strict=False):
         found = [row for row in of(result.rows, "pass") if row["shape"] == name and row["sessions"] == 1]
         points = sorted((float(row["new"]), float(row["ms"])) for row in found)
         if points:
@@ -209,12 +213,11 @@ def _passes_drawn(axes: Axes, result: Result) -> None:
 PLOT = Plot(
     "passes",
     "The time of a pass over n new tokens, by the shape of the model.",
-    lambda result: bool(of(result.rows, "pass")),
-    (_passes_drawn,),
+    lambda result: (_passes_drawn,) if of(result.rows, "pass") else (),
 )
 
 
 def picture(rows: Sequence[Row]) -> tuple[str, Plot, Result] | None:
     """Return file name, plot and result of the picture; None if no pass was measured."""
     result = Result("gpu", "gpu", "", tuple(rows))
-    return ("gpu-passes.svg", PLOT, result) if PLOT.enough(result) else None
+    return ("gpu-passes.svg", PLOT, result) if PLOT.panels(result) else None
