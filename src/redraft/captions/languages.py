@@ -43,7 +43,7 @@ _NAMES = {
 _ALIASES = {"mandarin": "zh", "zh-chs": "zh-Hans", "zh-cht": "zh-Hant"}
 
 #: Words beside the name of a language, as in "Chinese (Traditional)" -> script or territory.
-_QUALIFIERS = {
+QUALIFIERS = {
     **dict.fromkeys(("traditional", "繁體", "繁体", "繁體中文", "繁体中文", "正體"), "Hant"),
     **dict.fromkeys(("simplified", "简体", "簡體", "简体中文", "簡體中文"), "Hans"),
     **dict.fromkeys(("latin", "roman"), "Latn"),
@@ -73,7 +73,7 @@ _QUALIFIERS = {
     **{"portugal": "PT", "serbia": "RS", "singapore": "SG", "south africa": "ZA", "spain": "ES"},
 }
 _QUALIFIER = re.compile(
-    rf"(?<!\w)(?:{'|'.join(sorted(map(re.escape, _QUALIFIERS), key=len, reverse=True))})(?!\w)", re.IGNORECASE
+    rf"(?<!\w)(?:{'|'.join(sorted(map(re.escape, QUALIFIERS), key=len, reverse=True))})(?!\w)", re.IGNORECASE
 )
 #: What stands beside qualifiers without a meaning of its own.
 _FILLING = re.compile(r"[()\[\]（）,;/_]|(?<!\w)-|-(?!\w)|(?<!\w)(?:script|characters|alphabet)(?!\w)", re.IGNORECASE)
@@ -278,7 +278,7 @@ def _find(tag: str) -> langcodes.Language | None:
     found = _tagged(_ALIASES.get(tag.casefold(), tag))
     # Three letters are never a name, since there are languages called "The" and "A".
     if not _is_known(found) and len(tag) > 3:
-        found = _tagged(_by_name().get(tag.casefold(), "und"))
+        found = _tagged(names().get(tag.casefold(), "und"))
     if not _is_known(found):
         found = _qualified(tag)
     if not _is_known(found):
@@ -297,12 +297,12 @@ def _tagged(tag: str) -> langcodes.Language:
 
 def _qualified(text: str) -> langcodes.Language:
     """Parse a name with a script, territory or tag beside it: "Chinese (Traditional)", "French (fr-CA)"."""
-    subtags = {_QUALIFIERS[each.casefold()] for each in _QUALIFIER.findall(text)}
+    subtags = {QUALIFIERS[each.casefold()] for each in _QUALIFIER.findall(text)}
     name = " ".join(_FILLING.sub(" ", _QUALIFIER.sub(" ", text)).split())
     first, _, tag = name.rpartition(" ")
     beside = _tagged(tag) if first else langcodes.Language.make()
-    named = _tagged(_by_name().get(name.casefold(), "und"))
-    if beside.language and beside.language == _tagged(_by_name().get(first.casefold(), "und")).language:
+    named = _tagged(names().get(name.casefold(), "und"))
+    if beside.language and beside.language == _tagged(names().get(first.casefold(), "und")).language:
         named = beside
     elif not subtags or len(name) < 4:
         return langcodes.Language.make()
@@ -326,7 +326,7 @@ def _is_known(language: langcodes.Language) -> bool:
 
 
 @cache
-def _by_name() -> dict[str, str]:
+def names() -> dict[str, str]:
     """Return English name in lower case -> tag; of two languages with the same name, the more widely used."""
     tags = {name.casefold(): tag for tag, name in _NAMES.items()} | _ALIASES
     languages = [language for language in iter_langs() if language.scope() in _ONE_LANGUAGE]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.serve.http.compat.openai import source_of, target_of
+from redraft.serve.http.compat.naming import source_of, target_of
 
 
 @pytest.mark.parametrize(

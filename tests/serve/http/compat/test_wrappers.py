@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.serve.http.compat.instructions import Instructions, Wrapped, marked
-from redraft.serve.http.compat.openai import names_target
+from redraft.serve.http.compat.naming import names_target
 
 GERMAN = "Translate what the user says into German."
 #: Texts in which a prompt could begin or end.

@@ -11,17 +11,36 @@ import re
 import time
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from redraft.serve.http.compat.callers import likeness, units
+from redraft.serve.http.compat.naming import target_of
 
-#: An instruction before the text, such as "Translate into German:".
+#: A word of an instruction to translate, in several languages.
+_TRANSLATE = r"(?:\btranslate\b|翻译|翻譯|译成|譯成|译为|譯為|訳|번역|[üu]bersetz|\btradu|перевед)"
+_ASKS = re.compile(_TRANSLATE, re.IGNORECASE)
+#: An instruction before the text that ends with a colon, such as "Translate into German:".
 _INSTRUCTION = re.compile(
-    r"(?:(?:(?:please|now|kindly|can|could|you)\W+){0,3}translate\b[^:]{0,500}"
-    r"|(?:the )?(?:text|sentence|source|input)(?: to (?:be )?translated?)?):\s*(?=\S)",
+    rf"(?:[^:：\n]{{0,100}}{_TRANSLATE}[^:：\n]{{0,500}}"
+    r"|(?:the )?(?:text|sentence|source|input)(?: to (?:be )?translated?)?)[:：]\s*(?=\S)",
     re.IGNORECASE,
 )
+#: A label on a line before the text, and one after it for the translation.
+_LABEL = re.compile(
+    r"^[ \t*#]{0,4}(?:(?:the |source |input |original |english )?(?:text|sentences?|source|input|subtitles?|paragraph)"
+    r"(?: to (?:be )?translated?)?|原文|文本|テキスト|텍스트)[ *]{0,3}[:：]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ANSWER = re.compile(
+    r"\n[ \t*#]{0,4}(?:translated text|(?:the |your )?translations?|output|result|译文|翻译结果|訳文|번역)"
+    r"(?: in \w{1,30})?[ *]{0,3}[:：]?[ *]{0,3}$|\s=>$",
+    re.IGNORECASE,
+)
+#: An instruction about the text before it.
+_ABOVE = re.compile(r"\b(?:above|preceding|previous)\b|上面|以上|上記|위", re.IGNORECASE)
+#: Maximum length of an instruction in characters.
+_LONGEST = 4000
 #: A pair of marks around a text.  Spaces are tried once, or many of them would take the third power of their number.
 _TAGS = re.compile(r"(?P<mark><(?P<tag>\w+)>)\s*+(?P<text>(?:.*\S)?)\s*</(?P=tag)>", re.DOTALL)
 _FENCES = re.compile(r"(?P<mark>```|\"\"\")\s*+(?P<text>(?:.*\S)?)\s*(?P=mark)", re.DOTALL)
@@ -75,7 +94,7 @@ class _Habits:
     """What a caller puts around texts: wrapper -> the latest text in it, and the wrappers seen around several."""
 
     latest: OrderedDict[tuple[str, str], str] = field(default_factory=OrderedDict)
-    repeated: set[tuple[str, str]] = field(default_factory=set)
+    repeated: OrderedDict[tuple[str, str], None] = field(default_factory=OrderedDict)
     touched: float = 0.0
 
 
@@ -120,10 +139,13 @@ class Instructions:
 def _unwrap(habits: _Habits, prompt: str, sent: str, names_target: Callable[[str], bool]) -> tuple[Wrapped, str]:
     found = Wrapped.cut(sent, 0, len(sent))
     instructed = False
-    if match := _INSTRUCTION.match(found.text):
-        inner = found.inner(match.end(), len(found.text))
-        if instructed := names_target(match[0]) or _repeats(habits, inner):
-            found, prompt = inner, f"{prompt}\n{match[0]}"
+    for inner, instruction in _instructed(found):
+        # Speech has no empty lines, so what is apart from a text is an instruction if it agrees with the prompt.
+        apart = "\n\n" in inner.before[len(found.before) :] + inner.after
+        agrees = apart and target_of(instruction) == target_of(prompt) is not None
+        if instructed := agrees or names_target(instruction) or _repeats(habits, inner):
+            found, prompt = inner, f"{prompt}\n{instruction}"
+            break
     if pair := marked(found.text):
         inner = found.inner(len(pair.before), len(found.text) - len(pair.after))
         wordless = not any(map(str.isalnum, pair.before))
@@ -138,6 +160,28 @@ def _unwrap(habits: _Habits, prompt: str, sent: str, names_target: Callable[[str
     return found, prompt
 
 
+def _instructed(found: Wrapped) -> Iterator[tuple[Wrapped, str]]:
+    """Yield what may be the text in a message with an instruction, and the instruction, the likeliest first."""
+    text = found.text
+    answer = _ANSWER.search(text, max(0, len(text) - 100))
+    end = answer.start() if answer else len(text)
+    head = text[: min(end, _LONGEST)]
+    first, blank, _ = head.partition("\n\n")
+    if _ASKS.search(first):
+        label = _LABEL.search(head)
+        if label and text[label.end() : end].strip():
+            yield found.inner(label.end(), end), text[: label.start()]
+        if match := _INSTRUCTION.match(head):
+            yield found.inner(match.end(), end), match[0]
+        if blank and text[len(first) : end].strip():
+            yield found.inner(len(first), end), first
+    elif match := _INSTRUCTION.match(head):
+        yield found.inner(match.end(), end), match[0]
+    before, blank, last = text[-_LONGEST:].rpartition("\n\n")
+    if blank and before.strip() and _ASKS.search(last) and _ABOVE.search(last):
+        yield found.inner(0, len(text) - len(last)), last
+
+
 def _repeats(habits: _Habits, found: Wrapped) -> bool:
     """Remember a text; return whether its wrapper has been around a different one."""
     wrapper = found.before, found.after
@@ -150,5 +194,7 @@ def _repeats(habits: _Habits, found: Wrapped) -> bool:
     told = all(len(list(units(text))) >= _TELLING for text in (earlier, found.text))
     if not told or likeness(earlier, found.text) or likeness(found.text, earlier):
         return False
-    habits.repeated.add(wrapper)
+    habits.repeated[wrapper] = None
+    if len(habits.repeated) > _WRAPPERS:
+        habits.repeated.popitem(last=False)
     return True

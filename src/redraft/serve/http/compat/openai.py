@@ -6,7 +6,6 @@ The text is in the last user message.  The prompt or the model name gives the ta
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -17,91 +16,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from redraft.captions.languages import parse_language
-from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.http.compat.callers import Callers, Reply
 from redraft.serve.http.compat.dialect import SOURCE, caller, fields, routes
 from redraft.serve.http.compat.instructions import Instructions
+from redraft.serve.http.compat.naming import names_target, source_of, target_of
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
-
-#: What follows a name in brackets, or the script of Chinese behind it.
-_MORE = r"""[\"'”*_]*(?:\s*[(\[（]([^()\[\]（）]{1,60})|\W{1,3}([Tt]raditional|[Ss]implified)\b)?"""
-#: Up to three capitalised words, or a tag.
-_NAME = r"[\"'“*_\[({<]*((?:[A-Z][^\W\d_]+(?:[ -](?=[A-Z]))?){1,3}|[a-z]{2,3}(?:[-_][A-Za-z]{2,4})+)" + _MORE
-_KIND = "traditional|simplified|brazilian|european|american|british|canadian|mexican"
-#: Patterns from most to least reliable.
-_TARGETS = (
-    re.compile(rf"\b[Ii]nto (?:the )?{_NAME}"),
-    re.compile(rf"\b[Tt]arget(?: language)?(?: is)?\W{{1,4}}{_NAME}"),
-    re.compile(rf"\b(?:[Tt]o|TO) {_NAME}"),
-    re.compile(rf"\b(?:[Ii]n|[Aa]s) {_NAME}"),
-    re.compile(rf"{_NAME} translat"),
-    re.compile(rf"\b(?:into|to) ((?:(?:{_KIND}) )?[a-z]{{4,20}})\b{_MORE}"),
-)
-#: Patterns from this one on may also name another language: "Answer in English.", "a German translator".
-_VAGUE = 3
-_SOURCES = (
-    re.compile(rf"\b[Ff]rom (?:the )?{_NAME}"),
-    re.compile(rf"\b[Ss]ource(?: language)?(?: is)?\W{{1,4}}{_NAME}"),
-    re.compile(rf"\b(?:the|this|following) {_NAME} (?:text|sentence|speech|transcript|caption)"),
-)
-#: Words about the script of Chinese elsewhere in a prompt.
-_TRADITIONAL = re.compile(r"traditional (?:chinese|characters|script|hanzi|mandarin)|繁體|繁体|正體", re.IGNORECASE)
-_SIMPLIFIED = re.compile(r"simplified (?:chinese|characters|script|hanzi|mandarin)|简体|簡體", re.IGNORECASE)
 
 #: Error code -> OpenAI's error type.
 _TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
 _CODES = {"key": "invalid_api_key", "limit": "rate_limit_exceeded", "missing": "model_not_found"}
-
-
-def target_of(prompt: str) -> str | None:
-    """Return the canonical tag of the target language named in a prompt; None if there is none."""
-    return next((tag for tag, _ in _named(prompt, _TARGETS)), None)
-
-
-def source_of(prompt: str) -> str | None:
-    """Return the canonical tag of the source language named in a prompt; None if there is none."""
-    return next((tag for tag, _ in _named(prompt, _SOURCES)), None)
-
-
-def names_target(instruction: str, prompt: str) -> bool:
-    """Whether an instruction names the target language more plainly than the prompt beside it."""
-    ranks = [next((rank for _, rank in _named(each, _TARGETS)), None) for each in (instruction, prompt)]
-    told, beside = (None if rank is None else rank >= _VAGUE for rank in ranks)
-    return told is not None and (beside is None or told < beside)
-
-
-def _named(prompt: str, forms: tuple[re.Pattern[str], ...]) -> Iterator[tuple[str, int]]:
-    """Yield languages and the index of the form that named each."""
-    for rank, form in enumerate(forms):
-        for match in form.finditer(prompt):
-            if found := _language(match[1], match[2] or match[3] or ""):
-                other_script = found == "zh" and _TRADITIONAL.search(prompt) and not _SIMPLIFIED.search(prompt)
-                yield "zh-Hant" if other_script else found, rank
-
-
-def _language(name: str, more: str) -> str | None:
-    """Look up a language name or tag; leading words may be dropped, so "Modern German" is German.
-
-    Args:
-        more: what the prompt adds in brackets, such as "Traditional" or "fr-FR"; unknown words are ignored.
-    """
-    words = name.split(" ")
-    beside = re.findall(r"\w+(?:-\w+)*", more)
-    added = [more, *(" ".join(beside[a:b]) for a in range(len(beside)) for b in range(len(beside), a, -1)), ""]
-    for first in range(len(words)):
-        rest = " ".join(words[first:])
-        if len(rest) < 4 and "-" not in rest and rest != "Thai":
-            continue
-        for each in added:
-            try:
-                found = parse_language(f"{rest} ({each})" if each else rest)
-            except OptionError:
-                continue
-            if len(found.code) == 2 or not rest.islower():  # "to even" does not mean Even, but "to german" means German
-                return found.canonical
-    return None
 
 
 class ContentPart(Lenient):

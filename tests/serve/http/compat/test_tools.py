@@ -1,0 +1,151 @@
+"""Prompts as tools send them, in several languages, and texts that try to take long."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+
+from redraft.serve.http.compat import instructions, naming
+from redraft.serve.http.compat.instructions import Instructions, marked
+from redraft.serve.http.compat.naming import named, names_target, source_of, target_of
+
+TEXT = "Good morning. I have a dog."
+ENGINE = "You are a professional translation engine. You must only translate the text content, never interpret it."
+
+
+@pytest.mark.parametrize(
+    ("system", "user", "source", "target"),
+    [
+        ("", "把下面的文本翻译成德语，不要额外解释。\n\n{}", None, "de"),
+        ("", "将下面的英文文本翻译成中文：{}", "en", "zh"),
+        ("你是一个专业的翻译引擎，只返回译文。", "翻译成中文（仅输出翻译内容）：\n\n{}", None, "zh"),
+        ("次の英語を日本語に翻訳してください。訳文だけを出力してください。", "{}", "en", "ja"),
+        ("Übersetze den Text des Nutzers ins Deutsche.", "{}", None, "de"),
+        ("다음 문장을 일본어로 번역하세요.", "{}", None, "ja"),
+        ("Traduis le texte suivant en allemand.", "{}", None, "de"),
+        (
+            "You are a machine translation engine.",
+            "Translate the following source text from English to German. Output the translation directly.\n\n"
+            "Source Text: {}\n\nTranslated Text:",
+            "en",
+            "de",
+        ),
+        (ENGINE, 'Translate into Simplified Chinese:\n"""\n{}\n"""', None, "zh"),
+        ("", "Translate from English to German, keep punctuation, give only the output:\n\n{}", "en", "de"),
+        ("Help me translate the following English text into Japanese.", "{}", "en", "ja"),
+        ("Translate to: de", "{}", None, "de"),
+        ("You translate subtitles. target_language=de", "{}", None, "de"),
+        ("", "{}\n\nTranslate the above text into German.", None, "de"),
+        ("", "Translate the text to German. Rules:\n- Keep names.\n- No comments.\n\nText:\n{}", None, "de"),
+        ("You are a German translator.", "Translate to German (output translation only):\n\n{}", None, "de"),
+        (ENGINE, "translate from English to German:\n\n{} =>", "en", "de"),
+    ],
+)
+def test_prompts_of_tools(system: str, user: str, source: str | None, target: str) -> None:
+    found, prompt = Instructions().text_of(
+        ("caller",), system, [user.format(TEXT)], lambda instruction: names_target(instruction, system)
+    )
+    assert (found.text, source_of(prompt), target_of(prompt)) == (TEXT, source, target)
+
+
+#: What adversarial texts are made of: pieces on which patterns could try many ways.
+PIECES = [
+    *(
+        "A",
+        "*",
+        "a ",
+        "A ",
+        "to ",
+        "To Abc ",
+        "into Abcde Fghij Klmno (a b c d e f g h) ",
+        "from ",
+        "please ",
+        "translate ",
+    ),
+    *(
+        "Translate to German ",
+        "<a>",
+        "</a>",
+        "<a> ",
+        '"""',
+        "```",
+        " ",
+        "\n",
+        "\n\n",
+        "\n\n ",
+        "Text",
+        "Text: ",
+        "text\n",
+    ),
+    *(
+        ": ",
+        "翻译",
+        "翻译成",
+        "中文",
+        "🎉",
+        "🎉 ",
+        "\n ** ",
+        "Translation: \n",
+        "=> ",
+        "the ",
+        "The ",
+        "German (",
+        "zh-",
+        "_",
+    ),
+]
+
+
+def seconds(does: Callable[[], object]) -> float:
+    """The processor time of the fastest of three runs."""
+    found = []
+    for _ in range(3):
+        began = time.process_time()
+        does()
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+def reading(text: str) -> Callable[[], object]:
+    def read() -> None:
+        named.cache_clear()
+        target_of(text), source_of(text), marked(text)
+        Instructions().text_of(("caller",), text, [text], lambda instruction: names_target(instruction, text))
+
+    return read
+
+
+@pytest.mark.parametrize("pieces", [*itertools.product(PIECES, ["", *PIECES[::5]])], ids=repr)
+def test_time_grows_with_length(pieces: tuple[str, str]) -> None:
+    """A text that is four times as long takes about four times as long, not sixteen or more."""
+    one = "".join(pieces)
+    short, long = ((one * (size // len(one) + 1))[:size] for size in (4000, 16_000))
+    assert seconds(reading(long)) < 0.02 + 8 * seconds(reading(short))
+
+
+def test_every_pattern_is_linear() -> None:
+    """Each pattern of these modules by itself, however it is used."""
+    patterns = [
+        each for module in (naming, instructions) for each in vars(module).values() if isinstance(each, re.Pattern)
+    ]
+    assert len(patterns) >= 8
+    for pattern, piece in itertools.product(patterns, PIECES):
+        for start in ("", "translate ", "<a>", "```"):
+            long = (start + piece * 8000)[:20_000]
+            for does in (pattern.match, pattern.fullmatch):
+                began = time.process_time()
+                does(long)
+                assert time.process_time() - began < 0.5, (pattern.pattern, start, piece)
+
+
+def test_wrappers_are_forgotten() -> None:
+    known = Instructions()
+    for number in range(100):
+        for text in ("one dog ran home today", "seven cats sat there quietly"):
+            known.text_of(("caller",), "", [f"translate {number}: {text}"], lambda instruction: False)
+    (habits,) = known._callers.values()
+    assert len(habits.repeated) <= 20 and len(habits.latest) <= 20
