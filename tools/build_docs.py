@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 
 from redraft import protocol
 from redraft.cli.main import cli
+from redraft.cli.shared.options import WHOLE
 from redraft.decoding.methods import Choice, Method, Option, all_methods
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
@@ -116,7 +117,10 @@ def settings_table() -> str:
     """Return a table of all settings of the server with their ranges."""
     rows = []
     for name, setting in ServeSettings.model_fields.items():
-        default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
+        if setting.default_factory is not None:
+            default = "that of `redraft models use`"
+        else:
+            default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
         rows.append((f"`{name}`", default, short(allowed(name)), setting.description or ""))
     return markdown_table(("setting", "default", "allowed", "what it is"), rows)
 
@@ -175,6 +179,7 @@ def _without_known(section: str, path: str, first: dict[str, str]) -> str:
 def help_texts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     """Yield name and help text of a command and of all commands below it."""
     context = command.make_context(name, [], parent, resilient_parsing=True, terminal_width=WIDTH, color=False)
+    context.meta[WHOLE] = True
     yield context.command_path, "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
     if isinstance(command, click.Group):
         for below in command.list_commands(context):

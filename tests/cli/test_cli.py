@@ -28,8 +28,10 @@ from redraft.cli.shared.options import Grouped
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import all_methods
 from redraft.errors import OptionError, install
+from redraft.models import shipped_path
 from redraft.models.hub import CATALOGUE, SPEECH
 from tests.cli.conftest import Run
+from tests.cli.refusals import check_refusal
 
 # The package has a function and a command under these names.
 doctor, main = import_module("redraft.cli.doctor"), import_module("redraft.cli.main")
@@ -69,7 +71,7 @@ class TestHelp:
         assert found.help
 
     def test_choices_ranges_defaults_and_examples_are_shown(self, redraft: Run) -> None:
-        text = " ".join(redraft("translate", "-h").out.split())
+        text = " ".join(redraft("translate", "--help-all").out.split())
         for shown in (
             "[lines|jsonl|text|simulstreaming|NAME:URL]",
             "[default: 3; x>=1]",
@@ -97,7 +99,9 @@ class TestHelp:
             return
         names = [name for group in found.groups.values() for name in group]
         assert len(names) == len({*names})
-        text = redraft(*path, "--help").out.partition(f"\n{next(iter(found.groups))}:\n")[2]
+        text = redraft(*path, "--help-all" if found.advanced else "--help").out.partition(
+            f"\n{next(iter(found.groups))}:\n"
+        )[2]
         grouped, _, others = text.partition("\nOptions:\n")
         counts = [len(re.findall(r"^  (?:-\w, )?--", part, re.MULTILINE)) for part in (grouped, others)]
         assert sum(counts) == len(options) + 1 and counts[1] <= 4  # --help too
@@ -111,7 +115,7 @@ class TestHelp:
             ("bench capacity", "serve"),
             ("bench viewers", "serve,fanout"),
             ("models get", "hub"),
-            ("translate", "serve"),
+            ("translate", "client"),
         ],
     )
     def test_extra_is_named(self, redraft: Run, path: str, extra: str) -> None:
@@ -161,6 +165,30 @@ class TestTables:
         assert row["options"]["stopping"] == {"default": "fast-forward", "words": ["paper", "fast-forward"]}
         assert redraft("methods", "nope").status == 2
 
+    def test_default_model(self, redraft: Run, tmp_path: Path) -> None:
+        file = tmp_path / "mine.gguf"
+        file.write_bytes(shipped_path("demo-tiny").read_bytes())
+        for name, known in (("demo-tiny", "demo-tiny"), (str(file), str(file)), ("vllm:http://127.0.0.1:9/m", None)):
+            done = redraft("models", "use", name)
+            assert done.status == 0 and name in done.out
+            if known:
+                done = redraft("translate", "--to", "de", "--max-tokens", "4", "--output", "jsonl", stdin=b"Hello.\n")
+                assert done.status == 0 or "was cut at 4 tokens" in done.out
+        assert redraft("models", "use", "demo-tiny").status == 0
+        assert [row["model"] for row in redraft("models", "--json").rows if row["default"]] == ["demo-tiny"]
+        check_refusal(redraft("models", "use", "hy-mt2-7b"), ["redraft models get hy-mt2-7b"])
+        check_refusal(redraft("models", "use", "wonder"), ["model 'wonder'"])
+        assert redraft("models", "use", "demo").status == 0
+
+    @pytest.mark.parametrize("command", ["translate", "listen"])
+    def test_help_all(self, redraft: Run, command: str) -> None:
+        short, whole = redraft(command, "--help").out, redraft(command, "--help-all").out
+        assert len(short.splitlines()) < 0.75 * len(whole.splitlines())
+        for name in ("--to", "--model", "--output", "--server", "--reading", "--help-all"):
+            assert name in short and name in whole
+        for name in ("--beta", "--agree", "--threads", "--draft-model", "--context-length"):
+            assert name not in short and name in whole
+
     def test_models(self, redraft: Run) -> None:
         rows = redraft("models", "--json").rows
         states = {row["model"]: row["state"] for row in rows}
@@ -195,13 +223,15 @@ class TestTables:
     def test_doctor_kernels(self, redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         monkeypatch.setattr(kernels, "report", lambda: "AMX kernels crash. To get right ones:\nsome command")
-        done = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
+        short = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
+        able = r"^This model translates about \d+ updates a second here: .* keep up with speech.*\.\nmodels: .+\n"
+        assert re.match(able, short.out) and "AMX kernels crash" in short.out and "T(n)" not in short.out
+        done = redraft("doctor", "--model", "demo-tiny", "--threads", "1", "--verbose")
         assert done.status == 0
         assert "kernels: AMX kernels crash. To get right ones:\nsome command\n" in done.out
-        assert re.search(r"\nextras: .*\nmicrophones: .+\nmodels: demo, demo-tiny ship; none downloaded", done.out)
-        verdict = r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time.*\n"
-        able = r"This model translates about \d+ updates a second here: .* keep up with speech.*\.\n$"
-        assert re.search(verdict + able, done.out)
+        assert "\nmodels: demo, demo-tiny ship; none downloaded; the default is demo" in done.out
+        assert re.search(r"\nextras: .*\nmicrophones: .+\n", done.out)
+        assert re.search(r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time", done.out)
 
     def test_doctor_mark(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         features, needed = b"CPU : SSE3 = 1 | LLAMAFILE = 1", b"AVX2 = 1 | FMA = 1 | F16C = 1 | LLAMAFILE = 1"
@@ -211,7 +241,7 @@ class TestTables:
         for weights in ("1", "7", "15"):  # F16, Q8_0 and Q4_K_M
             assert doctor._ours({"general.file_type": weights}).startswith("not in this build")
         assert doctor._ours({"general.file_type": "2"}) == ""
-        done = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
+        done = redraft("doctor", "--model", "demo-tiny", "--threads", "1", "--verbose")
         assert "\nRedraft's kernels: not in this build, and faster for this model" in done.out
         features = b"CPU : REDRAFT_KERNELS = 12ab34cd | " + needed
         assert doctor._ours({"general.file_type": "7"}) == kernels.mark() == "12ab34cd"

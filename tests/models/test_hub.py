@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from redraft.errors import ModelError, OptionError
-from redraft.models.hub import SPEECH, fetch, hub_host, speech_folder
+from redraft.models.hub import SPEECH, choose, chosen_model, default_model, fetch, hub_host, speech_folder
 
 
 def test_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,3 +114,15 @@ def test_recogniser_is_fetched_file_by_file(monkeypatch: pytest.MonkeyPatch, tmp
     assert speech_folder("qwen3-4b") is None
     with pytest.raises(OptionError, match="model 'nope' is not in the catalogue: hy-mt2-1.8b, .*, kroko-es"):
         fetch("nope")
+
+
+def test_default_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "models"))
+    assert (chosen_model(), default_model()) == (None, "demo")
+    choose("hy-mt2-1.8b")
+    assert chosen_model() == default_model() == "hy-mt2-1.8b"
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path / "file"))
+    assert default_model() == "demo"
+    with pytest.raises(ModelError, match="cannot be written"):
+        choose("demo")

@@ -1,4 +1,4 @@
-"""``redraft doctor``: check the engine and measure the cost of a pass."""
+"""``redraft doctor``: how many languages keep up here, what is installed, and the cost of a pass."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ _FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
 Examples:
   redraft doctor
+  redraft doctor --verbose
   redraft doctor --model ~/models/some-model.gguf --gpu-layers 0
   redraft doctor --model ~/models/some-model.gguf --formats
 """
@@ -52,13 +53,14 @@ Examples:
 @click.option(
     "--formats", is_flag=True, help="Compare BF16, Q8_0, Q4_K_M and Q4_0 instead; needs disk space for a copy."
 )
+@click.option("--verbose", is_flag=True, help="Also print what is installed, and the time of each pass.")
 @options.as_json
-def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool, as_json: bool) -> None:
-    """Check what is installed, and measure T(n): the time of a pass of the model over n new tokens.
+def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool, verbose: bool, as_json: bool) -> None:
+    """Say how many languages the model translates in time with live speech on this machine.
 
-    Without drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The
-    spread is the distance of the median pass from the fastest. The last line says how many languages keep up with
-    live speech.
+    --verbose also prints what is installed, and T(n): the time of a pass of the model over n new tokens. Without
+    drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The spread is the
+    distance of the median pass from the fastest.
 
     On a processor with AMX, this also tests llama.cpp's AMX code, and prints the command that fixes it if necessary.
     """
@@ -81,7 +83,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
         found = []
         for count in costs.thread_counts(backend):
             words = f"measuring, {_threads(count)}" if count else "measuring"
-            shown = partial(track, description=words, transient=True, disable=as_json)
+            shown = partial(track, description=words, transient=True, disable=as_json or not console.is_terminal)
             found.append(costs.measure(backend, count, shown))
         curve, path = costs.best_of(found), backend.model.path
         ours = _ours(backend.metadata)
@@ -89,17 +91,23 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
     if as_json:
         print_json(_rows(found, curve), signed, sys.stdout)
         return
+    said = pace(curve)
+    console.print(f"{said[0].upper()}{said[1:]}.", highlight=False)
+    console.print(f"models: {_models()}", highlight=False, markup=False, soft_wrap=not console.is_terminal)
+    if "\n" in tested:  # a command that fixes something
+        console.print(f"kernels: {tested}", highlight=False, soft_wrap=not console.is_terminal)
+    if not verbose:
+        return
+    console.print()
     _print_system(tested, ours, console)
     console.print(_table(found, curve, console.width))
     print_signature(signed, console)
     console.print()
     needed = curve.break_even(_DRAFTED)
     pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
-    said = pace(curve)
     console.print(
         f"Without drafts, this model writes at most {1 / curve(1):.0f} tokens per second.\n"
-        f"A draft of {_DRAFTED} tokens {pays} of them are accepted.\n"
-        f"{said[0].upper()}{said[1:]}.",
+        f"A draft of {_DRAFTED} tokens {pays} of them are accepted.",
         highlight=False,
     )
 
@@ -170,11 +178,12 @@ def _print_system(tested: str, ours: str, console: Console) -> None:
         ", ".join([processor().label, f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]), highlight=False
     )
     whole = not console.is_terminal  # only a terminal has a width that lines must not exceed
-    console.print(f"kernels: {tested}", highlight=False, soft_wrap=whole)
+    if "\n" not in tested:
+        console.print(f"kernels: {tested}", highlight=False, soft_wrap=whole)
     if ours:
         console.print(f"Redraft's kernels: {ours}", highlight=False, soft_wrap=whole)
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]", highlight=False, soft_wrap=whole)
-    for name, text in (("extras", _extras()), ("microphones", _microphones()), ("models", _models())):
+    for name, text in (("extras", _extras()), ("microphones", _microphones())):
         console.print(f"{name}: {text}", highlight=False, markup=False, soft_wrap=whole)
     console.print()
 
@@ -226,10 +235,11 @@ def _models() -> str:
     """Return the models that ship or have been downloaded."""
     from redraft.cli.models import is_downloaded
     from redraft.models import SHIPPED
-    from redraft.models.hub import CATALOGUE, SPEECH
+    from redraft.models.hub import CATALOGUE, SPEECH, default_model
 
     downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
-    return f"{', '.join(SHIPPED)} ship; {', '.join(downloaded) or 'none'} downloaded (`redraft models` lists more)"
+    there = f"{', '.join(SHIPPED)} ship; {', '.join(downloaded) or 'none'} downloaded"
+    return f"{there}; the default is {default_model()} (`redraft models use` chooses another one)"
 
 
 def _threads(count: int) -> str:

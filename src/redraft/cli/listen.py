@@ -78,6 +78,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
             "Recogniser": ("recogniser", "pause", "sentences", "punctuation", "list-recognisers"),
         }
     ),
+    advanced=captioning.ADVANCED,
     epilog=EXAMPLES,
 )
 @click.argument("file", required=False, metavar="[FILE|-]")

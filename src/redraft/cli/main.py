@@ -42,7 +42,7 @@ COMMANDS = {
     "serve": "Serve live translation to many sessions.",
     "models": "List and download models.",
     "methods": "List the decoding methods.",
-    "doctor": "Check what is installed and measure the cost of a pass.",
+    "doctor": "See how many languages keep up on this machine.",
 }
 
 #: Other distributions add commands here; each entry point has a command's name and refers to a `click.Command`.

@@ -12,7 +12,19 @@ from redraft.cli.shared.options import as_json, needs
 from redraft.cli.shared.suggestion import suggest
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
-from redraft.models.hub import CATALOGUE, FREE, SPEECH, HubModel, cached_path, fetch, models_folder, speech_folder
+from redraft.models.hub import (
+    CATALOGUE,
+    FREE,
+    SPEECH,
+    HubModel,
+    cached_path,
+    choose,
+    chosen_model,
+    default_model,
+    fetch,
+    models_folder,
+    speech_folder,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +33,7 @@ EXAMPLES = """\b
 Examples:
   redraft models
   redraft models get hy-mt2-1.8b
+  redraft models use hy-mt2-1.8b
 """
 
 #: Width of the table in files and pipes, and from which on what models are good for stands beside the rest.
@@ -33,7 +46,8 @@ _WIDEST, _WIDE = 160, 110
 def models(context: click.Context, as_json: bool) -> None:
     """List the models that ship with Redraft and models to download.
 
-    Download one with `redraft models get NAME`, then use it with `--model NAME`.
+    Download one with `redraft models get NAME`. The first one that you download becomes the default of all commands;
+    `redraft models use NAME` chooses another one.
     """
     if context.invoked_subcommand is not None:
         return
@@ -50,7 +64,8 @@ def models(context: click.Context, as_json: bool) -> None:
     _print(rows, console)
     console.print(
         f"Downloaded models are kept in {models_folder()} (set by REDRAFT_MODELS). "
-        "--model takes their names, and --recogniser sherpa:NAME those that recognise speech.",
+        "--model takes their names, and --recogniser sherpa:NAME those that recognise speech. "
+        f"The default is {default_model()}.",
         style="dim",
     )
     suggest("download one: redraft models get hy-mt2-1.8b")
@@ -63,7 +78,15 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
     from rich.text import Text
 
     heads = ("model", "size", "licence", "state")
-    facts = [(str(row["model"]), f"{row['megabytes']:,} MB", str(row["licence"]), str(row["state"])) for row in rows]
+    facts = [
+        (
+            str(row["model"]),
+            f"{row['megabytes']:,} MB",
+            str(row["licence"]),
+            f"{row['state']}, default" if row["default"] else str(row["state"]),
+        )
+        for row in rows
+    ]
     widths = [max(map(len, column)) for column in zip(heads, *facts, strict=True)]
 
     def grid(cells: Sequence[str], about: Text) -> Table:
@@ -109,7 +132,7 @@ def _hub_row(name: str) -> dict[str, str | int]:
 
 def _row(name: str, megabytes: float, licence: str, state: str, note: str, provenance: str) -> dict[str, str | int]:
     found: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "licence": licence}
-    return {**found, "state": state, "note": note, "provenance": provenance}
+    return {**found, "state": state, "default": name == default_model(), "note": note, "provenance": provenance}
 
 
 @models.command(short_help="Download a listed model from the Hugging Face hub.")
@@ -119,3 +142,30 @@ def _row(name: str, megabytes: float, licence: str, state: str, note: str, prove
 def get(name: str, revision: str) -> None:
     """Download a listed model from the Hugging Face hub."""
     click.echo(f"{name}: {fetch(name, revision)}")
+    if name in CATALOGUE and chosen_model() is None:
+        _choose(name)
+
+
+@models.command(short_help="Choose the default model of all commands.")
+@click.argument("name", metavar="MODEL")
+def use(name: str) -> None:
+    """Choose the default model of all commands: MODEL is a name from the list, or what --model takes.
+
+    `redraft models use demo` goes back to the model that ships.
+    """
+    from redraft.backends.load import on_transformers, resolve
+    from redraft.backends.remote.address import Address, is_remote
+
+    if is_remote(name):
+        Address.parse(name)
+    elif not on_transformers(name):
+        path = resolve(name)
+        if not path.is_file():
+            raise ModelError(f"model {name!r} does not exist")
+        name = name if name in (*SHIPPED, *CATALOGUE) else str(path.resolve())
+    _choose(name)
+
+
+def _choose(name: str) -> None:
+    choose(name)
+    click.echo(f"the default model is now {name}; `redraft models use NAME` chooses another one")

@@ -9,7 +9,7 @@ import click
 
 from redraft import interrupt
 from redraft.cli.shared import options as common
-from redraft.cli.shared.suggestion import suggest
+from redraft.cli.shared.suggestion import introduce, suggest
 from redraft.errors import MissingExtra, OptionError, install
 
 EXAMPLES = """\b
@@ -47,7 +47,7 @@ Examples:
     help="Address to listen on; needs --keys unless it is a loopback address.  [default: 127.0.0.1]",
 )
 @click.option("--port", type=common.Whole(0, 65535), help="Port; 0 picks a free one.  [default: 8765]")
-@click.option("--model", "-m", metavar="MODEL", help=f"{common.MODELS} {common.HF_MODELS}  [default: demo]")
+@click.option("--model", "-m", metavar="MODEL", help=f"{common.MODELS} {common.HF_MODELS}  {common.DEFAULT_MODEL}")
 @click.option("--draft-model", metavar="MODEL", help="Small model for methods that need one.")
 @click.option(
     "--method",
@@ -124,6 +124,8 @@ def serve(
         viewers_only=viewers_only or None,
         **given,
     )
+    if given["model"] is None and not viewers_only:
+        introduce(chosen.model)
     console = Console(stderr=True, soft_wrap=True)
     process.set_up_logs(details=chosen.log_text, plain=console.is_terminal)
     try:

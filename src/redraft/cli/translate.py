@@ -20,14 +20,17 @@ EXAMPLES = """\b
 Examples:
   echo "I have a dog." | redraft translate --input text --rate 3 --to de
   redraft translate talk.txt --input text --rate 3 --to de --to ja
-  my-recogniser | redraft translate --to de --agree 3
+  my-recogniser | redraft translate --to de
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
   my-recogniser | redraft translate --to de --server http://127.0.0.1:8765
 """
 
 
 @click.command(
-    cls=common.Grouped, groups=captioning.groups({"Input": ("form", "lag", "rate", "sentences")}), epilog=EXAMPLES
+    cls=common.Grouped,
+    groups=captioning.groups({"Input": ("form", "lag", "rate", "sentences")}),
+    advanced=captioning.ADVANCED,
+    epilog=EXAMPLES,
 )
 @click.argument("file", default="-", metavar="[FILE|-]")
 @captioning.languages
@@ -38,7 +41,7 @@ Examples:
 )
 @common.sentences_too
 @captioning.translation
-@common.needs("serve", "--server needs")
+@common.needs("client", "--server needs")
 def translate(file: str, form: str, lag: int, rate: float | None, sentences: bool, **chosen: Any) -> None:
     """Translate a growing transcript from FILE or standard input.
 

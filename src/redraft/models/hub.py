@@ -184,6 +184,37 @@ def cached_path(name: str) -> Path | None:
     return path
 
 
+#: The file with the name of the default model, in the folder of downloaded ones.
+_DEFAULT = "default"
+
+
+def chosen_model() -> str | None:
+    """Return the model that was chosen as the default with `choose`; None if none was."""
+    try:
+        return (models_folder() / _DEFAULT).read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None
+
+
+def default_model() -> str:
+    """Return the model that is used where none is named: the chosen one, otherwise the demo model."""
+    return chosen_model() or "demo"
+
+
+def choose(name: str) -> None:
+    """Make a model the default.
+
+    Raises:
+        ModelError: the folder of downloaded models cannot be written.
+    """
+    folder = models_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _DEFAULT).write_text(f"{name}\n", encoding="utf-8")
+    except OSError as error:
+        raise ModelError(f"folder {str(folder)!r} of the models cannot be written: {error.strerror}") from error
+
+
 def speech_folder(name: str) -> Path | None:
     """Return the folder of a recogniser in the list; None if the name is not in it.
 

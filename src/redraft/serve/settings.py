@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.errors import OptionError
+from redraft.models.hub import default_model
 from redraft.protocol import fields
 from redraft.serve.engine.scheduler import DEFAULT_LANES, MOST_LANES
 from redraft.speech.endpoint import PAUSE
@@ -42,7 +43,7 @@ class ServeSettings(BaseSettings):
         "any name works",
     )
 
-    model: str = Field("demo", description="name or path of the model")
+    model: str = Field(default_factory=default_model, description="name or path of the model")
     draft_model: str | None = Field(None, description="small model for methods that need one")
     methods: tuple[str, ...] = Field(
         ("redraft", "ssbd", "ar"), min_length=1, description="methods that clients may choose, the default first"

@@ -13,7 +13,7 @@ import click
 
 from redraft import interrupt
 from redraft.cli.shared import options as common
-from redraft.cli.shared.suggestion import suggest
+from redraft.cli.shared.suggestion import introduce, suggest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +55,7 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 @click.option("--live", is_flag=True, help="Recognise the recording now, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
 @common.hold_back
-@common.gguf_model
+@common.demo_model
 @common.threads
 @common.gpu_layers
 @common.exact
@@ -122,6 +122,7 @@ def demo(
         click.echo(f"redraft: {NO_SOUND}", err=True)
     _print(players, signed, console, as_json=as_json)
     if not as_json:
+        introduce(model, "this talk was written for")
         suggest("translate what you say: redraft listen --to de")
     _exit(stopped, len(players[0].finished))
 

@@ -16,6 +16,7 @@ from redraft.captions.templates import NAMES
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.notice import notice
+from redraft.cli.shared.suggestion import introduce
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ Run: TypeAlias = "Callable[[Iterable[Item], Writer, Watch, bool, Ending], bool]"
 
 #: Options of model and engine, which a server sets itself.
 _OF_THE_SERVER = tuple("final model draft_model template prompt threads context_length gpu_layers dtype exact".split())
+#: Options that tune model and decoding, which `--help-all` lists.
+ADVANCED = (
+    *common.DISPLAY,
+    *("draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens", "context"),
+    *("threads", "gpu_layers", "context_length", "dtype", "exact"),
+)
 
 
 def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
@@ -238,6 +245,8 @@ def _here(
             **more,
         )
     translator = stack.enter_context(made)
+    if not common.is_given("model"):
+        introduce(chosen["model"])
 
     def able() -> str:
         curve = translator.backend.curve()

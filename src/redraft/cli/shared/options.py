@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from redraft.backends.hf.options import DTYPES
 from redraft.errors import OptionError, install
+from redraft.models.hub import default_model
 
 if TYPE_CHECKING:
     from redraft.decoding.display import Display
@@ -83,8 +84,20 @@ to = click.option(
 MODELS = "A name from `redraft models`, or a GGUF file."
 HF_MODELS = "Transformers: hf:NAME, hf:FILE.gguf or a folder."
 REMOTE_MODELS = "Server: vllm:URL or sglang:URL."
-model = click.option("--model", "-m", default="demo", metavar="MODEL", help=f"{MODELS} {HF_MODELS} {REMOTE_MODELS}")
-gguf_model = click.option("--model", "-m", default="demo", metavar="MODEL", help=MODELS)
+#: What the help says of the default of --model.
+DEFAULT_MODEL = "[default: that of `redraft models use`, else demo]"
+model = click.option(
+    "--model",
+    "-m",
+    default=default_model,
+    show_default=False,
+    metavar="MODEL",
+    help=f"{MODELS} {HF_MODELS} {REMOTE_MODELS}  {DEFAULT_MODEL}",
+)
+gguf_model = click.option(
+    "--model", "-m", default=default_model, show_default=False, metavar="MODEL", help=f"{MODELS}  {DEFAULT_MODEL}"
+)
+demo_model = click.option("--model", "-m", default="demo", metavar="MODEL", help=MODELS)
 draft_model = click.option(
     "--draft-model",
     metavar="MODEL",
@@ -182,21 +195,35 @@ def display_of(chosen: Mapping[str, Any], method: str) -> Display:
     return replace(get_method(method).display, **asked)
 
 
+#: Key of a context's data: whether its help lists all options.
+WHOLE = "redraft.whole"
+
+
 class Grouped(click.Command):
     """A command whose help lists its options under headings.
 
     Args:
         groups: heading -> names of parameters, in the order of the help; the others follow as "Options".
+        advanced: names of parameters that only ``--help-all`` lists.
     """
 
-    def __init__(self, *arguments: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:
+    def __init__(
+        self, *arguments: Any, groups: Mapping[str, Sequence[str]], advanced: Sequence[str] = (), **settings: Any
+    ) -> None:
         super().__init__(*arguments, **settings)
-        self.groups = groups
+        self.groups, self.advanced = groups, frozenset(advanced)
+        if advanced:
+            words = f"Show this message with {len(advanced)} more options, which tune model and decoding, and exit."
+            self.params.append(
+                click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_all, help=words)
+            )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options."""
         records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, "Options")}
         for each in self.get_params(ctx):
+            if each.name in self.advanced and not ctx.meta.get(WHOLE):
+                continue
             if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None:
                 opts = {each.name, *(option.lstrip("-") for option in each.opts)}
                 found = (heading for heading, names in self.groups.items() if opts & {*names})
@@ -205,6 +232,13 @@ class Grouped(click.Command):
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
+
+
+def _all(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        context.meta[WHOLE] = True
+        click.echo(context.get_help())
+        context.exit()
 
 
 def needs(extra: str, what: str = "This needs") -> Callable[[Any], Any]:
