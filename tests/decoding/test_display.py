@@ -47,7 +47,7 @@ def test_lead_of_only_token() -> None:
     assert lead_of(NumpyRows(np.zeros((1, 1)), 0), ROOT, 0) == 1.0
 
 
-METHODS = ["ar", "ssbd", "cd", "redraft", "redraft-tree", "pld", "gs-jacobi"]
+METHODS = ["ar", "ssbd", "redraft", "redraft-tree", "pld", "gs-jacobi"]
 
 
 @given(

@@ -47,6 +47,7 @@ class Plot:
         panels: returns what draws a result on axes each, side by side; nothing if the result lacks what it draws.
         height: height of the panels in inches.
         right: right margin of the panels in inches.
+        top: margin above them in inches.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Plot:
     panels: Callable[[Result], Sequence[Panel]]
     height: float = 3.0
     right: float = 0.15
+    top: float = TOP
 
     def draw(self, result: Result, name: str) -> str:
         """Return an SVG document; ``name`` is the prefix of all ids, so that several documents can share a page."""
@@ -61,7 +63,7 @@ class Plot:
         from matplotlib.figure import Figure
 
         panels = self.panels(result)
-        width, height = WIDTH * len(panels), self.height + TOP
+        width, height = WIDTH * len(panels), self.height + self.top
         with rc_context(_STYLE):
             figure = Figure(figsize=(width, height), dpi=72)  # one pixel per point, as in the SVG
             for place, panel in enumerate(panels):
@@ -130,7 +132,7 @@ def leave_room(axes: Axes) -> None:
 
 
 def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Points] = ()) -> None:
-    """Label points where there is room, by the library textalloc; points at the same place share a label.
+    """Label points, by the library textalloc; points at the same place share a label, and without room there is none.
 
     Set the limits of the axes first.
 
@@ -163,6 +165,7 @@ def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Points] = ()) ->
         linewidth=0.6,
         min_distance=0.02,
         parse_math=False,
+        draw_all=False,
     )
 
 
@@ -242,8 +245,15 @@ def _swept(result: Result) -> dict[str, list[_Point]]:
 
 def _settings(row: Row) -> dict[str, str]:
     more = {name: str(row[name]) for name in AXES if row.get(name)}
-    shown = {"shows": str(row["display"])} if row.get("display") else {}
-    return {**options(row), **shown, **({"holds": "back"} if row.get("hold_back") else {}), **more}
+    held = {"holds": "back"} if row.get("hold_back") else {}
+    return {**options(row), **_shown(str(row.get("display") or "")), **held, **more}
+
+
+def _shown(display: str) -> dict[str, str]:
+    """Return the parts of a display in words by name, such as ``agree`` -> ``2``."""
+    parts = filter(None, display.replace("lines, ", "lines ").split(", "))
+    found = [re.fullmatch(r"(\d+) (agree)|(.*?) ([\d.]+(?: s)?)", part) or part for part in parts]
+    return dict((each, "") if isinstance(each, str) else (each[2] or each[3], each[1] or each[4]) for each in found)
 
 
 def _lines(points: Sequence[_Point]) -> Iterator[list[_Point]]:
@@ -259,7 +269,7 @@ def _lines(points: Sequence[_Point]) -> Iterator[list[_Point]]:
 def _label(method: str, points: Sequence[_Point], place: int) -> str:
     """Return the name of a point: what differs from the one before on the line, or the method if nothing differs."""
     own, before = points[place].settings, points[place - 1].settings if place else {}
-    new = [text if name == "shows" else f"{name} {text}" for name, text in own.items() if before.get(name) != text]
+    new = [f"{name} {text}".strip() for name, text in own.items() if before.get(name) != text]
     return ", ".join(new) or method
 
 
@@ -278,7 +288,8 @@ def _sweep(across: str, up: str) -> Panel:
         axes.set_ylabel(FIGURES.get(up) or column(up, result.rows).heading)
         leave_room(axes)
         beside(axes, labels, drawn)
-        _legend(axes, {method: of_method[method] for method in _swept(result)})
+        if axes is axes.figure.axes[0]:
+            _legend(axes, {method: of_method[method] for method in _swept(result)})
 
     return draw
 
@@ -360,7 +371,8 @@ SWEEP = Plot(
     "The lines of the table by their settings. Higher quality, less flicker (NE) and less processor time are better; "
     "so are a shorter lag and a higher speed-up.",
     _sweeps,
-    height=3.8 + BOTTOM,
+    height=3.6 + BOTTOM,
+    top=0.5,
 )
 #: Benchmark -> its plot; others have the one of a sweep.
 PLOTS = {

@@ -109,8 +109,8 @@ def test_passes_add_up_to_outputs(done: Bench) -> None:
     for line in done.lines():
         for step in line.steps:
             made = sum(each.accepted + 1 for each in step.passes)
-            assert made == len(step.tokens) + step.finished
-            assert step.passes[0].cached + step.passes[0].new == step.prompt + step.passes[0].nodes
+            assert made + step.settled == len(step.tokens) + step.finished
+            assert step.passes[0].cached + step.passes[0].new == step.prompt + step.settled + step.passes[0].nodes
     plain, drafted, kept = done.lines()
     assert all(each.nodes == 0 for step in plain.steps for each in step.passes)
     assert plain.passes > drafted.passes >= kept.passes

@@ -73,7 +73,7 @@ def test_what_is_missing_leaves_out_its_column_and_its_plot(tmp_path: Path) -> N
         assert words not in text
     save(tmp_path, "trade", rows("trade"))
     assert "![trade]" in report.write(tmp_path).read_text(encoding="utf-8")
-    save(tmp_path, "trade", [{**row, "dal": None} for row in rows("trade")])
+    save(tmp_path, "trade", [{**row, "dal": None, "speedup": None} for row in rows("trade")])
     assert "![" not in report.write(tmp_path).read_text(encoding="utf-8")
 
 
