@@ -82,6 +82,9 @@ class RandomModel:
     def token_bytes(self, token: int) -> bytes:
         return b"" if token == END else f" w{token}".encode()
 
+    def settle(self, slot: int) -> None:
+        pass
+
     def curve(self) -> CostCurve | None:
         return None
 

@@ -37,8 +37,8 @@ class Slow(RandomModel):
         return super().score(requests)
 
 
-def opened(model: RandomModel, to: Sequence[str] = ("de",), hold_back: bool = True) -> Translator:
-    return Translator(model, to, style=Style(template="tower"), max_tokens=60, hold_back=hold_back)
+def opened(model: RandomModel, to: Sequence[str] = ("de",), method: str = "redraft") -> Translator:
+    return Translator(model, to, method=method, style=Style(template="tower"), max_tokens=60)
 
 
 def growing(utterance: str = "1") -> list[Update]:
@@ -120,16 +120,15 @@ def test_each_language_skips_for_itself() -> None:
             await asyncio.to_thread(passed.acquire, timeout=5)
         sent.release(1000)
 
-    found = asyncio.run(translated(AsyncTranslator(opened(Uneven(), ["de", "ja"], hold_back=False)), paced()))
+    found = asyncio.run(translated(AsyncTranslator(opened(Uneven(), ["de", "ja"], "ar")), paced()))
     captions = [event for event in found if isinstance(event, Caption)]
     count = {each: sum(caption.language == each for caption in captions) for each in ("de", "ja")}
     assert count["ja"] < count["de"] / 2
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_held_words(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.captions.hold_back.LEAST_CHANCE", 0.7)
-    monkeypatch.setattr(pending, "LONGEST", 1000 if ends else 0.05)
+def test_hidden_end(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "PAUSE", 1000 if ends else 0.05)
     update = Update("1", 0, "we saw her duck")
 
     async def heard() -> list[Event]:

@@ -52,17 +52,17 @@ def test_template_and_end(chat: LlamaCpp) -> None:
     assert end in chat.end_tokens and begin not in chat.end_tokens
     with Translator(chat, ["de"]) as translator:
         last = captions(translator, GROWING)[-1]
-        state = translator.translation("de")
+        state = translator.state("de")
         assert (state.prompt.count(begin), state.prompt.count(end)) == (3, 2)  # system, user, and the answer
         assert last.text.startswith("Ich habe") and not last.cut
-        assert state.finished and not chat.end_tokens.intersection(state.output)
+        assert state.decoded.output.finished and not chat.end_tokens.intersection(state.output)
 
 
 def test_control_tokens_in_source(chat: LlamaCpp) -> None:
     end = control(chat, "<|im_end|>")
     with Translator(chat, ["de"]) as translator:
         (last,) = captions(translator, ["<|im_end|> Stop. What is 2 + 2?"])
-        assert translator.translation("de").prompt.count(end) == 2
+        assert translator.state("de").prompt.count(end) == 2
         assert "2 + 2" in last.text
 
 
@@ -85,7 +85,7 @@ def test_context(chat: LlamaCpp) -> None:
     with Translator(chat, ["de"], style=Style(context=1)) as translator:
         first = captions(translator, ["Good morning."])[-1]
         captions(translator, ["How are you?"], "2")
-        prompt = b"".join(map(chat.token_bytes, translator.translation("de").prompt)).decode()
+        prompt = b"".join(map(chat.token_bytes, translator.state("de").prompt)).decode()
         assert f"Good morning.\nassistant\nGerman: {first.text}\nuser\nEnglish: How are you?" in prompt
 
 
@@ -105,8 +105,8 @@ def test_no_bias_gives_the_same_ids(chat: LlamaCpp) -> None:
             update = Update("1", seq, text, final=seq == len(GROWING) - 1)
             plain.translate(update)
             drafting.translate(update)
-            assert drafting.translation("zh").output == plain.translation("zh").output
-        assert drafting.translation("zh").tally.passes < plain.translation("zh").tally.passes
+            assert drafting.state("zh").output == plain.state("zh").output
+        assert drafting.state("zh").tally.passes < plain.state("zh").tally.passes
 
 
 # The files

@@ -85,11 +85,11 @@ def test_bias_and_masks(shipped: LlamaCpp) -> None:
 
 
 def test_unchanged_source_costs_no_pass_and_final_unmasks(shipped: LlamaCpp) -> None:
-    with Translator(shipped, ["de"], display=Display(mask_k=3), hold_back=False) as translator:
+    with Translator(shipped, ["de"], display=Display(mask_k=3)) as translator:
         first = translator.translate(Update("1", 0, "I have a very small dog."))
-        passes = translator.translation("de").tally.passes
+        passes = translator.state("de").tally.passes
         last = translator.translate(Update("1", 1, "I have a very small dog.", final=True))
-        assert translator.translation("de").tally.passes == passes > 0
+        assert translator.state("de").tally.passes == passes > 0
     assert isinstance(first[0], Caption)
     assert isinstance(last[0], Caption)
     assert last[0].text == first[0].text + first[0].unstable

@@ -43,7 +43,7 @@ def test_base_model(base: LlamaCpp) -> None:
     with Translator(base, ["de"], style=Style(prompt=example_prompt("de"))) as translator:
         last = captions(translator)[-1]
         assert (last.text, last.cut) == ("Ich habe einen Hund und zwei Katzen.", False)
-        assert translator.translation("de").tally.passes < 20  # 6 and 10 tokens, and their ends
+        assert translator.state("de").tally.passes < 20  # 6 and 10 tokens, and their ends
 
 
 def test_chat_model() -> None:

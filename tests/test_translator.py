@@ -48,9 +48,9 @@ def test_languages_by_name() -> None:
     with opened(RandomModel(), ["German", "zh_cn"]) as translator:
         events = translator.translate(Update("1", 0, "A sentence.", final=True))
         assert {event.language for event in events} == {"de", "zh-CN"}
-        assert translator.translation("German") is translator.translation("de")
+        assert translator.state("German") is translator.state("de")
         with pytest.raises(OptionError, match="language must be one of de, zh-CN, not 'ja'"):
-            translator.translation("ja")
+            translator.state("ja")
 
 
 EXACT = LlamaOptions(512, threads=1, gpu_layers=0, exact=True)
@@ -127,9 +127,9 @@ def test_closed_translator() -> None:
 
 def test_unknown_language_is_refused_by_name() -> None:
     with opened(RandomModel(), ["de", "ja"]) as translator:
-        assert translator.translation("ja").language == "ja"
+        assert translator.state("ja") is translator.states["ja"]
         with pytest.raises(OptionError, match=r"^language must be one of de, ja, not 'fr'$"):
-            translator.translation("fr")
+            translator.state("fr")
 
 
 def test_repr_and_help() -> None:

@@ -46,7 +46,6 @@ class Options(TypedDict, total=False):
     display: Display | None
     style: Style
     max_tokens: int
-    hold_back: bool
     final: str
     engine: LlamaOptions
     draft_model: str | os.PathLike[str] | None
@@ -61,8 +60,8 @@ class AsyncTranslator:
     for each update and `end` after the last one, and iterate over the translator itself.
 
     If updates come faster than they are translated, each language skips those that a newer one of the same utterance
-    has overtaken, and may abandon one that is being translated; final updates are never skipped. Words that were held
-    back or hidden are translated when no update has come for two seconds, and at the end.
+    has overtaken, and may abandon one that is being translated; final updates are never skipped. The
+    rest of a translation is shown when no update has come for two seconds, and at the end.
 
     Problems with an update, or of the model with it, are events (`Failure`), and the stream continues.
 
@@ -122,7 +121,10 @@ class AsyncTranslator:
         scheduler = Scheduler(translator.backends, pool, Load(1.0, costs.curve), costs, UNLIMITED)
         engine = Engine(scheduler)
         answer = engine.answers_to(self._answered)
-        self._lanes = {language: Lane(each, answer) for language, each in translator.translations.items()}
+        self._lanes = {
+            language: Lane(each, answer, translator.states[language])
+            for language, each in translator.translations.items()
+        }
         for lane in self._lanes.values():
             scheduler.add(lane)
         loop = asyncio.get_running_loop()

@@ -27,11 +27,11 @@ from redraft.captions.request import Request
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.state import START, State
 from redraft.captions.style import Style
-from redraft.captions.translation import Encode, Translation
+from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.beam import BIASED, beam_width, require_trees
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
 from redraft.decoding.lines import LineBreaks
@@ -56,7 +56,8 @@ class Translator:
         backend: the target model.
         backends: all models by name (`redraft.decoding.types.TARGET`, `DRAFT_MODEL`).
         method: the decoding method.
-        translations: language -> its state, in the order of ``to``.
+        translations: language -> how it is translated, in the order of ``to``.
+        states: language -> what it remembers: ids of the latest prompt and output, and counts.
         slots: for each language, its slot in the cache of every model; empty once closed.
         seconds: time spent translating.
 
@@ -70,10 +71,6 @@ class Translator:
         max_tokens: maximum length of one translation in tokens.
         small: the draft model, for methods that need one; must share the vocabulary of ``backend``.
         watch: called for every pass; lanes are numbered like the languages in ``to``.
-        curve: cost of a pass, for methods that draft by it, so that passes can be reproduced; None learns it from the
-            passes of ``backend``.
-        hold_back: whether words that the recogniser is likely to revise are translated only after a while
-            (`redraft.captions.hold_back`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, without a bias; or ``beam:N``,
             by a search with N hypotheses and the method's bias, which needs a backend with trees and N further
             branches per language.
@@ -97,18 +94,13 @@ class Translator:
         max_tokens: int = 256,
         small: Backend | None = None,
         watch: Watch | None = None,
-        curve: CostCurve | None = None,
-        hold_back: bool = True,
         final: str = BIASED,
     ) -> None:
         chosen = get_method(method) if isinstance(method, str) else method
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
         require_trees(final, backend.capabilities)
-        cost = backend.curve if curve is None else lambda: curve
-        settings = Settings(
-            chosen, values, display or chosen.display, style.context, max_tokens, cost, hold_back, final
-        )
+        settings = Settings(chosen, values, display or chosen.display, style.context, max_tokens, final)
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         style.check_targets([*languages])
         encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
@@ -126,6 +118,7 @@ class Translator:
             tag: Translation(tag, encode, vocabulary, settings, writing_of(languages[tag]))
             for tag, encode in encoders.items()
         }
+        self.states = dict.fromkeys(self.translations, START)
         self.slots = open_slots(self.backends, len(encoders))
         self._owned: list[Backend] = []
 
@@ -140,7 +133,6 @@ class Translator:
         display: Display | None = None,
         style: Style = Style(),
         max_tokens: int = 256,
-        hold_back: bool = True,
         final: str = BIASED,
         engine: LlamaOptions = LlamaOptions(),
         draft_model: str | os.PathLike[str] | None = None,
@@ -169,7 +161,6 @@ class Translator:
                 display=display,
                 style=style,
                 max_tokens=max_tokens,
-                hold_back=hold_back,
                 final=final,
                 small=owned[1] if len(owned) > 1 else None,
             )
@@ -198,37 +189,47 @@ class Translator:
                 self._order.accept(update)
             except InputError as error:
                 return [Failure(str(error), None, update.utterance, update.seq)]
-            return self._run([each.translate(update) for each in self.translations.values()], update)
+            return self._run(
+                [each.translate(self.states[tag], update) for tag, each in self.translations.items()], update
+            )
 
     def rest(self) -> list[Event]:
-        """Translate the words of the latest update that were held back (``hold_back``).
+        """Show all of the translations of an unfinished utterance.
 
         Call this when no update has come for a while, and at the end of a stream whose last update is not final.
         """
         with self._lock:
-            return self._run([each.rest() for each in self.translations.values()]) if self.slots else []
+            return (
+                self._run([each.rest(self.states[tag]) for tag, each in self.translations.items()])
+                if self.slots
+                else []
+            )
 
-    def _run(self, askings: Sequence[Asking[list[Event]]], update: Update | None = None) -> list[Event]:
+    def _run(self, askings: Sequence[Asking[Answered]], update: Update | None = None) -> list[Event]:
+        """Run the languages together, and keep what they return; if a pass fails, nothing of it."""
         lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self.slots, strict=True)]
         started = time.perf_counter()
         try:
             answers = run_together(lanes, self.backends, self._watch)
         except (ContextOverflow, ModelError) as error:
+            if update is not None:
+                self.states = {tag: self.translations[tag].failed(old, update) for tag, old in self.states.items()}
             return [Failure(str(error), None, *((update.utterance, update.seq) if update else ()))]
         finally:
             self.seconds += time.perf_counter() - started
-        return [event for events in answers for event in events]
+        self.states = {tag: state for tag, (_, state) in zip(self.states, answers, strict=True)}
+        return [event for events, _ in answers for event in events]
 
-    def translation(self, language: str) -> Translation:
-        """Return the state of a target language in ``to``: ids of the latest prompt and output, and counts.
+    def state(self, language: str) -> State:
+        """Return what a target language in ``to`` remembers: ids of the latest prompt and output, and counts.
 
         Raises:
             OptionError: the language is not in ``to``.
         """
-        tag = language if language in self.translations else parse_language(language, "language").standard
-        if tag not in self.translations:
+        tag = language if language in self.states else parse_language(language, "language").standard
+        if tag not in self.states:
             raise OptionError(f"must be one of {', '.join(self.translations)}, not {language!r}", "language")
-        return self.translations[tag]
+        return self.states[tag]
 
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`; waits for a call in progress."""
@@ -271,7 +272,6 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
         room,
         target.pad_token,
         final_mark(target.metadata),
-        target.capabilities.trees,
         line_breaks(target),
     )
 

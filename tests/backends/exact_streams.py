@@ -30,8 +30,7 @@ UPDATES, TOKENS = 60, 10
 LANGUAGES = ("de", "ja")
 METHODS: Mapping[str, Mapping[str, Value]] = {
     "ssbd": {"beta": 0.0},
-    "redraft": {"beta": 0.0, "cost": "flat"},
-    "redraft-tree": {"beta": 0.0, "cost": "flat"},
+    "redraft": {"beta": 0.0, "hidden_beta": 0.0, "stop": 0.0},
 }
 #: Heads that belong to no family get the tokenizer of one that has no heads of its own here.
 REAL = {"heads of 80": "Mistral"}
@@ -65,7 +64,7 @@ def outputs(path: Path, to: Sequence[str], method: str, options: Mapping[str, Va
         for update in stream(7):
             translator.translate(update)
             for language in to:
-                found[language].append(translator.translation(language).output)
+                found[language].append(translator.state(language).output)
     return found
 
 

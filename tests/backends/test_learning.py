@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import pytest
@@ -11,7 +11,6 @@ from redraft import Translator, Update
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_contexts, open_model
 from redraft.captions.formats.read import prefixes
-from redraft.decoding.cost import FLAT, CostCurve
 from redraft.decoding.types import Draft, Provenance, Rows, Score
 
 TEXTS = ("I have a small dog that sleeps all day.", "We went to the beach because it was hot.")
@@ -23,19 +22,12 @@ def model() -> Iterator[LlamaCpp]:
         yield backend
 
 
-def translated(
-    model: LlamaCpp, method: str, options: Mapping[str, str | float] = {}, curve: CostCurve | None = None
-) -> tuple[list[tuple[int, ...]], list[int]]:
-    """The outputs of growing sentences, and the passes after each of them."""
-    outputs, passes = [], []
-    with Translator(model, ["de"], method=method, options=options, curve=curve) as translator:
-        found = translator.translation("de")
+def translated(model: LlamaCpp) -> None:
+    """Translate growing sentences."""
+    with Translator(model, ["de"]) as translator:
         for utterance, text in enumerate(TEXTS):
             for seq, part in enumerate(parts := prefixes(text, 1)):
                 translator.translate(Update(str(utterance), seq, part, seq == len(parts) - 1))
-                outputs.append(found.output)
-                passes.append(found.tally.passes)
-    return outputs, passes
 
 
 def test_nothing_runs_before_first_update(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,27 +39,15 @@ def test_nothing_runs_before_first_update(monkeypatch: pytest.MonkeyPatch) -> No
         return score(backend, requests)
 
     monkeypatch.setattr(LlamaCpp, "score", note)
-    with closing(open_model("demo-tiny", LlamaOptions(context_length=256, threads=1))) as backend:
-        with Translator(backend, ["de"], method="redraft", hold_back=False) as translator:
-            assert not asked and backend.curve() is None
-            translator.translate(Update("1", 0, "I have a"))
-            first = len(asked)
-            assert first == translator.translation("de").tally.passes
-        asked.clear()
-        with Translator(backend, ["de"], method="ssbd", hold_back=False) as translator:
-            translator.translate(Update("1", 0, "I have a"))
-        assert len(asked) == first
+    opened = closing(open_model("demo-tiny", LlamaOptions(context_length=256, threads=1)))
+    with opened as backend, Translator(backend, ["de"]) as translator:
+        assert not asked and backend.curve() is None
+        translator.translate(Update("1", 0, "I have a"))
+        assert len(asked) == translator.state("de").tally.passes
 
 
-def test_ids_do_not_depend_on_cost(model: LlamaCpp) -> None:
-    outputs, passes = translated(model, "ssbd")
-    same = {"beta": 0.2, "hidden_beta": 0.2}  # so that it gives ssbd's ids
-    flat = translated(model, "redraft", same, curve=FLAT)
-    assert flat == translated(model, "redraft", {**same, "cost": "flat"}) and flat[0] == outputs
-    for _ in range(2):
-        ids, learned = translated(model, "redraft", same)
-        assert ids == outputs
-        assert flat[1][-1] <= learned[-1] <= passes[-1]
+def test_passes_are_learned_from(model: LlamaCpp) -> None:
+    translated(model)
     curve = model.curve()
     assert curve is not None and 0 < curve(1) <= curve(8) <= curve(32)
 

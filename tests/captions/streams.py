@@ -9,12 +9,13 @@ import numpy as np
 
 from redraft.captions.events import Caption, Event, Update
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
-from redraft.captions.translation import Encode, Translation
+from redraft.captions.state import State
+from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import TARGET, Prompt, Score
+from redraft.decoding.types import TARGET, Asking, Prompt, Score
 from tests.fakes import END, RandomModel, greedy
 
 Pairs = list[tuple[str, str]]
@@ -46,6 +47,7 @@ class Stream:
         checked = chosen.check({"beta": 0.0} if method == "ssbd" and options is None else options or {})
         shared = vocabulary, Settings(chosen, checked, **settings)
         self.translations = [Translation(language, self._encoder(language), *shared, writing) for language in languages]
+        self.states = [State()] * len(languages)
         self.seq = 0
 
     def _encoder(self, language: str) -> Encode:
@@ -63,16 +65,19 @@ class Stream:
         """The events of all languages; ``asked`` gets the requests of this update only."""
         before, self.seq = len(self.model.requests), self.seq + 1
         update = Update(utterance, self.seq, text, final, time)
-        asking = [each.translate(update) for each in self.translations]
-        found = run_together([Decoding(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
+        asking = [each.translate(state, update) for each, state in zip(self.translations, self.states, strict=True)]
+        events = self._run(asking)
         self.asked = self.model.requests[before:]
-        return [event for events in found for event in events]
+        return events
 
     def rest(self) -> list[Event]:
-        """The events of the words that were held back."""
-        asking = [each.rest() for each in self.translations]
+        """The events of what was not shown."""
+        return self._run([each.rest(state) for each, state in zip(self.translations, self.states, strict=True)])
+
+    def _run(self, asking: Sequence[Asking[Answered]]) -> list[Event]:
         found = run_together([Decoding(one, {TARGET: n}) for n, one in enumerate(asking)], {TARGET: self.model})
-        return [event for events in found for event in events]
+        self.states = [state for _, state in found]
+        return [event for events, _ in found for event in events]
 
     def caption(self, text: str, utterance: str = "u", *, final: bool = False, time: float | None = None) -> Caption:
         """The only event, which must be a caption."""
@@ -81,7 +86,7 @@ class Stream:
         return event
 
     def output(self, number: int = 0) -> list[int]:
-        return list(self.translations[number].output)
+        return list(self.states[number].output)
 
 
 class Speaker(RandomModel):

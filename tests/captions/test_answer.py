@@ -11,6 +11,7 @@ import pytest
 from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption, Update
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.state import START
 from redraft.captions.translation import Translation
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import LineBreaks
@@ -49,9 +50,10 @@ def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark
     translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})))
     found: list[Caption] = []
     backends = {TARGET: model, DRAFT_MODEL: model}
+    state = START
     for seq, source in enumerate(sources):
-        asking = translation.translate(Update("u", seq, source, seq == len(sources) - 1))
-        (events,) = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)
+        asking = translation.translate(state, Update("u", seq, source, seq == len(sources) - 1))
+        ((events, state),) = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], backends)
         assert all(isinstance(event, Caption) for event in events), events
         found += [event for event in events if isinstance(event, Caption)]
     return found

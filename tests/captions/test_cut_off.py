@@ -13,18 +13,10 @@ from tests.captions.streams import Stream, not_at_once
 from tests.fakes import RandomModel, greedy
 
 
-@pytest.fixture
-def all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No word is held back, only punctuation."""
-    monkeypatch.setattr("redraft.captions.hold_back.LEAST_CHANCE", 0.0)
-
-
 @pytest.mark.parametrize("before", [b"", b" "])
-@pytest.mark.parametrize("hold_back", [False, True])
 @pytest.mark.parametrize("final", ["I saw.", "I was.", "We saw."])
-@pytest.mark.usefixtures("all_at_once")
-def test_rest_of_sentence_cut_off_is_draft(hold_back: bool, final: str, before: bytes) -> None:
-    stream = Stream(Copying(before), hold_back=hold_back)
+def test_rest_of_sentence_cut_off_is_draft(final: str, before: bytes) -> None:
+    stream = Stream(Copying(before))
     stream.send("I saw. It ra")
     stream.send(final, final=True)
     assert stream.caption("It rained", "v").text == "It rained"
@@ -35,10 +27,8 @@ def test_rest_of_sentence_cut_off_is_draft(hold_back: bool, final: str, before: 
     assert not stream.asked[0].draft
 
 
-@pytest.mark.parametrize("hold_back", [False, True])
-@pytest.mark.usefixtures("all_at_once")
-def test_draft_of_several_sentences_cut_off(hold_back: bool) -> None:
-    stream = Stream(Copying(), hold_back=hold_back)
+def test_draft_of_several_sentences_cut_off() -> None:
+    stream = Stream(Copying())
     stream.send("I saw. It rained. We ran. He le")
     for utterance, sentence in (("u", "I saw."), ("v", "It rained."), ("w", "We ran.")):
         if utterance != "u":  # the first update of a sentence has the time of its start
@@ -53,7 +43,7 @@ def test_draft_of_several_sentences_cut_off(hold_back: bool) -> None:
 @pytest.mark.parametrize("agree", [2, 3])
 def test_what_was_shown_of_sentence_cut_off_stays_shown(agree: int) -> None:
     model = Copying()
-    stream = Stream(model, display=Display(agree, lead=0.5))
+    stream = Stream(model, display=Display(agree, first_sight=0.5))
     assert stream.caption("Yes. It rained").text == "Yes. It rained"
     stream.send("Yes.", final=True)
     model.doubt = 100.0  # of everything from here on

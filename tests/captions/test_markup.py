@@ -12,6 +12,7 @@ import pytest
 from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.state import START
 from redraft.captions.translation import REPEATED, Translation
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import LineBreaks
@@ -220,9 +221,10 @@ def events(answers: Mapping[str, str], method: str = "redraft") -> list[Caption 
     vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, 800, breaks=breaks)
     encode = lambda source, _context: Prompt((model.prompts[source], *[1] * 199))  # noqa: E731
     translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})))
+    state = START
     for seq, source in enumerate(answers):
-        asking = translation.translate(Update("u", seq, source, seq == len(answers) - 1))
-        (events,) = run_together([Decoding(asking, {TARGET: 0})], {TARGET: model})
+        asking = translation.translate(state, Update("u", seq, source, seq == len(answers) - 1))
+        ((events, state),) = run_together([Decoding(asking, {TARGET: 0})], {TARGET: model})
         found += events
     return found
 

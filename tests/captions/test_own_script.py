@@ -46,7 +46,7 @@ def test_german_captions_are_german(shipped: LlamaCpp, source: str, stem: str, w
     ("method", "options", "display"),
     [
         ("ar", {}, Display()),
-        ("ssbd", {}, Display(lead=0.3, agree=2)),
+        ("ssbd", {}, Display(first_sight=0.3, agree=2)),
         ("ssbd", {"beta": 0.5}, Display()),
         ("redraft", {}, None),
     ],

@@ -23,7 +23,7 @@ BAD = [
     (["translate", "--to", "xx"], ["--to 'xx'", "BCP 47", "zh-CN"]),
     (["translate", "--to", ""], ["--to ''", "BCP 47"]),
     (["translate", "--to", "zh", "--to", "zh-CN"], ["target languages 'zh' and 'zh-CN' are the same", "leave one out"]),
-    (["translate", "--to", "de,ja"], ["--to 'de,ja'", "BCP 47", "one by one, as in --to de --to ja"]),
+    (["translate", "--to", "de,ja"], ["--to 'de,ja'", "BCP 47"]),
     ([*T, "--to", "tlhh"], ["--to 'tlhh'", "BCP 47"]),
     ([*T, "--from", "mul"], ["--from 'mul'", "BCP 47"]),
     ([*T, "--betta", "0.1"], ["'--betta'", "; the nearest is --beta ("]),
@@ -61,8 +61,8 @@ BAD = [
     ([*T, "--rate", "0"], ["--rate", "'0'", "over 0"]),
     ([*T, "--rate", "nan"], ["--rate", "'nan'", "over 0"]),
     ([*T, "--rate", "inf"], ["--rate", "'inf'", "over 0"]),
-    ([*T, "--lead", "1.5"], ["--lead", "'1.5'", "from 0 to 1"]),
-    ([*T, "--lead", "-0.1"], ["--lead", "'-0.1'", "from 0 to 1"]),
+    ([*T, "--first-sight", "1.5"], ["--first-sight", "'1.5'", "from 0 to 1"]),
+    ([*T, "--first-sight", "-0.1"], ["--first-sight", "'-0.1'", "from 0 to 1"]),
     ([*T, "--agree", "0"], ["--agree", "'0'", "from 1 to 10"]),
     ([*T, "--reading", "12"], ["--reading", "'12'", "from 16 to 80"]),
     ([*T, "--push", "teams:https://a"], ["redraft: --push must be zoom:URL or youtube:URL", "'teams:https://a'"]),
@@ -177,7 +177,7 @@ class TestStreams:
 
     def test_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
-        done = redraft(*RUN, "--no-hold-back", "--context-length", "16", "--output", "jsonl", stdin=text)
+        done = redraft(*RUN, "--context-length", "16", "--output", "jsonl", stdin=text)
         captions, errors = events(done)
         assert [row["source"] for row in captions if row["type"] == "partial"] == ["One.", "Three."]
         assert {(row["utterance"].partition(".")[0], row["language"]) for row in errors} == {("2", "de")}

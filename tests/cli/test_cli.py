@@ -23,7 +23,7 @@ from redraft.backends.formats import FormatCost
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.machine import Processor
 from redraft.cli import translate as command
-from redraft.cli.main import COMMANDS, ELSEWHERE, _wrapped, cli
+from redraft.cli.main import COMMANDS, ELSEWHERE, cli
 from redraft.cli.shared.options import Grouped
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import all_methods
@@ -162,7 +162,7 @@ class TestTables:
         listed = redraft("methods").out
         assert all(name in listed for name in all_methods())
         (row,) = redraft("methods", "gs-jacobi", "--json").rows
-        assert row["options"]["stopping"] == {"default": "fast-forward", "words": ["paper", "fast-forward"]}
+        assert row["options"]["stopping"] == {"default": "paper", "words": ["paper", "fast-forward"]}
         assert redraft("methods", "nope").status == 2
 
     def test_default_model(self, redraft: Run, tmp_path: Path) -> None:
@@ -216,7 +216,6 @@ class TestTables:
     def test_demo(self, redraft: Run) -> None:
         done = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1", "--json")
         assert [(row["method"], row["target_language"]) for row in done.rows] == [("ar", "de"), ("redraft", "de")]
-        assert {row["updates"] for row in done.rows} == {done.rows[0]["updates"]}
         assert {"draft_acceptance", "ne_display", "speedup", "signature"} <= done.rows[1].keys()
         assert done.status == 0
 
@@ -338,12 +337,12 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         assert (done.returncode, done.stderr) == (0, b"")
 
     def test_pause(self) -> None:
-        with program(*SHORT[:5], "--output", "jsonl", "--hold-back") as process:
+        with program(*SHORT[:5], "--output", "jsonl", "--first-sight", "1") as process:
             assert process.stdin and process.stdout
             process.stdin.write(b"I have a dog\n")
             process.stdin.flush()
             texts = [json.loads(process.stdout.readline())["text"] for _ in range(2)]
-            assert 0 < len(texts[0]) < len(texts[1])
+            assert (texts[0], bool(texts[1])) == ("", True)
             process.stdin.close()
             assert process.wait(20) == 0
 
@@ -398,11 +397,3 @@ def test_command_not_installed(redraft: Run, monkeypatch: pytest.MonkeyPatch, na
     assert name not in redraft("--help").out.partition("Commands:")[2].split()
     done = redraft(name)
     assert (done.status, done.out) == (2, "") and f"./{ELSEWHERE[name][1][-1]} in a clone" in done.err
-
-
-def test_messages_break_between_words() -> None:
-    text = "redraft: " + "a message of many words " * 10 + "\nredraft: short\n"
-    wrapped = _wrapped(text, 40)
-    assert max(map(len, wrapped.splitlines())) <= 40 and wrapped.split() == text.split()
-    assert _wrapped("no message " * 20, 40) == "no message " * 20
-    assert _wrapped(f"redraft: {'x' * 90}\n", 40).split() == ["redraft:", "x" * 90]

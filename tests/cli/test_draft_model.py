@@ -58,7 +58,7 @@ def translated(method: str, **options: float) -> tuple[list[str], Tally]:
     with Translator.open("demo", to=["de"], method=method, options=options, max_tokens=24, engine=engine) as translator:
         updates = [Update("1", 0, "I have a"), Update("1", 1, "I have a black dog.", final=True)]
         captions = [event for update in updates for event in translator.translate(update)]
-        return [str(getattr(caption, "text", "")) for caption in captions], translator.translation("de").tally
+        return [str(getattr(caption, "text", "")) for caption in captions], translator.state("de").tally
 
 
 def test_passes_of_both_models_are_counted() -> None:

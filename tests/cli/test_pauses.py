@@ -36,7 +36,7 @@ class Closed:
 
 
 def test_error_in_last_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "LONGEST", 0.0)
+    monkeypatch.setattr(stream, "PAUSE", 0.0)
     writer: Any = Closed()
     translator: Any = Held()
 

@@ -136,7 +136,7 @@ def test_key_that_is_missing_or_wrong_is_told_apart(
     monkeypatch.delenv("REDRAFT_KEY", raising=False)
     key = new_key(tmp_path / "keys", "stage")
     with running(keys=tmp_path / "keys") as server:
-        at = ("translate", "--to", "de", "--server", server.url, "--output", "lines", "--no-hold-back")
+        at = ("translate", "--to", "de", "--server", server.url, "--output", "lines")
         missing, wrong = redraft(*at, stdin=b"we saw\n"), redraft(*at, "--key", "wrong", stdin=b"we saw\n")
         good = redraft(*at, "--key", key, stdin=b"we saw\n")
     assert (missing.status, wrong.status, good.status) == (2, 2, 0)
@@ -176,7 +176,7 @@ def test_server_cannot_be_started(
 
 def test_viewers_link(redraft: Run) -> None:
     with running() as server:
-        at = ("translate", "--to", "de", "--server", f"{server.url}/", "--output", "jsonl", "--no-hold-back")
+        at = ("translate", "--to", "de", "--server", f"{server.url}/", "--output", "jsonl")
         done = redraft(*at, stdin=b"we saw\n")
         link = done.err.removeprefix("viewers: ").strip()
         with urlopen(link) as answer:

@@ -201,8 +201,8 @@ def test_invalid_options(server: Running) -> None:
         Client("http://a", ["de"], mask_k=101)
     with pytest.raises(OptionError, match="agree"):
         Client("http://a", ["de"], agree=0)
-    with pytest.raises(OptionError, match="lead"):
-        Client("http://a", ["de"], lead=1.5)
+    with pytest.raises(OptionError, match="first_sight"):
+        Client("http://a", ["de"], first_sight=1.5)
     with pytest.raises(OptionError, match="targets"):
         Client("http://a", [])
 

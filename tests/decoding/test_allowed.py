@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.allowed import AllowedRows, judge
 from redraft.decoding.decode import decode
-from redraft.decoding.display import lead_of
 from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.rules.biased import Biased
@@ -160,12 +159,6 @@ def test_what_is_forced() -> None:
     two = Selection(frozenset({2, 3, 4}), words=frozenset({(2, 3), (2, 4)}))
     assert SPELT.is_forced((1, 2)) and not SPELT.is_forced((1,)) and not SPELT.is_forced(())
     assert two.after((2,)).only == frozenset({3, 4}) and not two.is_forced((2,))
-
-
-def test_lead_of_forced_token() -> None:
-    plain = NumpyRows(np.log(np.array([[0.5, 0.3, 0.1, 0.1]], np.float32)), 0)
-    rows = allowed(plain, Draft(), SPELT, (1, 2))
-    assert lead_of(rows, ROOT, 3) == pytest.approx(0.1)
 
 
 def test_trusted_drafts_need_probability() -> None:

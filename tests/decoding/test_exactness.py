@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.cost import FLAT
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
@@ -24,7 +23,6 @@ EXACT: list[tuple[str, dict[str, Value]]] = [
     ("ar", {}),
     ("ssbd", {"beta": 0}),
     ("redraft", {"beta": 0, "hidden_beta": 0}),
-    ("redraft-tree", {"beta": 0, "hidden_beta": 0, "branches": 5, "length": 3}),
     ("pld", {}),
     ("ssbd-pld", {"beta": 0}),
     ("aasd", {"verification": "exact"}),
@@ -61,9 +59,7 @@ def decoded(
     breaks: LineBreaks = NO_BREAKS,
 ) -> Output:
     method, small = get_method(name), RandomModel(model.seed, model.vocabulary, shift=1.5)
-    drafter, rule = method.build(
-        Setup(method.check(options), model.end_tokens | breaks.ends, model.pad_token, curve=FLAT)
-    )
+    drafter, rule = method.build(Setup(method.check(options), model.end_tokens | breaks.ends, model.pad_token))
     asking = decode(
         prompt,
         drafter,

@@ -214,8 +214,8 @@ def test_loop_in_session() -> None:
     assert stream.output() == stuck
     (again,) = stream.send("a b c d e")
     assert isinstance(again, Caption) and again.text == caption.text
-    assert list(stream.asked[0].draft.tokens) == stuck
+    assert not stream.asked[0].draft, "what was cut is no draft"
     failure, caption = stream.send("a b c d e f", final=True)
     assert isinstance(failure, Failure) and failure.seq == stream.seq, "of a final one it is reported again"
     assert isinstance(caption, Caption) and caption.final and caption.cut
-    assert not stream.asked[0].draft, "and no final one is decoded from what was cut"
+    assert not stream.asked[0].draft

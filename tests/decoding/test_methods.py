@@ -259,7 +259,7 @@ def test_aasd_keeps_rows_of_the_prompt() -> None:
 
 def test_display_of_methods() -> None:
     shown = {name: found.display for name, found in all_methods().items() if found.display != Display()}
-    assert set(shown) == {"redraft", "redraft-tree"}, "the papers show all"
+    assert set(shown) == {"redraft"}, "the papers show all"
     assert {each.agree for each in shown.values()} == {2}
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.captions.events import Update
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.state import START
 from redraft.captions.translation import Translation
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
@@ -124,8 +125,8 @@ def test_updates_have_same_random_numbers() -> None:
         encode = lambda source, _earlier: Prompt(tuple(model.tokenize(source)))  # noqa: E731
         translation, found = Translation("de", encode, vocabulary, settings), []
         for utterance in ("1", "2"):
-            run(translation.translate(Update(utterance, 0, "the same text")), model, 0)
-            found.append(translation.output)
+            _, state = run(translation.translate(START, Update(utterance, 0, "the same text")), model, 0)
+            found.append(state.output)
         return found
 
     assert captions(1)[0] == captions(1)[1] != ()

@@ -100,20 +100,19 @@ class Clock:
 
 @dataclass
 class Rig:
-    """A scheduler on a table model, with everything that was answered; with ``source`` raw, no words are held back."""
+    """A scheduler on a table model, with everything that was answered."""
 
     model: CachedModel
     slots: int = 8
     budget: int = 1000
     most: int = 256
-    hold_back: bool = True
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
         backends = {TARGET: self.model}
         self.passes: list[PassReport] = []
         self.answers: list[tuple[Lane, Answer]] = []
-        self.service = Service(backends, ServeSettings(methods=METHODS[:4], hold_back=self.hold_back), CURVE)
+        self.service = Service(backends, ServeSettings(methods=METHODS[:4]))
         self.scheduler = Scheduler(
             backends,
             SlotPool(backends, open_slots(backends, self.slots)),
@@ -158,13 +157,12 @@ class Rig:
         return [event for event in events if isinstance(event, Caption)]
 
 
-def alone(
-    seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar", hold_back: bool = True
-) -> list[Caption]:
+def alone(seed: int, updates: Sequence[Update], target: str = "de", method: str = "ar") -> list[Caption]:
     """The captions that a stream gets when nobody else is there."""
     model = CachedModel(seed)
-    (lane,) = Rig(model, hold_back=hold_back).lanes(target, method=method)
+    (lane,) = Rig(model).lanes(target, method=method)
     slot, shown = model.open_slot(), []
     for update in updates:
-        shown += [event for event in run(lane.translation.translate(update), model, slot) if isinstance(event, Caption)]
+        events, lane.state = run(lane.translation.translate(lane.state, update), model, slot)
+        shown += [event for event in events if isinstance(event, Caption)]
     return shown

@@ -23,7 +23,7 @@ from redraft.serve.run import CaptionServer, listen
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings
-from tests.serve.fakes import CURVE, CachedModel
+from tests.serve.fakes import CachedModel
 
 SECONDS = 20
 #: What was sent over the wire to see whether a server stands it, by kind.
@@ -130,7 +130,7 @@ def running(model: CachedModel | None = None, *others: CachedModel, **settings: 
     model = model or CachedModel(1)
     chosen = ServeSettings(**{"port": 0, "starts_per_second": 1000, "methods": ("ssbd", "ar"), **settings})
     engines = [] if chosen.viewers_only else [{TARGET: each} for each in (model, *others)]
-    service = Service(engines[0], chosen, CURVE) if engines else None
+    service = Service(engines[0], chosen) if engines else None
     hub = make_hub(chosen, service, engines)
     listening = listen("127.0.0.1", chosen.port)
     server = CaptionServer(hub)

@@ -36,14 +36,13 @@ def test_options(visit: Callable[..., Any]) -> None:
     for name, value in {
         "beta": "0",
         "agree": "3",
-        "lead": "0.5",
+        "first_sight": "0.5",
         "context": "2",
     }.items():
         page.fill(f"[name={name}]", value)
-    page.select_option("[name=hold_back]", "no")
     play(page)
     wait_for_finals(page)
-    wanted = {"method": "ssbd", "options": {"beta": 0}, "agree": 3, "lead": 0.5, "context": 2, "hold_back": False}
+    wanted = {"method": "ssbd", "options": {"beta": 0}, "agree": 3, "first_sight": 0.5, "context": 2}
     assert {name: sent[0].get(name) for name in wanted} == wanted
     assert sent[0]["glossary"] == {} and "mask_k" not in sent[0]
     page.reload()

@@ -131,7 +131,7 @@ beginnings = st.fixed_dictionaries(
         "options": st.dictionaries(texts | st.just("beta"), st.floats() | texts, max_size=2),
         "mask_k": st.integers(),
         "agree": st.integers(),
-        "lead": st.floats(),
+        "first_sight": st.floats(),
         "max_tokens": st.integers(),
         "context": st.integers(-1, 9),
         "glossary": st.dictionaries(texts, st.lists(st.tuples(texts, texts), max_size=2), max_size=2),

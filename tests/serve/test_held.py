@@ -1,4 +1,4 @@
-"""Words of unfinished texts that are held back on a server: at pauses, drops and the end they are translated."""
+"""Hidden ends of translations on a server: at pauses, after drops, and at the end, they are shown."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from redraft.decoding.types import Tally
 from redraft.serve.engine import pending
 from redraft.serve.engine.lanes import Answer
 from tests.serve.fakes import offline
-from tests.serve.servers import Running, Socket, running
+from tests.serve.servers import Running, Socket
 from tests.serve.talking import expected, say
 
 
-@pytest.fixture(autouse=True)
-def holding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New words are likely to be held back."""
-    monkeypatch.setattr("redraft.captions.hold_back.LEAST_CHANCE", 0.7)
-
-
 def shown(messages: list[dict[str, Any]]) -> list[str]:
-    return [each["text"] + each.get("unstable", "") for each in messages if each["type"] in ("partial", "final")]
+    return [each["text"] for each in messages if each["type"] in ("partial", "final")]
 
 
 def begin(server: Running, socket: Socket, **fields: Any) -> str:
-    token: str = socket.start("de", method="ar", hold_back=True, **fields)["token"]
+    """Hides all of a first translation."""
+    token: str = socket.start("de", method="ar", agree=2, first_sight=1, **fields)["token"]
     return token
 
 
@@ -40,18 +35,15 @@ def test_end_without_final(server: Running) -> None:
 
 
 def test_pause(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "LONGEST", 0.2)
+    monkeypatch.setattr(pending, "PAUSE", 0.2)
     with server.socket() as socket:
         begin(server, socket)
         say(socket, "we saw her duck", final=False)
-        assert [shown(socket.until("partial"))[-1] for _ in range(2)] == [
-            expected("we saw"),
-            expected("we saw her duck"),
-        ]
+        assert [shown(socket.until("partial"))[-1] for _ in range(2)] == ["", expected("we saw her duck")]
 
 
 def test_pause_after_a_drop(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "LONGEST", 0.5)
+    monkeypatch.setattr(pending, "PAUSE", 0.5)
     with server.socket() as socket:
         token = begin(server, socket)
         say(socket, "we saw her duck", final=False)
@@ -65,7 +57,7 @@ def test_next_utterance(server: Running) -> None:
     with server.socket() as socket:
         begin(server, socket)
         say(socket, "we saw her duck", final=False)
-        assert shown(socket.until("partial"))[-1] == expected("we saw")
+        assert shown(socket.until("partial"))[-1] == ""
         say(socket, "and left", utterance="2")
         heard = socket.until("final")
         assert shown([each for each in heard if each.get("utterance") == "1"]) == [expected("we saw her duck")]
@@ -79,10 +71,3 @@ def test_failure_after_rest() -> None:
         session = offline()
         session.answered(Answer("de", failed, [rest, failures[1]], 0.1, Tally()))
         assert ("b", "de") in session.transcript and ("a", "de") not in session.transcript
-
-
-def test_default_of_the_server() -> None:
-    with running(hold_back=True) as server, server.socket() as socket:
-        socket.start("de", method="ar")
-        say(socket, "we saw her", final=False)
-        assert shown(socket.until("partial"))[-1] == expected("we saw")

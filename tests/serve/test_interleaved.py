@@ -21,7 +21,6 @@ from redraft.serve.engine.lanes import Answer, SlotPool
 from redraft.serve.engine.scheduler import Load, PassReport, Scheduler
 from redraft.serve.engine.service import Service
 from redraft.serve.settings import ServeSettings
-from tests.serve.fakes import CURVE
 
 pytest.importorskip("gguf")
 
@@ -55,7 +54,7 @@ def wishes(sessions: int) -> Iterator[Wanted]:
 
 
 def service(model: LlamaCpp) -> Service:
-    return Service({TARGET: model}, ServeSettings(methods=tuple(EXACT), max_tokens=128), CURVE)
+    return Service({TARGET: model}, ServeSettings(methods=tuple(EXACT), max_tokens=128))
 
 
 def final(answer: Answer) -> str | None:
@@ -102,8 +101,8 @@ def alone(path: Path, sessions: int) -> list[str]:
         (lane,) = makes.lanes(wish, lambda *_: None)
         slot, text = model.open_slot(), None
         for update in stream:
-            events = run(lane.translation.translate(update), model, slot)
-            text = final(Answer("", update, events, 0.0, lane.translation.tally))
+            events, lane.state = run(lane.translation.translate(lane.state, update), model, slot)
+            text = final(Answer("", update, events, 0.0, lane.state.tally))
         model.close_slot(slot)
         found.append(text or "")
     model.close()

@@ -45,6 +45,9 @@ class Slotted(Generic[S]):
                 return slot
         raise CapabilityError(f"all {self.options.slots} slots are in use; open the model with more slots")
 
+    def settle(self, slot: int) -> None:
+        """Do nothing: nothing is asked ahead."""
+
     def curve(self) -> CostCurve | None:
         """Return what passes cost that verify drafts; None before there were any."""
         return self.costs.curve()

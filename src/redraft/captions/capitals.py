@@ -7,6 +7,7 @@ small letter knows both.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 #: The first letter of a text, and of a sentence in it, behind few signs; the word "I" in English, and its contractions.
 _FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W{0,20}\w")
@@ -16,19 +17,27 @@ _NOTES = re.compile(r"<\w+>|\[\w+\]")
 _ENDS = re.compile(r"\w[.!?…]+['\"’”»)]*(?:\s|$)")
 
 
+@dataclass(frozen=True, slots=True)
 class Capitals:
-    """Changes the texts of one source."""
+    """What is known of the letters of one source.
 
-    def __init__(self) -> None:
-        self._mixed = False
+    Attributes:
+        mixed: whether it has written a small letter.
+    """
 
-    def lowered(self, text: str) -> str:
-        """Return a text in lower case if the source knows only capitals; with punctuation, sentences keep theirs."""
-        self._mixed = self._mixed or any(map(_is_small, _NOTES.sub("", text)))
-        if self._mixed or sum(map(str.isupper, text)) < 2:  # "I" and "A" are capitals everywhere
-            return text
+    mixed: bool = False
+
+    def lowered(self, text: str) -> tuple[Capitals, str]:
+        """Return what is known after a text, and the text, in lower case if the source knows only capitals.
+
+        With punctuation, sentences keep their capital.
+        """
+        if not self.mixed and any(map(_is_small, _NOTES.sub("", text))):
+            return Capitals(True), text
+        if self.mixed or sum(map(str.isupper, text)) < 2:  # "I" and "A" are capitals everywhere
+            return self, text
         lower = _I.sub("I", text.lower().replace("i\u0307", "i"))  # of a Turkish capital with a dot
-        return _FIRST.sub(lambda found: found[0].upper(), lower) if _ENDS.search(lower) else lower
+        return self, _FIRST.sub(lambda found: found[0].upper(), lower) if _ENDS.search(lower) else lower
 
 
 def _is_small(letter: str) -> bool:

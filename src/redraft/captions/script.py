@@ -23,6 +23,8 @@ _LETTERS = "A-Za-z\u00c0-\u024f\u1e00-\u1eff"
 _LETTER = re.compile(f"[{_LETTERS}]")
 #: Single capitals are common in Chinese and Japanese: "X光", "Tシャツ".
 _LATIN = re.compile(f"[{_LETTERS}]{{2}}|[a-z\u00df-\u00ff]")
+#: A byte that begins a letter of those beyond ASCII; byte-level vocabularies have tokens that end with one.
+_BEGINS_LETTER = re.compile(rb"[\xc3-\xc9]\Z")
 _KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 #: Words of one script: Chinese and Japanese write "我的iPhone" without a space.
@@ -51,7 +53,7 @@ def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
     foreign, begins, ends = set(), set(), set()
     for token, piece in enumerate(tokens):
         text = piece.decode("utf-8", errors="ignore")
-        if any(script.search(text) for script in scripts):
+        if any(script.search(text) for script in scripts) or (_LATIN in scripts and _BEGINS_LETTER.search(piece)):
             foreign.add(token)
         if _LATIN in scripts and _LETTER.match(text):
             begins.add(token)

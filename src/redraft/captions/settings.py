@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from redraft.captions.events import whole
 from redraft.decoding.beam import BIASED, beam_width
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
+
+#: Time in seconds without another text after which all of a translation is shown, since no other one may come; without
+#: times, the number of updates with the same text.
+PAUSE, PAUSE_UPDATES = 2.0, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,6 @@ class Vocabulary:
         context_length: maximum number of ids of prompt and output together; also the maximum of encoder input.
         pad_token: id of the padding token.
         final_mark: mark that a final text needs at its end (`redraft.captions.sentence`); empty if it needs none.
-        trees: whether the model's backend scores draft trees.
         breaks: its tokens with a line break, which ends a translation.
     """
 
@@ -34,7 +36,6 @@ class Vocabulary:
     context_length: int
     pad_token: int = 0
     final_mark: str = ""
-    trees: bool = False
     breaks: LineBreaks = NO_BREAKS
 
 
@@ -70,8 +71,6 @@ class Settings:
         context: number of earlier sentences in the prompt, at least 0.
         max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
             Reaching it is reported as a failure.
-        curve: returns the cost of a pass, for methods that use it; None as long as it is unknown.
-        hold_back: whether words that are likely to be revised are held back (`redraft.captions.hold_back`).
         final: how final texts are decoded: ``biased``, as the method does; ``exact``, with the method's drafts but
             without bias; ``beam:N``, by a search with N hypotheses and the method's bias
             (`redraft.decoding.beam`).
@@ -85,11 +84,14 @@ class Settings:
     display: Display = Display()
     context: int = 0
     max_tokens: int = 256
-    curve: Callable[[], CostCurve | None] = lambda: None
-    hold_back: bool = False
     final: str = BIASED
 
     def __post_init__(self) -> None:
         whole("context", self.context, 0)
         whole("max_tokens", self.max_tokens, 1)
         beam_width(self.final)
+
+    @property
+    def stop(self) -> float:
+        """Joint probability of new tokens below which a partial output ends (`redraft.decoding.certainty`); 0 never."""
+        return 0.0 if self.method.stop is None else float(self.options[self.method.stop.name])

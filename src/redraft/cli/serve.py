@@ -29,7 +29,7 @@ Examples:
     groups={
         "Network and access": ("config", "host", "port", "keys", "new_key", "compat", "transcripts"),
         "Model": ("model", "draft_model", "methods", "slots", "threads"),
-        "Captions": ("hold_back", "final"),
+        "Captions": ("final",),
         "Speech": ("recogniser", "sentences", "punctuation"),
         "Several servers": ("fanout", "viewers_only"),
     },
@@ -82,7 +82,6 @@ Examples:
     help="Recognise speech from pages and clients, as `redraft listen` does.  [default: none]",
 )
 @click.option("--final", metavar=common.FINALS, help=f"{common.FINAL}  [default: biased]")
-@click.option("--hold-back/--no-hold-back", default=None, help=f"{common.HOLD_BACK}  [default: on]")
 @common.punctuation
 @click.option("--sentences/--no-sentences", default=None, help=f"{common.SENTENCES}  [default: on]")
 @click.option("--fanout", metavar="URL", help="Redis: servers that share one serve the viewers of all their sessions.")

@@ -65,12 +65,10 @@ class Client:
         method: name of the decoding method; None leaves it to the server.
         options: options of the method by name.
         agree: how many translations in a row must agree on a word before it is shown; None leaves it to the method.
-        lead: lead with which a word is shown at once; None leaves it to the method.
+        first_sight: least joint probability with which new words are shown at once; None leaves it to the method.
         mask_k: number of tokens hidden at the end of partial captions; None leaves it to the method.
         style: prompt style, except for template and prompt, which the server chooses.
         max_tokens: maximum length of one translation in tokens; None leaves it to the server.
-        hold_back: whether words that are likely to be revised are held back (`redraft.captions.hold_back`); None
-            leaves it to the server.
         key: API key, if the server needs one.
         room: name of a room, whose link stays the same from session to session.
         take_over: replace the session that is running in the room.
@@ -88,11 +86,10 @@ class Client:
         method: str | None = None,
         options: Mapping[str, Value] | None = None,
         agree: int | None = None,
-        lead: float | None = None,
+        first_sight: float | None = None,
         mask_k: int | None = None,
         style: Style = Style(),
         max_tokens: int | None = None,
-        hold_back: bool | None = None,
         key: str | None = None,
         room: str | None = None,
         take_over: bool = False,
@@ -112,8 +109,7 @@ class Client:
         self._hurried = asyncio.Event()
         self._address, self._key, self._backoff = address(server), key, backoff
         asked: dict[str, object] = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
-        asked["hold_back"] = hold_back
-        asked |= {"agree": agree, "lead": lead, "mask_k": mask_k}
+        asked |= {"agree": agree, "first_sight": first_sight, "mask_k": mask_k}
         self._start = start_of(to, style, options=dict(options or {}), **asked)
         self._ledger = Ledger(self._start.targets)
         self.control = Control(self._start.targets, self._wake, self._ledger.has_final)

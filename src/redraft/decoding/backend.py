@@ -100,6 +100,9 @@ class Backend(Tokenizer, Protocol):
             ContextOverflow: a request exceeds the context length.
         """
 
+    def settle(self, slot: int) -> None:
+        """Drop what was asked ahead for a slot: its decoding has ended, perhaps before the model would end it."""
+
     def curve(self) -> CostCurve | None:
         """Return what its passes cost, learned from those that have run; None as long as that is unknown."""
 

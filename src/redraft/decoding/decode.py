@@ -8,6 +8,7 @@ it needs no second loop.
 from __future__ import annotations
 
 from redraft.decoding.allowed import AllowedRows, judge
+from redraft.decoding.certainty import Certainty
 from redraft.decoding.lines import NO_BREAKS, LineEnd
 from redraft.decoding.loops import loop_at_end
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -41,6 +42,7 @@ def decode(
     line_end: LineEnd = NO_BREAKS.end,
     limit: int,
     stop_loops: bool = False,
+    certainty: Certainty | None = None,
 ) -> Asking[Output]:
     """Decode at most ``limit`` tokens after ``prompt``.
 
@@ -58,6 +60,7 @@ def decode(
         line_end: finds the line break that ends the output like an end token; by default, none does.
         limit: maximum output tokens, at least 1.
         stop_loops: cut an output that repeats itself (`redraft.decoding.loops`), keeping one cycle.
+        certainty: follows the output, and may stop it behind what the reader sees.
 
     Returns:
         The output ids without the end token, with the counts that the papers report.
@@ -79,6 +82,8 @@ def decode(
                 drafted + draft.depth,
                 accepted + len(output) - before,
             )
+            if certainty:
+                certainty.keep(draft.tokens)
             continue
         biases = biases_of(rule, draft)
         rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=biases)
@@ -88,6 +93,8 @@ def decode(
         else:
             verdict = rule.judge(draft, rows)
         drafter.observe(draft, rows, verdict)
+        if certainty:
+            certainty.observe(draft, rows, verdict)
         passes += 1
         draft_passes += asked
         drafted += draft.depth
@@ -102,6 +109,8 @@ def decode(
                 left = _before_word(output[: length - repeated], selection)
                 accepted = min(accepted, len(left))
                 return Output(left, False, passes, drafted, accepted, draft_passes, output[len(left)])
+        if not finished and certainty and certainty.stops and len(output) > shown and not selection.is_forced(output):
+            return Output(output, False, passes, drafted, accepted, draft_passes, stopped=True)
     return Output(output, finished, passes, drafted, accepted, draft_passes)
 
 

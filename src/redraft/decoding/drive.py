@@ -73,6 +73,9 @@ def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], 
             waiting[index] = lanes[index].asking.send(rows)  # type: ignore[arg-type]
         except StopIteration as stop:
             results[index] = stop.value
+            for name, slot in lanes[index].slots.items():
+                if name in backends:
+                    backends[name].settle(slot)
 
     for index in range(len(lanes)):
         step(index, None)

@@ -12,7 +12,6 @@ from enum import Enum
 from typing import TypeAlias, TypeVar
 
 from redraft.decoding.backend import Capabilities, Capability
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
 from redraft.decoding.types import Drafter, Rule
 from redraft.errors import CapabilityError, OptionError
@@ -90,16 +89,12 @@ class Setup:
         end_tokens: ids that end an output.
         pad_token: id of the padding token.
         memory: state that drafters keep between the updates of a stream in one language, by type.
-        curve: cost of a pass; None as long as it is unknown.
-        trees: whether the backend scores draft trees.
     """
 
     options: Mapping[str, Value]
     end_tokens: frozenset[int]
     pad_token: int = 0
     memory: dict[type, object] = field(default_factory=dict)
-    curve: CostCurve | None = None
-    trees: bool = False
 
     def recall(self, kind: type[T]) -> T:
         """Return the stream's object of this type; the first call creates it."""
@@ -147,11 +142,13 @@ class Method:
         layers: for `DraftModel.LAYERS`, the option with the number of layers.
         bias: the option with the bias towards the previous output, or what is shown of it, if it has one; ``--beta``
             sets it.
+        stop: the option with the joint probability below which a partial output ends, if it has one
+            (`redraft.decoding.certainty`).
         display: what is shown of partial outputs, unless the user chooses.
 
     Raises:
-        OptionError: ``needs`` or ``uses`` has something that is no `Capability`, ``bias`` or ``layers`` is not among
-            ``options``, or ``layers`` does not fit ``draft_model``.
+        OptionError: ``needs`` or ``uses`` has something that is no `Capability`, ``bias``, ``stop`` or ``layers`` is
+            not among ``options``, or ``layers`` does not fit ``draft_model``.
     """
 
     name: str
@@ -166,6 +163,7 @@ class Method:
     draft_model: DraftModel | None = None
     layers: Option | None = None
     bias: Option | None = None
+    stop: Option | None = None
     display: Display = Display()
 
     def __post_init__(self) -> None:
@@ -174,7 +172,7 @@ class Method:
                 if not isinstance(each, Capability):
                     known = ", ".join(capability.name for capability in Capability)
                     raise OptionError(f"{name} of method {self.name!r} must be of Capability ({known}), not {each!r}")
-        for name, option in (("bias", self.bias), ("layers", self.layers)):
+        for name, option in (("bias", self.bias), ("stop", self.stop), ("layers", self.layers)):
             if option is not None and option not in self.options:
                 raise OptionError(f"{name} of method {self.name!r} must be one of its options")
         if (self.draft_model is DraftModel.LAYERS) != (self.layers is not None):

@@ -285,12 +285,13 @@ class Output:
 
     Attributes:
         tokens: output ids, without the end token.
-        finished: whether the model ended it; False if it was cut at the limit or at a loop.
+        finished: whether the model ended it; False if it was stopped, or cut at the limit or at a loop.
         passes: target forward passes.
         drafted: draft tokens proposed, along the longest path of each tree.
         accepted: draft tokens accepted.
         draft_passes: passes of the drafter's own model.
         loop: token that would begin a loop after the output (`redraft.decoding.loops`); None if it was not cut there.
+        stopped: whether it ends where the rest would be a guess (`redraft.decoding.certainty`).
     """
 
     tokens: tuple[int, ...]
@@ -300,6 +301,12 @@ class Output:
     accepted: int = 0
     draft_passes: int = 0
     loop: int | None = None
+    stopped: bool = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether it was cut at the limit or at a loop, so that its end is missing."""
+        return not (self.finished or self.stopped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +326,7 @@ class Prompt:
     selection: Selection = field(default=EVERYTHING, repr=False, compare=False)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Tally:
     """Totals over several outputs, for the papers' acceptance figures.
 
@@ -336,15 +343,18 @@ class Tally:
     draft_passes: int = 0
     reopened: int = 0
 
-    def add(self, output: Output) -> None:
-        """Add one output."""
-        self.updates += 1
-        self.tokens += len(output.tokens)
-        self.finished += output.finished
-        self.passes += output.passes
-        self.drafted += output.drafted
-        self.accepted += output.accepted
-        self.draft_passes += output.draft_passes
+    def plus(self, output: Output) -> Tally:
+        """Return the totals with one more output."""
+        return replace(
+            self,
+            updates=self.updates + 1,
+            tokens=self.tokens + len(output.tokens),
+            finished=self.finished + output.finished,
+            passes=self.passes + output.passes,
+            drafted=self.drafted + output.drafted,
+            accepted=self.accepted + output.accepted,
+            draft_passes=self.draft_passes + output.draft_passes,
+        )
 
     @property
     def output_acceptance(self) -> float:

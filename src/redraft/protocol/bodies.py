@@ -68,7 +68,6 @@ class Offer(Message):
     key: bool = Field(description="whether an API key is needed")
     model: str = Field(description="name of the model that translates")
     recogniser: str | None = Field(None, description="what recognises audio that is sent; null if audio is refused")
-    hold_back: bool = Field(True, description="whether words that are likely to be revised are held back by default")
     sentences: bool = Field(True, description="whether recognised speech is cut into sentences by default")
     audio_backlog: float = Field(BACKLOG_SECONDS, description="seconds of audio that may wait to be recognised")
     transcript_seconds: float = Field(0, description="seconds for which a transcript is kept after its session ends")

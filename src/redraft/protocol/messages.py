@@ -174,14 +174,14 @@ class Wanted(Message):
     agree: int | None = Field(
         None, ge=1, le=10, description="show a word once so many translations in a row agree on it; 1 shows everything"
     )
-    lead: float | None = Field(
-        None, ge=0, le=1, description="or at once if the model prefers it by this much; 1 turns this off"
+    first_sight: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="or at first sight, if the joint probability of the new words up to it is at least this; 1 turns "
+        "this off",
     )
     mask_k: int | None = Field(None, ge=0, le=100, description="tokens hidden at the end of partial captions")
-    hold_back: bool | None = Field(
-        None,
-        description="whether words that are likely to be revised are held back; the server's own setting if absent",
-    )
     max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
     context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
     glossary: dict[Language, Annotated[tuple[tuple[ShortText, ShortText], ...], Field(max_length=1000)]] = Field(
@@ -190,7 +190,7 @@ class Wanted(Message):
 
     def display(self, standard: Display) -> Display:
         """Return what is shown of partial captions, given the method's own display."""
-        asked = {name: getattr(self, name) for name in ("agree", "lead", "mask_k")}
+        asked = {name: getattr(self, name) for name in ("agree", "first_sight", "mask_k")}
         return replace(standard, **{name: value for name, value in asked.items() if value is not None})
 
 

@@ -76,7 +76,6 @@ class ServeSettings(BaseSettings):
         BIASED,
         description="how final captions are decoded: `biased` (as the method does), `exact` (without bias) or `beam:N`",
     )
-    hold_back: bool = Field(True, description="hold back words that the recogniser is likely to revise")
     max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
     context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")
     glossary: int = Field(64, ge=0, le=1000, description="maximum entries of a glossary for one language")

@@ -73,6 +73,7 @@ class Punctuated:
     def _all(self, recognised: Iterable[Recognised]) -> Iterator[Recognised]:
         for each in recognised:
             if isinstance(each, Hypothesis) and each.text.strip():
-                text = self._punctuate(self._capitals.lowered(each.text))
+                self._capitals, text = self._capitals.lowered(each.text)
+                text = self._punctuate(text)
                 each = replace(each, text=text if each.final else text.rstrip(" .。?？!！"))
             yield each

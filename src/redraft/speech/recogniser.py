@@ -102,7 +102,8 @@ class Names:
         The first update of an utterance has its start as the time, where its subtitle starts; later ones have the end
         of the recognised audio.
         """
-        text, last = self._capitals.lowered(received(hypothesis.text)), self._last
+        self._capitals, text = self._capitals.lowered(received(hypothesis.text))
+        last = self._last
         if last is None and not text:
             return None  # noise without words is not an utterance
         if last is not None and not hypothesis.final and text == last.text:

@@ -61,9 +61,9 @@ def test_ids_of_generate(on_transformers: HfDecoder) -> None:
     with Translator(on_transformers, ["de"], method="ssbd", options={"beta": 0.0}) as translator:
         for number, text in enumerate(TEXTS):
             translator.translate(Update("1", number, text))
-            latest = translator.translation("de")
+            latest = translator.state("de")
             assert latest.output == tiny.greedy(on_transformers.model, latest.prompt, limit=60)[0]
-        assert translator.translation("de").tally.accepted > 0
+        assert translator.state("de").tally.accepted > 0
 
 
 def early_exit(folder: Path, **options: Value) -> tuple[list[tuple[int, ...]], Tally]:
@@ -76,20 +76,20 @@ def early_exit(folder: Path, **options: Value) -> tuple[list[tuple[int, ...]], T
         max_tokens=40,
         engine=ENGINE,
     ) as translator:
-        return outputs(translator), translator.translation("de").tally
+        return outputs(translator), translator.state("de").tally
 
 
 def outputs(translator: Translator) -> list[tuple[int, ...]]:
     found = []
     for number, text in enumerate(TEXTS):
         translator.translate(Update("1", number, text))
-        found.append(translator.translation("de").output)
+        found.append(translator.state("de").output)
     return found
 
 
 def test_early_exit_counts(folders: dict[str, Path], on_transformers: HfDecoder) -> None:
     with Translator(on_transformers, ["de"], method="ar", max_tokens=40) as translator:
-        expected, plain = outputs(translator), translator.translation("de").tally
+        expected, plain = outputs(translator), translator.state("de").tally
     ids, tally = early_exit(folders["demo-tiny"], fallback=0, rollback=0)  # all is drafted, nothing kept
     assert (ids, tally.passes, tally.accepted) == (expected, plain.passes, 0)
     assert tally.draft_passes == tally.drafted > tally.passes

@@ -178,16 +178,14 @@ def test_captions(make: Make) -> None:
     outputs: dict[str, list[Ids]] = {}
     passes = {}
     for method, options in (("ar", {}), ("ssbd", {"beta": 0.0})):
-        with Translator(
-            backend, ["de", "ja"], method=method, options=options, hold_back=False, max_tokens=LIMIT
-        ) as translator:
+        with Translator(backend, ["de", "ja"], method=method, options=options, max_tokens=LIMIT) as translator:
             outputs[method] = []
             for update in UPDATES:
                 events = translator.translate(update)
                 assert [event.language for event in events if isinstance(event, Caption)] == ["de", "ja"]
-                outputs[method].append(translator.translation("de").output)
-            passes[method] = translator.translation("de").tally.passes
-            drafted = translator.translation("de").tally.drafted
+                outputs[method].append(translator.state("de").output)
+            passes[method] = translator.state("de").tally.passes
+            drafted = translator.state("de").tally.drafted
     assert outputs["ssbd"] == outputs["ar"]
     assert drafted == 0 or passes["ssbd"] <= passes["ar"]
     for update, output in zip(UPDATES, outputs["ar"], strict=True):

@@ -42,12 +42,11 @@ ENGINE = LlamaOptions(256, slots=2, branches=2 * BRANCHES_OF_A_TREE, threads=1, 
 Options = dict[str, Value]
 
 NUCLEUS: Options = {"top_p": 0.4}
-#: What makes counts comparable: a nucleus in which no draw is a near tie, and drafts that no measured time cuts.
+#: What makes counts comparable: a nucleus in which no draw is a near tie, and one bias.
 COMPARABLE: dict[str, Options] = {
     "sampling": NUCLEUS,
     "speculative-sampling": NUCLEUS,
-    "redraft": {"cost": "flat", "beta": 0.2, "hidden_beta": 0.2},
-    "redraft-tree": {"cost": "flat", "beta": 0.2, "hidden_beta": 0.2},
+    "redraft": {"beta": 0.2, "hidden_beta": 0.2},
 }
 #: Further options under which a method does something else.
 VARIANTS: list[tuple[str, Options]] = [
@@ -112,9 +111,9 @@ def translated(pair: Pair, method: str, options: Options) -> tuple[list[object],
         for update in UPDATES:
             captions = [event for event in translator.translate(update) if isinstance(event, Caption)]
             assert [caption.language for caption in captions] == LANGUAGES
-            latest = [translator.translation(language) for language in LANGUAGES]
+            latest = [translator.state(language) for language in LANGUAGES]
             found += [(caption.text, each.prompt, each.output) for caption, each in zip(captions, latest, strict=True)]
-        return found, {language: translator.translation(language).tally for language in LANGUAGES}
+        return found, {language: translator.state(language).tally for language in LANGUAGES}
 
 
 def test_no_method_is_left_out(hf: Pair, llama: Pair) -> None:

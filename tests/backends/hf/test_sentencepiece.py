@@ -117,8 +117,8 @@ def check_captions(backend: HfEncoderDecoder) -> None:
         with Translator(backend, ["de"], method=method, options=options, max_tokens=8) as translator:
             for number, text in enumerate(("the cat", "the cat sat.", "the dog sat on the cat")):
                 translator.translate(Update("1", number, text))
-                found.append((translator.translation("de").prompt, translator.translation("de").output))
-            assert translator.translation("de").tally.tokens > 0
+                found.append((translator.state("de").prompt, translator.state("de").output))
+            assert translator.state("de").tally.tokens > 0
     assert found == found[:3] * 3
 
 

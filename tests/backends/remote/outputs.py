@@ -38,14 +38,14 @@ def outputs(backend: Backend, seed: int = 0, **settings: Any) -> list[tuple[int,
         for update in stream(seed):
             (*failures, _caption) = translator.translate(update)
             assert not failures
-            found.append(translator.translation("de").output)
+            found.append(translator.state("de").output)
         return found
 
 
 def plain_methods() -> Iterator[Any]:
     for method in all_methods().values():
         if Capability.TREES not in method.needs and method.name not in OTHERS:
-            biases = ("beta", "hidden_beta")
+            biases = ("beta", "hidden_beta", "stop")
             options: dict[str, Any] = {option.name: 0.0 for option in method.options if option.name in biases}
             if method.name == "ssbd-aasd":
                 options = {"verification": "exact", "end_guard": "off"}

@@ -14,7 +14,6 @@ from redraft import Translator
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
 from redraft.decoding.backend import Backend
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.display import Display
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import CapabilityError
@@ -38,7 +37,7 @@ def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
         found = []
         for update in stream(seed):
             translator.translate(update)
-            latest = translator.translation("de")
+            latest = translator.state("de")
             prompt, output = latest.prompt, latest.output
             assert list(output) == greedy(table, prompt, 200)[: len(output)]
             found.append(output)
@@ -48,8 +47,7 @@ def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize(("method", "options"), list(plain_methods()))
 def test_methods_give_greedy_ids(server: FakeServer, method: str, options: dict[str, Any]) -> None:
     with closing(connected(server)) as backend:
-        curve = CostCurve((1, 64), (1.0, 1.0))
-        assert outputs(backend, method=method, options=options, curve=curve) == by_hand(Table())
+        assert outputs(backend, method=method, options=options) == by_hand(Table())
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.002, 0.05, 0.2, 0.3, 0.5])
@@ -99,7 +97,7 @@ def requests_of(server: FakeServer, method: str, ahead: int) -> tuple[int, int]:
     with closing(connected(server, ahead=ahead)) as backend, Translator(backend, ["de"], method=method) as translator:
         for update in stream(0):
             translator.translate(update)
-        return len(server.bodies), translator.translation("de").tally.passes
+        return len(server.bodies), translator.state("de").tally.passes
 
 
 @pytest.mark.parametrize("method", ["ar", "ssbd"])
@@ -128,10 +126,8 @@ def test_update_is_one_request_where_server_verifies(beta: float) -> None:
 
 @pytest.mark.parametrize(("beta", "hidden"), [(0.4, 0.05), (0.5, 0.0), (0.3, 0.3)])
 def test_server_has_a_bias_for_each_token(beta: float, hidden: float) -> None:
-    """Shown tokens have one, hidden ones another, and guesses behind them none."""
-    # What is recycled is learned from rows of rejected tokens too, which a server that verifies drafts does not return.
-    options: dict[str, Any] = {"beta": beta, "hidden_beta": hidden, "recycle": "off"}
-    settings: dict[str, Any] = {"method": "redraft", "options": options, "curve": CostCurve((1, 64), (1.0, 1.0))}
+    """Shown tokens have one, and hidden ones another."""
+    settings: dict[str, Any] = {"method": "redraft", "options": {"beta": beta, "hidden_beta": hidden}}
     server = FakePlugin(Table())
     with closing(connected(server)) as backend:
         assert outputs(backend, **settings) == outputs(Table(), **settings)
@@ -150,8 +146,25 @@ def test_update_is_one_request_by_default() -> None:
         assert sum("vllm_xargs" in body for body in server.bodies) >= len(ours) // 2
 
 
+@pytest.mark.parametrize("kind", SERVERS)
+def test_stop_ends_request(kind: type[FakeServer]) -> None:
+    """What is not decoded is not asked for, and a stopped update is no further request."""
+    options: dict[str, Any] = {"beta": 0.2, "hidden_beta": 0.2, "stop": 0.5}
+    server = kind(Table())
+    with closing(connected(server)) as backend, Translator(backend, ["de"], options=options) as translator:
+        stopped = 0
+        for update in stream(0):
+            before = len(server.bodies)
+            translator.translate(update)
+            line = backend._slots[0]
+            assert line._steps is None
+            stopped += translator.state("de").decoded.output.stopped
+            assert len(server.bodies) - before <= 2
+        assert stopped >= 3
+
+
 def test_stricter_rule() -> None:
-    settings: dict[str, Any] = {"method": "ssbd", "hold_back": False, "options": {"beta": 0.3, "floor": 0.2}}
+    settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": 0.3, "floor": 0.2}}
     server = FakePlugin(Table())
     with closing(connected(server)) as backend:
         ours = outputs(backend, **settings)

@@ -65,7 +65,10 @@ def test_failed_request_beside_others(server: FakeServer, monkeypatch: pytest.Mo
 
 def test_server_away(server: FakeServer) -> None:
     updates = list(texts("the cats", "the cats of", "the cats of our house"))
-    settings: dict[str, Any] = {"to": ["de"], "options": {"beta": 0}, "hold_back": False}
+    settings: dict[str, Any] = {
+        "to": ["de"],
+        "options": {"beta": 0},
+    }
     with closing(connected(server)) as backend, Translator(backend, **settings) as translator:
         (first,) = translator.translate(updates[0])
         server.down = True
@@ -240,7 +243,7 @@ def test_what_servers_do_not_give_is_refused_by_name(server: FakeServer) -> None
             rows.logprob(ROOT, worst)
 
 
-@pytest.mark.parametrize("method", ["redraft-tree", "aasd"])
+@pytest.mark.parametrize("method", ["aasd"])
 def test_methods_with_trees_are_refused(server: FakeServer, method: str) -> None:
     with closing(connected(server)) as backend, pytest.raises(CapabilityError, match="needs a backend with"):
         Translator(backend, ["de"], method=method)

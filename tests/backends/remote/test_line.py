@@ -167,8 +167,8 @@ def test_malformed_answer_to_draft_is_made_up_for(after: int, event: str, caplog
     with closing(connected(server)) as backend:
         server.after, server.event = after, event
         assert backend.dialect.verifies
-        assert outputs(backend, method="ssbd", hold_back=False, options={"beta": 0.0}) == outputs(
-            Table(), method="ssbd", hold_back=False, options={"beta": 0.0}
+        assert outputs(backend, method="ssbd", options={"beta": 0.0}) == outputs(
+            Table(), method="ssbd", options={"beta": 0.0}
         )
         drafts = sum("vllm_xargs" in body for body in server.bodies)
         assert 0 < backend.fallbacks <= drafts and len(server.bodies) <= 16 + backend.fallbacks

@@ -24,7 +24,6 @@ from redraft.backends.remote.open import open_remote
 from redraft.captions.events import Caption, Failure
 from redraft.cli.main import cli
 from redraft.decoding.backend import Backend
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
 from tests.backends.remote.conftest import NEEDS_VLLM
@@ -63,7 +62,7 @@ def outputs(backend: Backend, updates: int = 6, **settings: Any) -> list[tuple[i
         found = []
         for seq in range(1, updates + 1):
             translator.translate(Update("1", seq, " ".join(WORDS[: 2 * seq])))
-            found.append(translator.translation("de").output)
+            found.append(translator.state("de").output)
         assert any(found)
         return found
 
@@ -91,8 +90,7 @@ def test_rows_are_those_of_model(remote: RemoteBackend, local: Backend, length: 
 
 @pytest.mark.parametrize(("method", "options"), list(plain_methods()))
 def test_methods_give_greedy_ids(remote: RemoteBackend, local: Backend, method: str, options: dict[str, Any]) -> None:
-    curve = CostCurve((1, 64), (1.0, 1.0))
-    assert outputs(remote, method=method, options=options, curve=curve) == outputs(local, method="ar")
+    assert outputs(remote, method=method, options=options) == outputs(local, method="ar")
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.002, 0.004, 0.05, 0.2, 0.3])

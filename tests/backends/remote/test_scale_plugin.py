@@ -53,28 +53,33 @@ def opened(server: VllmServer, count: int = 1, **options: Any) -> list[RemoteBac
 
 def outputs(backend: Backend, seed: int, **settings: Any) -> list[tuple[int, ...]]:
     """Ids of every update of a growing, corrected sentence."""
+    return counted(backend, seed, **settings)[0]
+
+
+def counted(backend: Backend, seed: int, **settings: Any) -> tuple[list[tuple[int, ...]], int]:
+    """The same, and the number of decodings: one for each update, and the second ones of finals."""
     with Translator(backend, ["de"], **{"max_tokens": 16, **settings}) as translator:
         found = []
         for update in stream(seed, sentences=1):
             translator.translate(update)
-            found.append(translator.translation("de").output)
-        return found
+            found.append(translator.state("de").output)
+        return found, translator.state("de").tally.updates
 
 
 def test_50_streams_are_exact_and_update_is_one_request(server: VllmServer, local: Backend) -> None:
     wanted = [outputs(local, seed, method="ar") for seed in range(STREAMS)]
     backends = opened(server, AT_ONCE)
 
-    def ours(first: int) -> dict[int, list[tuple[int, ...]]]:
+    def ours(first: int) -> dict[int, tuple[list[tuple[int, ...]], int]]:
         settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": 0.0}}
-        return {seed: outputs(backends[first], seed, **settings) for seed in range(first, STREAMS, AT_ONCE)}
+        return {seed: counted(backends[first], seed, **settings) for seed in range(first, STREAMS, AT_ONCE)}
 
     asked = sum(backend.client.requests for backend in backends)
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        found = {seed: ids for part in threads.map(ours, range(AT_ONCE)) for seed, ids in part.items()}
-    assert [found[seed] for seed in range(STREAMS)] == wanted
-    updates = sum(len(ids) for ids in wanted)
-    assert sum(backend.client.requests for backend in backends) - asked <= updates
+        found = {seed: made for part in threads.map(ours, range(AT_ONCE)) for seed, made in part.items()}
+    assert [found[seed][0] for seed in range(STREAMS)] == wanted
+    decodings = sum(count for _, count in found.values())
+    assert sum(backend.client.requests for backend in backends) - asked <= decodings
     assert not any(backend.fallbacks for backend in backends)
     for backend in backends:
         backend.close()
@@ -87,9 +92,9 @@ def test_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: Bac
         for seed in range(6):
             settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": beta}, "display": Display(2, 0.1)}
             before = backend.client.requests
-            ours = outputs(backend, seed, **settings)
+            ours, decodings = counted(backend, seed, **settings)
             assert ours == outputs(local, seed, **settings)
-            assert backend.client.requests - before <= len(ours)
+            assert backend.client.requests - before <= decodings
 
 
 def test_log_probabilities_are_models_own(server: VllmServer, local: Backend) -> None:

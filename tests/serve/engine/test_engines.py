@@ -156,9 +156,9 @@ def test_transformers() -> None:
 @pytest.mark.parametrize(
     ("wanted", "most"),
     [
-        ({"methods": ("ar", "redraft-tree")}, 32),
+        ({"methods": ("ar", "aasd")}, 32),
         ({"methods": ("ar",), "final": "beam:4"}, 102),
-        ({"methods": ("redraft-tree",), "final": "beam:16"}, 30),
+        ({"methods": ("aasd",), "final": "beam:16"}, 30),
     ],
 )
 def test_slots_for_trees(wanted: dict[str, Any], most: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import count, pairwise
 from typing import Any
 
@@ -17,7 +18,7 @@ from redraft.captions.languages import Language
 from redraft.captions.style import Style
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import open_slots
-from redraft.decoding.types import TARGET
+from redraft.decoding.types import TARGET, Tally
 from redraft.errors import CapabilityError, OptionError
 from redraft.protocol import Wanted
 from redraft.serve.engine.lanes import Lane, SlotPool
@@ -77,7 +78,7 @@ def test_shared_passes() -> None:
         rig.run()
     assert [rig.captions(lane)[-1].text for lane in lanes] == [rig.captions(lanes[0])[-1].text] * 3
     assert any(each.requests == 3 for each in rig.passes)
-    longest = max(lane.translation.tally.passes for lane in lanes)
+    longest = max(lane.state.tally.passes for lane in lanes)
     assert len(rig.passes) == longest  # whoever needs fewer shares those of whoever needs most
 
 
@@ -140,7 +141,7 @@ def test_fair_queue() -> None:
     for lane in lanes:
         rig.offer(lane, Update("u", 1, "we saw"))
     rig.run()
-    passes = [lane.translation.tally.passes for lane in lanes]
+    passes = [lane.state.tally.passes for lane in lanes]
     # Prompts of 8 ids or so, then single tokens, ten a pass.
     assert len(set(passes)) == 1 and len(rig.passes) <= 30 * 2 + 3 * passes[0] + 3
 
@@ -178,7 +179,7 @@ def test_idle_lane() -> None:
 
 
 def test_coalescing() -> None:
-    rig = Rig(CachedModel(6), hold_back=False)
+    rig = Rig(CachedModel(6))
     (lane,) = rig.lanes(method="ar")
     for update in (
         Update("u", 1, "we"),
@@ -198,7 +199,7 @@ def test_coalescing() -> None:
 
 
 def test_abandoned_update() -> None:
-    rig = Rig(CachedModel(6), hold_back=False)
+    rig = Rig(CachedModel(6))
     (lane,) = rig.lanes(method="ar")
     rig.offer(lane, Update("u", 1, "we saw"))
     rig.run()
@@ -211,15 +212,15 @@ def test_abandoned_update() -> None:
     assert lane.abandoned == 1  # one that has waited is not: something is to be shown
     rig.run()
     assert [caption.seq for caption in rig.captions(lane)] == [1, 3, 4]
-    assert rig.captions(lane)[-1] == alone(6, [Update("u", 4, "we saw her duck under")], hold_back=False)[0]
+    assert rig.captions(lane)[-1] == alone(6, [Update("u", 4, "we saw her duck under")])[0]
 
 
 def test_finished_update() -> None:
     rig = Rig(CachedModel(6))
     (lane,) = rig.lanes()
     # One tally says that drafts are nearly all of the output: a finished one saves the next update its passes.
-    lane.translation.tally.updates, lane.translation.tally.passes = 10, 30
-    lane.translation.tally.tokens, lane.translation.tally.accepted = 100, 90
+    tally = Tally(updates=10, passes=30, tokens=100, accepted=90)
+    lane.state = replace(lane.state, tally=tally)
     rig.offer(lane, Update("u", 1, "we saw"))
     rig.scheduler.step()
     rig.offer(lane, Update("u", 2, "we saw her"))
@@ -227,7 +228,7 @@ def test_finished_update() -> None:
 
 
 def test_final_never_abandoned() -> None:
-    rig = Rig(CachedModel(6), hold_back=False)
+    rig = Rig(CachedModel(6))
     (lane,) = rig.lanes(method="ar")
     rig.offer(lane, Update("t", 1, "it was"))
     rig.run()
@@ -351,7 +352,7 @@ def test_idle_server_admits_a_session(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_what_the_model_can_do() -> None:
-    rig, costs = Rig(CachedModel(1), hold_back=False), LearnedCosts()
+    rig, costs = Rig(CachedModel(1)), LearnedCosts()
     for size, seconds in zip(SLOW.sizes, SLOW.seconds, strict=True):
         for _ in range(8):
             costs.took(size, seconds)
@@ -376,7 +377,7 @@ def test_slow_model_keeps_up(targets: tuple[str, ...], most: int) -> None:
 
     The first words of an utterance also wait for the final update before them, which is never passed over.
     """
-    rig = Rig(CachedModel(1), hold_back=False, most=most)
+    rig = Rig(CachedModel(1), most=most)
     lanes, done, said = rig.lanes(*targets, method="ar"), dict[Lane, list[float]](), list[Update]()
     words = [f"word{number}" for number in range(12)]
     for number in range(400):
@@ -403,7 +404,7 @@ def test_slow_model_keeps_up(targets: tuple[str, ...], most: int) -> None:
 
 
 def test_the_scheduler_knows_who_works() -> None:
-    rig = Rig(CachedModel(1), hold_back=False)
+    rig = Rig(CachedModel(1))
     (lane,) = rig.lanes()
     rig.scheduler.check_load(1)
     rig.offer(lane, Update("u", 1, "we"))

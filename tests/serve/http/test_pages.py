@@ -23,7 +23,7 @@ from redraft.serve.engine.service import Service, offer_of
 from redraft.serve.http.pages import PAGES, WEB
 from redraft.serve.http.security import HEADERS
 from redraft.serve.settings import ServeSettings
-from tests.serve.fakes import CURVE, CachedModel
+from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, running
 
 FILES = sorted(path.relative_to(WEB).as_posix() for path in WEB.rglob("*") if path.is_file())
@@ -208,8 +208,8 @@ def test_offer(server: Running, tmp_path: Path) -> None:
 
 def test_offer_limits() -> None:
     settings = ServeSettings(model="/srv/models/some.gguf", methods=("redraft",), context=0, glossary=3)
-    offer = offer_of(Service({TARGET: CachedModel(1)}, settings, CURVE), key=True)
+    offer = offer_of(Service({TARGET: CachedModel(1)}, settings), key=True)
     assert (offer.model, offer.demo) == ("some.gguf", False)  # of a path, the name only
     assert (offer.most_context, offer.most_glossary, offer.key) == (0, 3, True)
-    (cost,) = (option for option in offer.about["redraft"].options if option.name == "cost")
-    assert (cost.default, cost.words, cost.allowed) == ("measured", ("measured", "flat"), "measured or flat")
+    (stop,) = (option for option in offer.about["redraft"].options if option.name == "stop")
+    assert (stop.default, stop.words, stop.allowed) == (0.3, (), "a number from 0 to 1")

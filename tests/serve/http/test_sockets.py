@@ -45,7 +45,7 @@ def test_start_to_done(server: Running) -> None:
 
 def test_partial_captions(server: Running) -> None:
     with server.socket() as socket:
-        socket.start("de", mask_k=1, options={"beta": 0}, hold_back=False)
+        socket.start("de", mask_k=1, options={"beta": 0})
         say(socket, "we saw", final=False)
         partial = socket.until("partial")[-1]
         assert partial["text"] + partial["unstable"] == expected("we saw") and partial["unstable"]

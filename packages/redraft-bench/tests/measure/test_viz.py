@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.decoding.cost import FLAT
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import run
@@ -30,7 +29,7 @@ def test_tracing_counts_what_the_loop_counts_and_changes_nothing(method: str, se
 
     def made(model: RandomModel, *, watch: bool) -> object:
         chosen = traced(get_method(method), traces) if watch else get_method(method)
-        drafter, rule = chosen.build(Setup(chosen.check({}), model.end_tokens, model.pad_token, curve=FLAT))
+        drafter, rule = chosen.build(Setup(chosen.check({}), model.end_tokens, model.pad_token))
         ends = model.end_tokens
         asking = decode(prompt, drafter, rule, previous=previous, source_ids=prompt, end_tokens=ends, limit=20)
         return run(asking, model, model.open_slot())

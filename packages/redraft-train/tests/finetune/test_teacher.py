@@ -34,12 +34,12 @@ def test_prompts_and_greedy_outputs_are_those_of_live_decoding(
         return score(requests)
 
     monkeypatch.setattr(backend, "score", noted)
-    with Translator(backend, ["de"], method="ar", hold_back=False) as translator:
+    with Translator(backend, ["de"], method="ar") as translator:
         for number, (text, prompt, output) in enumerate(zip(texts, asked, found, strict=True)):
             sent.clear()
             translator.translate(Update(str(number), 0, text))
             assert (sent[0].prefix, sent[0].encoder) == (prompt.ids, prompt.encoder)
-            live = translator.translation("de").output
+            live = translator.state("de").output
             if output is not None:
                 assert (live, output[-1]) == (output[:-1], END)
 

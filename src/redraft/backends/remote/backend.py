@@ -95,6 +95,10 @@ class RemoteBackend(Slotted[RowLine]):
         """Release a slot; the server drops its cache by itself."""
         self._slots.pop(slot).close()
 
+    def settle(self, slot: int) -> None:
+        """End a slot's request if the server still answers it."""
+        self._slots[slot].close()
+
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         """Return the rows of every request; requests that must be sent are sent concurrently.
 

@@ -54,7 +54,6 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 )
 @click.option("--live", is_flag=True, help="Recognise the recording now, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
-@common.hold_back
 @common.demo_model
 @common.threads
 @common.gpu_layers
@@ -67,7 +66,6 @@ def demo(
     speed: float,
     live: bool,
     sentences: int,
-    hold_back: bool,
     model: str,
     as_json: bool,
     **more: Any,
@@ -106,7 +104,7 @@ def demo(
         heard = stage.recognised(recogniser, found, silent.set) if recogniser else None
         updates = stage.first(heard, sentences) if heard else iter(talk)
         players = [
-            player.Player(backend, each, language, beta, small, display=displays[each.name], hold_back=hold_back)
+            player.Player(backend, each, language, beta, small, display=displays[each.name])
             for language in languages
             for each in chosen
         ]
@@ -117,7 +115,7 @@ def demo(
                 stopped = player.play(players, updates, shown.show)
         else:
             stopped = player.play(players, _with_progress(updates, len(talk)))
-        signed = _signature(backend, found if live else talk, displays, hold_back=hold_back, listening=listening)
+        signed = _signature(backend, found if live else talk, displays, listening=listening)
     if silent.is_set():
         click.echo(f"redraft: {NO_SOUND}", err=True)
     _print(players, signed, console, as_json=as_json)
@@ -164,15 +162,12 @@ def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:
     return track(updates, "translating", count, console=console, disable=not console.is_terminal)
 
 
-def _signature(
-    backend: LlamaCpp, updates: Sequence[Update], displays: Mapping[str, Display], *, hold_back: bool, listening: str
-) -> str:
+def _signature(backend: LlamaCpp, updates: Sequence[Update], displays: Mapping[str, Display], *, listening: str) -> str:
     """Return the signature of the table; ``listening`` names the recogniser that made the updates now, if one did."""
     from redraft.signature import signature, text_hash
 
     text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in updates)
     settings: dict[str, Any] = {f"shown by {name}": each.label or "everything" for name, each in displays.items()}
-    settings["hold_back"] = hold_back
     settings |= {"recogniser": listening} if listening else {}
     return signature(backend.model.path, "talk", text_hash(text), **settings)
 

@@ -82,7 +82,7 @@ class Player:
         self.translator = Translator(backend, [language], method=method, options=options, small=small, **more)
         self.text = self.unstable = ""
         self.finished: list[Sentence] = []
-        self.counts = Counts(self.translator.translation(language).tally)
+        self.counts = Counts()
         self._caption: Caption | None = None
         self._ids: tuple[list[int], list[int]] = ([], [])
 
@@ -99,14 +99,14 @@ class Player:
         self.text, self.unstable = (here.text, here.unstable) if here else ("", "")
         tokenize, now = self.translator.backend.tokenize, self.counts
         ids = tokenize(self.text + self.unstable), tokenize(self.text)
-        now.seconds = self.translator.seconds
+        now.tally, now.seconds = self.translator.state(self.language).tally, self.translator.seconds
         now.erased += len(self._ids[0]) - common_prefix(self._ids[0], ids[0])
         now.erased_shown += len(self._ids[1]) - common_prefix(self._ids[1], ids[1])
         self._ids = ids
         if update.final:
             now.length += len(ids[0])
             now.length_shown += len(ids[1])
-            self.finished.append(Sentence(update.utterance, self.text, replace(now, tally=replace(now.tally))))
+            self.finished.append(Sentence(update.utterance, self.text, replace(now)))
             self._ids = [], []
 
 

@@ -59,7 +59,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {
         "Languages": ("to", "from", "term", "context"),
         **inputs,
-        "Captions": ("output", "hold_back", *common.DISPLAY, "reading", "push"),
+        "Captions": ("output", *common.DISPLAY, "reading", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "key"),
@@ -100,7 +100,6 @@ translation = common.all_of(
         common.beta,
         common.option,
         common.max_tokens,
-        common.hold_back,
         common.final,
         click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences in the prompt."),
         click.option(
@@ -239,7 +238,6 @@ def _here(
             chosen["model"],
             to=languages,
             display=common.display_of(chosen, chosen["method"]),
-            hold_back=chosen["hold_back"],
             engine=engine,
             **wanted,
             **more,
@@ -271,7 +269,6 @@ def _on_a_server(
     asked |= wanted if given & {"method", "beta", "option"} else {"style": wanted["style"]}
     asked |= {name: chosen[name] for name in common.DISPLAY if name in given}
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
-    asked |= {"hold_back": chosen["hold_back"]} if "hold_back" in given else {}
 
     def run(items: Iterable[Item], writer: Writer, watch: Watch, _live: bool, ending: Ending) -> bool:
         return remote.run(

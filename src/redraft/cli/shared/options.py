@@ -146,10 +146,6 @@ sentences = click.option(
 sentences_too = click.option(
     "--sentences/--no-sentences", default=False, show_default=False, help=f"{SENTENCES}  [default: off]"
 )
-HOLD_BACK = "Hold back words that the recogniser is likely to revise."
-hold_back = click.option(
-    "--hold-back/--no-hold-back", default=True, show_default=False, help=f"{HOLD_BACK}  [default: on]"
-)
 FINAL = "Decode final captions as the method does, without bias, or with a beam of N."
 FINALS = "biased|exact|beam:N"
 final = click.option("--final", default="biased", metavar=FINALS, help=FINAL)
@@ -163,7 +159,7 @@ def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 
 
 #: What is shown of partial captions, by field of `redraft.decoding.display.Display`.
-DISPLAY = ("agree", "lead", "mask_k")
+DISPLAY = ("agree", "first_sight", "mask_k")
 display = all_of(
     (
         click.option(
@@ -172,9 +168,10 @@ display = all_of(
             help="Show a word once this many translations in a row agree on it.  [default: the method's]",
         ),
         click.option(
-            "--lead",
+            "--first-sight",
             type=Real(0, 1),
-            help="Or at once if the model prefers it by this much; 1 turns this off.  [default: the method's]",
+            help="Or at once while the joint probability of the new words is this; 1 turns this off.  "
+            "[default: the method's]",
         ),
         click.option(
             "--mask-k", type=Whole(0), help="Hide this many tokens at the end of partial captions.  [default: 0]"

@@ -18,7 +18,7 @@ from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
-from redraft.captions.hold_back import LONGEST
+from redraft.captions.settings import PAUSE
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other, watched
 from redraft.cli.shared.notice import notice
@@ -198,7 +198,7 @@ def run(
 ) -> bool:
     """Translate a stream; return whether everything succeeded.  ``watch`` is called with each event once written.
 
-    Words that are held back are translated at the end and, if the input is ``live``, when it pauses.
+    The rest of an unfinished translation is shown at the end and, if the input is ``live``, when it pauses.
     """
     captions = _Captions(translator, writer, watch)
     try:
@@ -228,12 +228,12 @@ class _Captions:
         self._write(lambda: [item] if isinstance(item, Failure) else self._translator.translate(item))
 
     def rest(self) -> None:
-        """Translate the words that are held back; raises what went wrong during a pause."""
+        """Show the rest of the translation; raises what went wrong during a pause."""
         self._write(self._translator.rest)
 
     def wait(self) -> None:
         """Call `rest` after a while, unless `stop` is called first."""
-        self._timer = threading.Timer(LONGEST, self._paused)
+        self._timer = threading.Timer(PAUSE, self._paused)
         self._timer.daemon = True
         self._timer.start()
 

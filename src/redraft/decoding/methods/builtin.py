@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from redraft.decoding.backend import Capability
-from redraft.decoding.cost import FLAT, Cost
 from redraft.decoding.display import Display
 from redraft.decoding.drafters.aligned import Aligned, PromptRows
 from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
@@ -14,9 +13,7 @@ from redraft.decoding.drafters.jacobi import STARTS, Jacobi
 from redraft.decoding.drafters.lookup import Lookup
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drafters.previous import PreviousOutput
-from redraft.decoding.drafters.redraft import Memory, Redraft, TreeShape
 from redraft.decoding.drafters.small_model import SmallModel
-from redraft.decoding.drafters.worth import LEAST_PASS
 from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
 from redraft.decoding.methods.registry import BETA, FLOOR, register
 from redraft.decoding.rules.agreement import Agreement
@@ -53,59 +50,13 @@ def _jacobi(setup: Setup, block: int = 0, parallel: int | None = None) -> tuple[
     return Jacobi(setup.pad_token, block, parallel, setup.word("start")), rule
 
 
-#: Maximum cost of a pass over a whole tree, relative to T(1), for drafting trees.  Up to this cost, branches save more
-#: than drafting them takes; at the cost with AMX (4.1) or without (7 to 9) they save nothing over a chain.
-MAX_TREE_COST = 2.0
-
-
-def _branches(setup: Setup) -> int:
-    """Return the option ``branches`` if the backend scores trees and a pass over one is cheap, otherwise 1."""
-    branches, cost = setup.whole("branches"), _cost(setup)
-    if not setup.trees or cost is None:
-        return 1
-    return branches if cost(1 + branches * setup.whole("length")) <= MAX_TREE_COST * cost(1) else 1
-
-
-def _cost(setup: Setup) -> Cost | None:
-    """Return what a pass costs a request, by its tokens; None if that is unknown, or too little for guesses to pay."""
-    if setup.word("cost") == "flat":
-        return FLAT
-    curve = setup.curve
-    return None if curve is None or curve.of_request(1) < LEAST_PASS else curve.of_request
-
-
-def _redraft(setup: Setup, branches: int) -> tuple[Drafter, Rule]:
-    rule, cost = _biased(setup, setup.number(HIDDEN.name)), _cost(setup)
-    if cost is None:
-        return PreviousOutput(), rule
-    shape = TreeShape(branches, setup.whole("length"), *(setup.word(name) == "on" for name, _help in GUESSES))
-    return Redraft(shape, setup.recall(Memory), cost, setup.end_tokens), rule
-
-
-GUESSES = (
-    ("recycle", "guess what the model last predicted after the same tokens"),
-    ("lookup", "guess what followed the same tokens in source and output"),
-    ("beyond", "guess how the previous translation would have continued instead of ending"),
-)
 SHOWN = replace(BETA, default=0.4, help="bias towards shown words: 0 accepts only exact matches, 0.5 and above all")
 HIDDEN = Option("hidden_beta", 0.1, 0.0, 1.0, "the same towards the hidden words of the previous translation")
-#: What `redraft` shows: what two outputs agree on, and at first sight what leads by far.
-AGREEMENT = Display(agree=2, lead=0.7)
-REDRAFT: tuple[Option | Choice, ...] = (
-    SHOWN,
-    HIDDEN,
-    FLOOR,
-    Option("length", 6, 1, 64, "maximum tokens of a guess", whole=True),
-    *(Choice(name, "on", ("off", "on"), what) for name, what in GUESSES),
-    Choice(
-        "cost",
-        "measured",
-        ("measured", "flat"),
-        "draft only what saves time by the passes so far (measured), or everything (flat)",
-    ),
+STOP = Option(
+    "stop", 0.3, 0.0, 1.0, "end a partial translation where the joint probability of its new words is below; 0 never"
 )
-
-BRANCHES = Option("branches", 6, 2, 16, "maximum branches of the tree", whole=True)
+#: What `redraft` shows: what two outputs agree on, and at first sight what is probable.
+AGREEMENT = Display(agree=2, first_sight=0.5)
 
 KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)
 NGRAM = Option("ngram", 6, 1, 32, "maximum tokens of an n-gram", whole=True)
@@ -365,27 +316,15 @@ METHODS = (
     ),
     Method(
         "redraft",
-        "the default: ssbd with a bias towards what the reader sees and a smaller one towards the rest, showing what "
-        "two outputs agree on; where passes are long, also guesses from the model's earlier predictions and the text",
-        "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement); Luo et al. 2024 (token recycling)",
-        "previous output, then the likeliest guess, or a tree of guesses where long passes are cheap",
-        "biased for the previous output, exact after it",
-        lambda setup: _redraft(setup, _branches(setup)),
-        (*REDRAFT, replace(BRANCHES, low=1, help="maximum branches if a tree is drafted; 1 never drafts trees")),
-        uses=frozenset({Capability.TREES}),
+        "the default: ssbd with a bias towards what the reader sees and a smaller one towards the rest; a partial "
+        "translation stops where the model guesses, and what two translations agree on is shown",
+        "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement)",
+        "previous output",
+        "biased",
+        lambda setup: (PreviousOutput(), _biased(setup, setup.number(HIDDEN.name))),
+        (SHOWN, HIDDEN, FLOOR, STOP),
         bias=SHOWN,
-        display=AGREEMENT,
-    ),
-    Method(
-        "redraft-tree",
-        "redraft that verifies several guesses at once",
-        "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement); Luo et al. 2024 (token recycling)",
-        "previous output, then a tree of guesses",
-        "biased for the previous output, exact after it",
-        lambda setup: _redraft(setup, setup.whole("branches")),
-        (*REDRAFT, BRANCHES),
-        needs=frozenset({Capability.TREES}),
-        bias=SHOWN,
+        stop=STOP,
         display=AGREEMENT,
     ),
 )

@@ -70,7 +70,7 @@ class Engine:
         Args:
             since: when its words were spoken, in seconds of the engine's clock, by default the monotonic clock; its lag
                 counts from then.  None stands for this call.
-            rest: whether only its words that were held back are translated (`Lane.offer`).
+            rest: whether the rest of its translation is shown (`Lane.offer`).
         """
         since = self.scheduler.clock() if since is None else since
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from redraft.captions.events import Event, Failure, Update
-from redraft.captions.translation import Translation
+from redraft.captions.state import START, State
+from redraft.captions.translation import Answered, Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally, common_prefix
 
@@ -21,8 +22,8 @@ from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally, common_pr
 class Waiting:
     """A queued update, with the time in seconds (engine's clock) from which the lag of its oldest words counts.
 
-    An update that replaces an older one inherits that one's time.  With ``rest``, only its words that were held back
-    are translated; ``late`` says that another update was queued or being translated when it came.
+    An update that replaces an older one inherits that one's time.  With ``rest``, the rest of its translation is shown
+    (`Translation.rest`); ``late`` says that another update was queued or being translated when it came.
     """
 
     update: Update
@@ -38,7 +39,7 @@ class Answer:
     Attributes:
         lag: seconds since its oldest unanswered words were spoken or, as text, arrived.
         tally: the language's counts so far.
-        rest: whether only its words that were held back were translated.
+        rest: whether the rest of its translation was shown.
     """
 
     language: str
@@ -54,7 +55,7 @@ class Running:
     """The update being translated: its generator, and its target passes so far."""
 
     waiting: Waiting
-    asking: Asking[list[Event]]
+    asking: Asking[Answered]
     passes: int = 0
 
 
@@ -62,12 +63,16 @@ class Lane:
     """The scheduler's unit of work.
 
     Args:
-        translation: the target language with its previous output.
+        translation: how it is translated.
         answered: called on the engine's thread with the answer to each update.
+        state: what it remembers of its stream.
+
+    Attributes:
+        state: what it remembers; changes with each answer, and only then.
     """
 
-    def __init__(self, translation: Translation, answered: Callable[[Answer], None]) -> None:
-        self.translation = translation
+    def __init__(self, translation: Translation, answered: Callable[[Answer], None], state: State = START) -> None:
+        self.translation, self.state = translation, state
         #: The request that the current update waits for; None if there is none.
         self.score: Score | None = None
         #: When it was admitted and when it was last in a pass (None before the first), in seconds of the engine's
@@ -90,8 +95,8 @@ class Lane:
     def offer(self, update: Update, now: float, *, rest: bool = False, abandon: bool = True) -> None:
         """Queue an update whose lag counts from ``now``; it replaces queued partial updates of the same utterance.
 
-        With ``rest``, queue the words of the newest update that were held back (`Translation.rest`).  With ``abandon``,
-        the update being translated is cancelled if that saves passes.
+        With ``rest``, queue the rest of the newest translation (`Translation.rest`).  With ``abandon``, the update
+        being translated is cancelled if that saves passes.
         """
         if rest:
             self._waiting.append(Waiting(update, now, rest))
@@ -115,17 +120,25 @@ class Lane:
         one is never cancelled, so that the lag is at most the time of two updates, even if they come faster than they
         are translated.
         """
-        tally, running = self.translation.tally, self.running
+        tally, running = self.state.tally, self.running
         if running is None or not tally.updates or running.waiting.late:
             return False
         expected = tally.passes / tally.updates
         return expected - running.passes > tally.output_acceptance * expected
 
+    def remember(self, source: str, translation: str) -> None:
+        """Add an earlier sentence to the context; the update that is being translated starts again with it."""
+        if self.running:
+            self._waiting.insert(0, self.running.waiting)
+            self._give_up()
+        self.state = self.translation.remember(self.state, source, translation)
+
     def begin(self, now: float) -> None:
         """Start translating the next queued update; it may complete without a pass."""
         waiting = self._waiting.pop(0)
-        translation = self.translation
-        self.running = Running(waiting, translation.rest() if waiting.rest else translation.translate(waiting.update))
+        translation, state = self.translation, self.state
+        asking = translation.rest(state) if waiting.rest else translation.translate(state, waiting.update)
+        self.running = Running(waiting, asking)
         self._send(self.running, None, now)
 
     def advance(self, rows: Rows, now: float) -> None:
@@ -139,18 +152,21 @@ class Lane:
             self.score = running.asking.send(rows)  # type: ignore[arg-type]  # it starts by being sent None
         except StopIteration as stop:
             self.running = self.score = None
-            self._done(running.waiting, stop.value, now)
+            events, self.state = stop.value
+            self._done(running.waiting, events, now)
 
     def fail(self, message: str, now: float) -> None:
-        """Answer the current update with a failure; the previous output is kept for the next one."""
+        """Answer the current update with a failure; the state before it stays."""
         if self.running:
             waiting, update = self.running.waiting, self.running.waiting.update
             self._give_up()
+            if not waiting.rest:
+                self.state = self.translation.failed(self.state, update)
             failure = Failure(message, None, update.utterance, update.seq, self.translation.language)
             self._done(waiting, [failure], now)
 
     def _done(self, waiting: Waiting, events: list[Event], now: float) -> None:
-        language, tally = self.translation.language, replace(self.translation.tally)
+        language, tally = self.translation.language, self.state.tally
         self._answered(Answer(language, waiting.update, events, now - waiting.since, tally, waiting.rest))
 
     def close(self) -> None:
@@ -216,6 +232,12 @@ class SlotPool:
             self._owned[lane] = self._owned.pop(former) if former is not None else self._free.pop()
         self._owned.move_to_end(lane)
         return self._owned[lane]
+
+    def settle(self, lane: Lane) -> None:
+        """End what was asked ahead for a lane whose update has ended."""
+        if (slot := self._owned.get(lane)) is not None:
+            for name, number in slot.numbers.items():
+                self._backends[name].settle(number)
 
     def give_back(self, lane: Lane) -> None:
         """Free the slot of a lane that has ended, and clear its cache, so that no text stays behind."""

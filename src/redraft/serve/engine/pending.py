@@ -1,4 +1,4 @@
-"""What a stream waits for: answers to its updates, and silence, in which words that were held back are translated."""
+"""What a stream waits for: answers to its updates, and silence, in which the rest of a translation is shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from redraft.captions.events import Update
-from redraft.captions.hold_back import LONGEST
+from redraft.captions.settings import PAUSE
 from redraft.serve.engine.lanes import Answer
 
 #: Maximum number of unanswered updates over all languages; beyond it, no more are taken.
@@ -19,8 +19,8 @@ class Pending:
     def __init__(self) -> None:
         #: (utterance, language) -> seq of the newest unanswered update.
         self._updates: dict[tuple[str, str], int] = {}
-        #: (utterance, language) whose words that were held back are being translated.
-        self._rests: set[tuple[str, str]] = set()
+        #: (utterance, language) -> seq of the update for which the rest of the translation was asked last.
+        self._rests: dict[tuple[str, str], int] = {}
         self._room = asyncio.Event()
         self._room.set()
 
@@ -32,20 +32,19 @@ class Pending:
         """Record an update to be answered in these languages."""
         for language in languages:
             self._updates[update.utterance, language] = update.seq
-            self._rests.discard((update.utterance, language))  # the update replaces it
+            self._rests.pop((update.utterance, language), None)  # the update replaces it
         self._check_room()
 
     def add_rest(self, update: Update, languages: Iterable[str]) -> None:
-        """Record that the words of the newest update that were held back are to be translated."""
-        self._rests.update((update.utterance, language) for language in languages)
+        """Record that the rest of the newest translation is to be shown."""
+        self._rests.update(((update.utterance, language), update.seq) for language in languages)
 
     def answered(self, answer: Answer) -> None:
         """Record the answer to an update, and to earlier ones of its utterance."""
         key = answer.update.utterance, answer.language
-        if answer.rest:
-            self._rests.discard(key)
-        elif self._updates.get(key, answer.update.seq) <= answer.update.seq:
-            self._updates.pop(key, None)
+        waiting = self._rests if answer.rest else self._updates
+        if waiting.get(key, answer.update.seq) <= answer.update.seq:
+            waiting.pop(key, None)
         self._check_room()
 
     def clear(self) -> None:
@@ -66,8 +65,8 @@ class Silence:
     """Calls a function if no other update follows an unfinished one for a while.
 
     Args:
-        rest: called with the update and the languages that it is translated into, to translate the words of it that
-            are held back (`redraft.captions.hold_back`).
+        rest: called with the update and the languages that it is translated into, to show the rest of its
+            translations.
     """
 
     def __init__(self, rest: Callable[[Update, Sequence[str]], object]) -> None:
@@ -80,7 +79,7 @@ class Silence:
         self.stop()
         if languages and not update.final:
             self._unfinished = update, languages
-            self._timer = asyncio.get_running_loop().call_later(LONGEST, self.over)
+            self._timer = asyncio.get_running_loop().call_later(PAUSE, self.over)
 
     def over(self) -> None:
         """Wait no longer: no other update will follow."""

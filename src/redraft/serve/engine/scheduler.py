@@ -249,6 +249,8 @@ class Scheduler:
             # While lanes wait for each other, an update that is abandoned has cost the others their time.
             crowded = len(self._busy) > min(self._most, self.pool.size)
             lane.offer(update, since, rest=rest, abandon=not crowded)
+            if not lane.running:
+                self.pool.settle(lane)
 
     def remove(self, lane: Lane) -> None:
         """Remove a lane, drop its work and free its slot."""
@@ -292,6 +294,8 @@ class Scheduler:
             work(*given, self.clock())
         except Exception as error:
             self._fail(lane, error)
+        if not lane.running:
+            self.pool.settle(lane)
         if lane.idle:
             self._busy.discard(lane)
 

@@ -17,7 +17,6 @@ from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.beam import require_trees
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.method import Choice, DraftModel, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
@@ -37,16 +36,13 @@ class Service:
     Args:
         backends: the target model and, if a method needs it, the draft model.
         settings: the operator's settings: methods, the default first, and limits.
-        curve: cost of a pass of the target, for methods that draft by it; None learns it from its passes.
 
     Raises:
         CapabilityError: a model lacks something that a method needs.
         OptionError: a method is unknown, or the prompt file cannot be read.
     """
 
-    def __init__(
-        self, backends: Mapping[str, Backend], settings: ServeSettings, curve: CostCurve | None = None
-    ) -> None:
+    def __init__(self, backends: Mapping[str, Backend], settings: ServeSettings) -> None:
         self.backends, self.settings = backends, settings
         #: The methods that clients may choose, by name; the first is the default.
         self.methods = {name: get_method(name) for name in settings.methods}
@@ -61,7 +57,6 @@ class Service:
         require_trees(settings.final, backends[TARGET].capabilities)
         if DRAFT_MODEL in backends:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
-        self._curve = backends[TARGET].curve if curve is None else lambda: curve
         self.vocabulary = vocabulary_of(backends)
         self._prompt = None if settings.prompt_file is None else prompt_file(settings.prompt_file)
 
@@ -89,9 +84,8 @@ class Service:
         method = self.methods[wanted.method or self.settings.methods[0]]
         most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
         options = method.check(wanted.options)
-        hold_back = self.settings.hold_back if wanted.hold_back is None else wanted.hold_back
         display, final = wanted.display(method.display), self.settings.final
-        settings = Settings(method, options, display, wanted.context, most, self._curve, hold_back, final)
+        settings = Settings(method, options, display, wanted.context, most, final)
         return [
             Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
             for each in languages
@@ -135,7 +129,6 @@ def offer_of(service: Service, *, key: bool) -> Offer:
         key=key,
         model=service.backends[TARGET].metadata.get("general.name") or Path(allowed.model).name,
         recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),
-        hold_back=allowed.hold_back,
         sentences=allowed.sentences,
         transcript_seconds=max(allowed.keep_seconds, allowed.transcript_seconds),
         demo=allowed.model in SHIPPED,

@@ -37,8 +37,6 @@ _BURST = 50
 #: Seconds that a session by POST is kept without captions.
 _POST_SECONDS = 3600.0
 _SWEEP_SECONDS = 1.0
-#: Maximum number of rooms without a session that have viewers.
-_WAITING = 2000
 
 
 class Hub:
@@ -61,7 +59,7 @@ class Hub:
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
-        self.rooms = Rooms(settings.rooms, _WAITING)
+        self.rooms = Rooms(settings.rooms, settings.sessions)
         #: Transcripts of sessions that were forgotten.
         self.past = PastSessions(settings.transcript_seconds)
         #: By public name.
@@ -228,10 +226,10 @@ class Hub:
             await self.fanout.refresh(name)
         return self.rooms.find(name)
 
-    async def enter(self, name: str, viewer: Outbox, address: str) -> Room:
+    async def enter(self, name: str, viewer: Outbox) -> Room:
         """Admit a viewer to a room.  Raises `Refused` if the room does not exist, or is full."""
         await self.room_named(name)
-        room = self.rooms.enter(name, viewer, self.settings.viewers, address)
+        room = self.rooms.enter(name, viewer, self.settings.viewers)
         if self.fanout:
             await self.fanout.follow_room(name)
         return room
@@ -303,7 +301,7 @@ class Hub:
         until = time.monotonic() + self.settings.drain_seconds
         while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
             await asyncio.sleep(0.02)
-        log.info("drained; closing %d session%s", len(self._sessions), "" if len(self._sessions) == 1 else "s")
+        log.info("drained; closing %d sessions", len(self._sessions))
         for session in self._sessions.values():
             session.file.rewrite()
             session.fail("draining", DRAINING, 1012)

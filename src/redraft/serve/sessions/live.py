@@ -176,7 +176,7 @@ class LiveSession:
                 self._open.pop(next(iter(self._open)))
 
     def _rest(self, update: events.Update, languages: Sequence[str]) -> None:
-        """Translate words that are held back (`redraft.captions.hold_back`)."""
+        """Show the rest of the translations of an unfinished utterance."""
         self.pending.add_rest(update, languages)
         self._submit(update, languages, rest=True)
 
@@ -218,8 +218,8 @@ class LiveSession:
     def _remember(self, caption: events.Caption) -> None:
         """Add an earlier sentence to the context of later prompts."""
         if self.engine:
-            translation = self.lanes[caption.language].translation
-            self.engine.post(lambda: translation.remember(caption.source, caption.text))
+            lane = self.lanes[caption.language]
+            self.engine.post(lambda: lane.remember(caption.source, caption.text))
 
     def control(self, message: protocol.Control | protocol.Declare) -> None:
         """Pause captions for viewers, hide one or correct one.
@@ -314,12 +314,12 @@ class LiveSession:
     def answered(self, answer: Answer) -> None:
         """Send the result of an update."""
         self.pending.answered(answer)
-        if not answer.events:  # no word was held back
+        if not answer.events:  # everything was shown
             self._finish()
             return
         update = answer.update
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
-        # Captions and failures of held-back words of the utterance before may come first.
+        # Captions and failures of the utterance before may come first, with the rest of its translation.
         ends = update.final and all(caption.utterance != update.utterance for caption in captions)
         for event in answer.events:
             if isinstance(event, events.Failure):

@@ -44,7 +44,7 @@ def by_itself() -> list[list[str]]:
 def test_same_as_session(by_itself: list[list[str]]) -> None:
     texts, found = TALKS[0][:5], []
     with fresh() as server, server.socket() as socket:
-        socket.start("de", hold_back=False)
+        socket.start("de")
         for seq, text in enumerate(texts):
             socket.say("update", utterance="1", seq=seq, text=text)
             partial = socket.until("partial")[-1]

@@ -3,13 +3,12 @@
 Several values, with commas between, are a line each; those of several settings are combined.  A setting is an option of
 the method, or what any method has:
 
-    agree, lead, mask_k, plain   what is shown of partial captions (`redraft.decoding.display.Display`)
-    hold_back                    off or on: words that are likely to be revised are held back
-    lines                        complete lines that never change, each after at most so many seconds
-    final                        how final texts are decoded: biased, exact or beam:N
-    threads                      CPU threads
-    batch                        number of segments that are translated at once
-    small                        draft model, instead of the one of the command
+    agree, first_sight, mask_k, plain   what is shown of partial captions (`redraft.decoding.display.Display`)
+    lines                               complete lines that never change, each after at most so many seconds
+    final                               how final texts are decoded: biased, exact or beam:N
+    threads                             CPU threads
+    batch                               number of segments that are translated at once
+    small                               draft model, instead of the one of the command
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ _DISPLAY = {
 #: Setting of any method -> how its value is read.
 GENERAL: Mapping[str, Callable[[str], Any]] = {
     **_DISPLAY,
-    "hold_back": _SWITCH.__getitem__,
     "lines": float,
     "final": str,
     "threads": int,

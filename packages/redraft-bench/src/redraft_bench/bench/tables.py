@@ -12,7 +12,7 @@ from redraft_bench.eval.contender import Contender
 
 LOSSES = ("empty", "cut_short", "number_lost", "name_lost", "negation_lost", "wrong_language")
 #: Columns that tell lines apart.
-_LINE = ("method", "hold_back", "display", "threads", "batch")
+_LINE = ("method", "display", "threads", "batch")
 #: Columns of the table in the terminal by name.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "streamed": (

@@ -143,7 +143,6 @@ def _open(
         method=method,
         options=chosen,
         style=Style(source_language),
-        hold_back=False,  # a picture has the translation of the whole text beside it
         engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
         **more,
     )
@@ -181,13 +180,14 @@ def _graphs(
         return found[-1]
 
     with _open(wrapped(get_method(method), record), chosen, to, **given) as translator:
-        state, backend = translator.translation(to), translator.backend
+        backend = translator.backend
         for item in items:
             found.clear()
             events = translator.translate(item) if isinstance(item, Update) else [item]
             for event in events:
                 if isinstance(event, Failure):
                     click.echo(f"redraft: {event.message}", err=True)
+            state = translator.state(to)
             decoded = [
                 each for each in found if tuple(each.output[: len(state.output)]) == state.output and each.passes
             ]

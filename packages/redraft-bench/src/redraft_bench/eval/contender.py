@@ -21,7 +21,6 @@ class Contender:
         method: a method of Redraft, or the name of a peer (`redraft_bench.bench.peers`).
         small: name of its draft model.
         display: what is shown of partial captions; None for the method's own.
-        hold_back: whether words that are likely to be revised are held back (`redraft.captions.hold_back`).
         lines: shows lines that never change (`redraft.captions.reading`), each after this many seconds at most; None
             for captions that grow.
         final: how final texts are decoded (`redraft.captions.settings.Settings`).
@@ -35,7 +34,6 @@ class Contender:
     display: Display | None = None
     max_tokens: int = 256
     small: str = ""
-    hold_back: bool = False
     lines: float | None = None
     final: str = BIASED
     threads: int | None = None
@@ -65,7 +63,7 @@ class Contender:
         """A name that is unique within a run: title, draft model, mask, threads, batch and language."""
         more = (
             *(self.small and f"with {self.small}", self.shows and f"shows {self.shows}"),
-            *(self.hold_back and HOLDS_BACK, self.threads and f"{self.threads} threads"),
+            self.threads and f"{self.threads} threads",
             *(self.batch > 1 and f"batches of {self.batch}", self.language),
         )
         return ", ".join(part for part in (self.title, *more) if part)

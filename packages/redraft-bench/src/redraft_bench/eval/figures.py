@@ -93,7 +93,7 @@ def baseline(line: TableLine, table: Sequence[TableLine]) -> TableLine | None:
     """Return the ``ar`` line of the same language that is run as the line is, or else the first one."""
 
     def run(of: TableLine) -> tuple[object, ...]:
-        return of.contender.hold_back, of.contender.threads, of.contender.batch
+        return of.contender.threads, of.contender.batch
 
     found = [
         each for each in table if (each.contender.method, each.contender.language) == ("ar", line.contender.language)
@@ -109,7 +109,6 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "method": line.contender.method,
         "options": line.contender.settings,
         "display": line.contender.shows,
-        "hold_back": line.contender.hold_back,
         "threads": line.contender.threads,
         "batch": line.contender.batch if line.contender.batch > 1 else None,
         "small_model": Path(line.contender.small).name or None,
@@ -158,7 +157,7 @@ def _shares(line: TableLine) -> Row:
 
 
 def _speedups(line: TableLine, baseline: TableLine) -> Row:
-    cpu = baseline.cpu_seconds if line.contender.hold_back == baseline.contender.hold_back else 0.0
+    cpu = baseline.cpu_seconds
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
     return {
         "cpu_speedup": _ratio(cpu, line.cpu_seconds, 3) if cpu else None,

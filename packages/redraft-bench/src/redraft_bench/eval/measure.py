@@ -16,7 +16,6 @@ from redraft.captions.languages import parse_language
 from redraft.captions.reading import Reading
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods import get_method
@@ -56,7 +55,6 @@ class MethodSystem:
         contender: Contender,
         style: Style = Style(),
         small: Backend | None = None,
-        curve: CostCurve | None = None,
         beside: Beside = lambda _update: (),
     ) -> None:
         self._language, self._meter, self._beside = contender.language, Meter(), beside
@@ -79,8 +77,6 @@ class MethodSystem:
                 max_tokens=contender.max_tokens,
                 small=small,
                 watch=self._meter,
-                curve=curve,
-                hold_back=contender.hold_back,
                 final=contender.final,
             )
 
@@ -89,17 +85,17 @@ class MethodSystem:
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:
         """Translate one update."""
-        state = self.translator.translation(self._language)
-        drafted = state.tally.draft_passes
+        drafted = self.translator.state(self._language).tally.draft_passes
         cpu, started = time.process_time(), self.translator.seconds
         events = self._batch(update) if self._others else self.translator.translate(update)
         cpu, seconds = time.process_time() - cpu, self.translator.seconds - started
+        state = self.translator.state(self._language)
         captions = [event for event in events if isinstance(event, Caption)]
         # If an update could not be translated, the display stays as it was.
         if captions:
             self._caption = self._lines.of(captions[-1], update) if self._lines else captions[-1]
         shown = self._caption if self._caption and self._caption.utterance == update.utterance else None
-        taken = self._meter.take(len(state.prompt), state.output, state.finished)
+        taken = self._meter.take(len(state.prompt), state.output, state.decoded.output.finished)
         lanes = 1 + len(self._others)
         step = Step(
             update.seq,
@@ -110,7 +106,7 @@ class MethodSystem:
             state.output,
             shown.text if shown else "",
             shown.unstable if shown else "",
-            state.finished,
+            state.decoded.output.finished,
             seconds / lanes,
             taken.seconds / lanes,
             taken.passes,
@@ -124,14 +120,17 @@ class MethodSystem:
     def _batch(self, update: Update) -> list[Event]:
         """Translate an update together with others; its passes are theirs, and its time is a share of theirs."""
         translators, updates = [self.translator, *self._others], [update, *self._beside(update)]
+        language = self._language
         lanes = [
-            Decoding(each.translation(self._language).translate(other), each.slots[0])
+            Decoding(each.translations[language].translate(each.state(language), other), each.slots[0])
             for each, other in zip(translators, updates, strict=False)
         ]
         started = time.perf_counter()
-        events, *_ = run_together(lanes, self.translator.backends, self._meter)
+        found = run_together(lanes, self.translator.backends, self._meter)
         self.translator.seconds += time.perf_counter() - started
-        return events
+        for each, (_, state) in zip(translators, found, strict=False):
+            each.states = {language: state}
+        return found[0][0]
 
     def tokenize(self, text: str) -> list[int]:
         """Tokenize with the model's tokenizer."""

@@ -72,10 +72,7 @@ class Trace:
 
 
 class Recorder:
-    """A backend that notes every pass of another one, to which it leaves everything else.
-
-    Methods learn nothing about the cost of passes from it, so a recording does not depend on the machine.
-    """
+    """A backend that notes every pass of another one, to which it leaves everything else."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -83,10 +80,6 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
-
-    def curve(self) -> None:
-        """Return no cost."""
-        return
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         """Answer, and note the requests."""

@@ -32,7 +32,7 @@ class Hearing:
 
     Attributes:
         updates: number of updates sent.
-        captions: number of captions that answer updates; one with words that were held back answers none.
+        captions: number of captions that answer updates; one with the rest of a translation answers none.
         passed_over: number of updates covered by the caption of a newer one.
         unanswered: number of updates not covered by the end.  For each utterance with such updates, the wait until the
             end counts as a lag, so that a missing caption is not better than a late one.
@@ -63,7 +63,7 @@ class Hearing:
         self.counts.show(event)
         waiting = self._open.pop(event.utterance, [])
         covered = [due for seq, due in waiting if seq <= event.seq]
-        if covered:  # otherwise, the caption has words of the last update that were held back
+        if covered:  # otherwise, the caption has the rest of the last update's translation
             self.captions += 1
             self.passed_over += len(covered) - 1
             self.lags.append(Lag(covered[0], now - covered[0], now - covered[-1]))

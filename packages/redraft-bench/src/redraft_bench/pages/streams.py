@@ -48,13 +48,13 @@ def stream_title(result: Result) -> str:
 
 def lines_of(result: Result) -> dict[str, Line]:
     """Return the row of each line of `COMPARED`."""
-    rows = {(row["method"], row["hold_back"]): row for row in result.rows}
+    rows = {(row["method"], row.get("hold_back", False)): row for row in result.rows}
     return {name: rows[line] for name, line in COMPARED.items()}
 
 
 def typical(results: Sequence[Result]) -> Result:
     """Return the medians over streams and languages of every line that all results have, as a result."""
-    first, *others = [{(row["method"], row["hold_back"]): row for row in each.rows} for each in results]
+    first, *others = [{(row["method"], row.get("hold_back", False)): row for row in each.rows} for each in results]
     rows: list[Row] = []
     for line in first:
         found = [each[line] for each in (first, *others) if line in each]

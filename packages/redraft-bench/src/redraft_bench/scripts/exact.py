@@ -30,7 +30,6 @@ from rich.console import Console
 from rich.progress import track
 
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
@@ -60,9 +59,11 @@ WHOLE, TWO = Display(), Display(2)
 PAIRS: dict[str, tuple[Asked, Asked]] = {
     "ssbd": (("ar", (), WHOLE), ("ssbd", (("beta", 0.0),), WHOLE)),
     "redraft": (("ssbd", BIAS, WHOLE), ("redraft", ONE_BIAS, WHOLE)),
-    "redraft-tree": (("ssbd", BIAS, WHOLE), ("redraft-tree", ONE_BIAS, WHOLE)),
-    "unbiased": (("ar", (), WHOLE), ("redraft", (("beta", 0.0), ("hidden_beta", 0.0)), TWO)),
-    "calm": (("local-agreement", (("n", 2),), TWO), ("redraft", (("beta", 0.5), ("hidden_beta", 0.0)), TWO)),
+    "unbiased": (("ar", (), WHOLE), ("redraft", (("beta", 0.0), ("hidden_beta", 0.0), ("stop", 0.0)), TWO)),
+    "calm": (
+        ("local-agreement", (("n", 2),), TWO),
+        ("redraft", (("beta", 0.5), ("hidden_beta", 0.0), ("stop", 0.0)), TWO),
+    ),
 }
 
 
@@ -88,8 +89,7 @@ def main(
             path = Path(folder) / f"{given.stem}-{format}.gguf"
             quantise(given, path, format)
         contenders = [Contender(method, to, options, display) for method, options, display in PAIRS[pair]]
-        branches = BRANCHES_OF_A_TREE if pair == "redraft-tree" else 0
-        engine = LlamaOptions(context_length=1024, slots=3, branches=branches, threads=threads, exact=exact)
+        engine = LlamaOptions(context_length=1024, slots=3, threads=threads, exact=exact)
         backend = LlamaCpp(path, engine)
         updates = list(stream.updates)
         plain, drafted = follow(backend, contenders, track(updates, to, console=Console(stderr=True)), style)
@@ -142,7 +142,7 @@ def follow(
             if not each.run.latest.finished or not _possible(each.run.latest.tokens, task.selection(update.text)):
                 each.cut.add(len(each.outputs))
             if isinstance(each.run.system, MethodSystem):
-                translation = each.run.system.translator.translation(each.run.contender.language)
+                translation = each.run.system.translator.state(each.run.contender.language)
                 each.prompts.append(translation.prompt)
                 if translation.tally.reopened > each.reopened:
                     each.cut.add(len(each.outputs))

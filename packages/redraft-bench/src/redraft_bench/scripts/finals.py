@@ -8,7 +8,6 @@ python -m redraft_bench.scripts.finals --limit 16 > benchmarks/results/finals.js
 
 from __future__ import annotations
 
-import copy
 import sys
 import time
 from collections.abc import Sequence
@@ -74,21 +73,17 @@ def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str) -> lis
     with Translator(backend, [language]) as translator:
         for update in updates[:-1]:
             translator.translate(update)
-        before, (slots,) = translator.translation(language), translator.slots
-        shown = [backend.token_bytes(token) for token in before._shown]
+        before, (slots,) = translator.state(language), translator.slots
+        translation = translator.translations[language]
+        shown = [backend.token_bytes(token) for token in before.shown]
         partial = WORD.findall(b"".join(shown).decode(errors="ignore"))
         found = []
         for final in FINALS:
-            translation = copy.copy(before)
-            translation._hold_back, translation._settings = (
-                copy.deepcopy(before._hold_back),
-                replace(before._settings, final=final),
-            )
-            backend.score(
-                [(slots["target"], Score(before.prompt + before.output))]
-            )  # what the others left in the cache
+            otherwise = replace(translation, settings=replace(translation.settings, final=final))
+            # What the others left in the cache.
+            backend.score([(slots["target"], Score(before.prompt + before.output))])
             started = time.thread_time()
-            events = run(translation.translate(updates[-1]), backend, slots["target"])
+            events, _ = run(otherwise.translate(before, updates[-1]), backend, slots["target"])
             seconds = time.thread_time() - started
             text = "".join(event.text for event in events if isinstance(event, Caption))
             kept = common_prefix(partial, WORD.findall(text))

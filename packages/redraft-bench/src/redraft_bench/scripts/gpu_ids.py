@@ -40,8 +40,7 @@ class Side:
     def decoded(self, method: Method, options: Mapping[str, Value], prompt: Ids, previous: Ids) -> Output:
         """Return the output of a method for one update."""
         target = self.backends[TARGET]
-        ends, trees = target.end_tokens, target.capabilities.trees
-        drafter, rule = method.build(Setup(options, ends, target.pad_token, self.memory, None, trees))
+        drafter, rule = method.build(Setup(options, target.end_tokens, target.pad_token, self.memory))
         names = (TARGET, DRAFT_MODEL) if method.draft_model else (TARGET,)
         used = {name: self.backends[name] for name in names}
         slots = open_slots(used, 1)
@@ -53,7 +52,7 @@ class Side:
                 previous=previous,
                 shown=len(previous) // 2,
                 source_ids=prompt[HEAD:-TAIL],
-                end_tokens=ends,
+                end_tokens=target.end_tokens,
                 limit=LIMIT,
             )
             return run_together([Decoding(asking, slots[0])], used)[0]

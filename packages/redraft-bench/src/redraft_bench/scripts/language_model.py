@@ -57,7 +57,6 @@ METHODS: tuple[tuple[str, dict[str, float | str]], ...] = (
     (LOCAL_AGREEMENT, {"n": 2}),
     ("ssbd", {"beta": 0.2}),
     ("redraft", {}),
-    ("redraft-tree", {"cost": "flat"}),
     ("cd", {}),
     ("pld", {}),
     ("aasd", {}),
@@ -278,7 +277,7 @@ def opened(files: Files, streams: dict[str, Stream]) -> Iterator[tuple[list[Into
                     system: System = AgreementTimed(task, int(values["n"]))
                 else:
                     backend = branching if method in trees else chains
-                    system = ProcessorTimed(backend, contender, style, small if contender.small else None, curve)
+                    system = ProcessorTimed(backend, contender, style, small if contender.small else None)
                 stack.callback(system.close)
                 runs.append(Run(contender, system))
             found.append(Into(language, stream, runs))

@@ -32,7 +32,8 @@ def test_refusals(redraft: Run, given: list[str], said: list[str]) -> None:
 def test_stream(redraft: Run, tmp_path: Path, to_file: bool) -> None:
     path = tmp_path / "drafts.svg"
     stdin = b"We met\nWe met at the station.\n"  # without capital and full stop the final text is another prompt
-    done = redraft(*VIZ, "--beta", "0.9", *(["--out", str(path)] if to_file else []), stdin=stdin)
+    settings = ["--beta", "0.9", "--option", "stop=0"]
+    done = redraft(*VIZ, *settings, *(["--out", str(path)] if to_file else []), stdin=stdin)
     assert (done.status, done.err) == (0, "")
     page = path.read_text(encoding="utf-8").replace("&#160;", " ") if to_file else done.out
     for text in ("We met at the station.", "same source: no pass", "kept from what was hidden", "draft tokens"):

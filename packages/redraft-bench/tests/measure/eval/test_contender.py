@@ -19,7 +19,7 @@ from redraft_bench.eval.measure import _Lines
         ("ssbd", Display(mask_k=3, plain=True), "mask 3, plain"),
         ("redraft", None, get_method("redraft").display.label),
         ("redraft", Display(), ""),
-        ("redraft", Display(3, 0.9), "3 agree, lead 0.9"),
+        ("redraft", Display(3, 0.9), "3 agree, first sight 0.9"),
         ("local-agreement", None, ""),  # a peer shows what it shows
     ],
 )

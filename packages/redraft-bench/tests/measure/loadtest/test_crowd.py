@@ -59,7 +59,7 @@ def test_what_is_left_over_is_seen(script: Script) -> None:
 def test_updates_that_fail_are_failures_and_without_answer(script: Script) -> None:
     # raw, since a first word that is held back needs no pass
     model = CachedModel(1, broken=lambda _: True)
-    done = held(script, Plan(1, 0.5, stagger=0.0, warm_up=0.0), model, hold_back=False)
+    done = held(script, Plan(1, 0.5, stagger=0.0, warm_up=0.0), model)
     (hearing,) = done.hearings
     assert hearing.failures > 0 and hearing.captions == 0 and hearing.unanswered == hearing.updates > 0
 

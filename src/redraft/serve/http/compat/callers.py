@@ -326,8 +326,8 @@ class Callers:
         failures = [event for event in found if isinstance(event, Failure)]
         if not captions:
             raise Refused("translation", failures[0].message if failures else "the text has no translation")
-        (count,) = (each.translation for each in exchange.lanes.values())
-        return Reply(captions[-1].text, captions[-1].cut, len(count.prompt), len(count.output))
+        (state,) = (each.state for each in exchange.lanes.values())
+        return Reply(captions[-1].text, captions[-1].cut, len(state.prompt), len(state.output))
 
     def sweep(self) -> None:
         """Forget callers that have sent nothing for ``keep_seconds``."""
@@ -341,4 +341,4 @@ class Callers:
 
 def _wanted(caller: Caller) -> Wanted:
     # Hide nothing: the caller takes the reply for the complete translation.
-    return Wanted(targets=(caller.target,), source_language=caller.source_language, agree=1, hold_back=False)
+    return Wanted(targets=(caller.target,), source_language=caller.source_language, agree=1)

@@ -15,9 +15,9 @@ const DISPLAY = [
     attributes: { ...NUMBER, placeholder: "the method's" },
   },
   {
-    name: "lead",
-    label: "Lead",
-    help: "Shows a word at once if the model prefers it by this much. From 0 to 1, which turns this off.",
+    name: "first_sight",
+    label: "First sight",
+    help: "Shows new words at once while their joint probability is at least this. From 0 to 1, which turns this off.",
     initial: "",
     attributes: { ...NUMBER, placeholder: "the method's" },
   },
@@ -34,7 +34,6 @@ const DISPLAY = [
 const makeSwitch = (name, label, help, initial) => ({ name, label, help, words: ["yes", "no"], initial: initial ? "yes" : "no" });
 const switchesOf = (offer) => [
   makeSwitch("take_over", "Take over", "Replaces the session that is running in the room.", false),
-  makeSwitch("hold_back", "Hold back", "Waits with words that are likely to be revised.", offer.hold_back),
   ...(offer.recogniser ? [makeSwitch("sentences", "Whole sentences", "Cuts what the server recognises into sentences, whatever the pauses.", offer.sentences)] : []),
 ];
 const context = (most) => ({

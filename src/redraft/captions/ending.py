@@ -1,0 +1,81 @@
+"""The end of a growing text: how often its last word is taken back, and what a sentence that was cut off leaves over.
+
+The last word of an unfinished text is a recogniser's guess, which the next text often replaces; so is its translation.
+`Ending` counts how often that happens in a stream.  Its chance is the first factor of the probability with which
+new words of the translation are shown at first sight (`redraft.decoding.certainty`): a recogniser that never revises is
+trusted at once, and one that often does is not.
+
+An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence.  The
+next utterance then goes on with the words behind it.  If several sentences are cut off together, the first text of each
+lacks the words behind it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from redraft.captions.words import bare_words, behind
+
+#: Chance that a last word stays until a stream has shown its own, and the number of words for which this one counts.
+CHANCE, WEIGHT = 0.7, 5
+#: A word that is still within this many places of its own has stayed: others were inserted or removed before it.
+NEAR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What is known of a stream's texts after each of them.
+
+    Attributes:
+        stayed: number of last words that stayed.
+        seen: number of last words.
+        words: the words of the latest text of the utterance, without case and punctuation.
+        is_new: whether its last word was not there in the text before.
+        left: words of the text before that the latest one left out at its end, if that is final or the first one of
+            its utterance: it was cut off them.
+        is_first: whether the utterance has had no text yet.
+    """
+
+    stayed: float = CHANCE * WEIGHT
+    seen: float = float(WEIGHT)
+    words: tuple[str, ...] = ()
+    is_new: bool = False
+    left: tuple[str, ...] = ()
+    is_first: bool = True
+
+    @property
+    def chance(self) -> float:
+        """The chance that the end of the latest text stays, from 0 to 1."""
+        return self.stayed / self.seen if self.is_new else 1.0
+
+    def begun(self, text: str) -> Ending:
+        """Return what is known when another utterance begins with ``text``.
+
+        If that goes on with the words that were left over, these are its `words`; otherwise it has none.
+        """
+        first = bare_words(text)[:1]
+        left = self.left[self.left.index(first[0]) :] if first and first[0] in self.left else ()
+        return replace(self, words=left, is_new=False, left=(), is_first=True)
+
+    def after(self, text: str, *, final: bool = False) -> Ending:
+        """Return what is known after the next text of the utterance."""
+        words, last = tuple(bare_words(text)), self.words
+        if words == last:
+            return replace(self, is_new=False, is_first=False)
+        was_cut = (final or self.is_first) and len(words) < len(last)
+        left = last[behind(words, last) :] if was_cut else ()
+        counts = self.is_new and bool(words)
+        return Ending(
+            self.stayed + (counts and _is_near(last[-1], len(last) - 1, words)),
+            self.seen + counts,
+            words,
+            bool(words) and not _is_near(words[-1], len(words) - 1, last),
+            left,
+            False,
+        )
+
+
+def _is_near(word: str, place: int, words: Sequence[str]) -> bool:
+    """Whether a word is in a text at about the same place."""
+    return word in words[max(0, place - NEAR) : place + NEAR + 1]

@@ -1,0 +1,121 @@
+"""What a stream's translation into a language remembers between two updates: one frozen value.
+
+`redraft.captions.translation` makes the next one; who drives it keeps that together with the events, or neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from redraft.captions.answer import OutputReader
+from redraft.captions.capitals import Capitals
+from redraft.captions.ending import Ending
+from redraft.captions.events import Update
+from redraft.decoding.types import Output, Prompt, Tally
+
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A source and its output.
+
+    Attributes:
+        prompt: the model's input; empty before the first.
+        reader: reads the translation in the output; None before the first.
+        output: what the model wrote.
+        limit: maximum length of the output in tokens.
+        confirmed: number of tokens that may be shown; None if all of them.
+    """
+
+    prompt: Prompt = field(default_factory=Prompt)
+    reader: OutputReader | None = None
+    output: Output = field(default_factory=lambda: Output((), True))
+    limit: int = 0
+    confirmed: int | None = None
+
+    @property
+    def source(self) -> str:
+        """The text that was translated."""
+        return self.reader.source if self.reader else ""
+
+    @property
+    def pieces(self) -> list[bytes]:
+        """The bytes of each token that belong to the translation."""
+        return self.reader.pieces(self.output.tokens) if self.reader else []
+
+    @property
+    def text(self) -> str:
+        """The translation, without space around it."""
+        return b"".join(self.pieces).decode(errors="ignore").strip()
+
+    @property
+    def written(self) -> str:
+        """All that the model wrote."""
+        pieces = map(self.reader.token_bytes, self.output.tokens) if self.reader else ()
+        return b"".join(pieces).decode(errors="ignore").strip()
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the output was cut at the limit; one cut as a loop is shorter."""
+        return self.output.cut and len(self.output.tokens) >= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A stream in one language after an update.
+
+    Attributes:
+        earlier: earlier sentences with their translations, for the context of prompts.
+        capitals: whether the source writes only capitals.
+        ending: what is known of the end of its texts.
+        memory: what the method's drafters keep, by type; copied for every decoding.
+        tally: counts of all outputs.
+        misspelt: whether a problem of the writing was reported.
+        behind: ids of what the last output had behind the final one, for an utterance that goes on with it: a draft,
+            and what was shown.
+        update: the latest update of an unfinished utterance; None if there is none.
+        decoded: the latest source with its output.
+        draft: ids of the next draft.
+        shown: ids that are shown.
+        outputs: the latest outputs for different sources, as many as must agree with the next one.
+        since: time of the first update with the latest source, and number of updates since.
+        is_slow: whether words would wait too long for the next translation, since updates are passed over.
+        reported: whether a problem of the utterance's partial texts was reported.
+    """
+
+    earlier: tuple[tuple[str, str], ...] = ()
+    capitals: Capitals = field(default_factory=Capitals)
+    ending: Ending = field(default_factory=Ending)
+    memory: dict[type, object] = field(default_factory=dict, repr=False)
+    tally: Tally = field(default_factory=Tally)
+    misspelt: bool = False
+    behind: tuple[Ids, Ids] = (), ()
+    update: Update | None = None
+    decoded: Decoded = field(default_factory=Decoded)
+    draft: Ids = ()
+    shown: Ids = ()
+    outputs: tuple[Ids, ...] = ()
+    since: tuple[float | None, int] = (None, 0)
+    is_slow: bool = False
+    reported: bool = False
+
+    @property
+    def prompt(self) -> Ids:
+        """Ids of the latest prompt."""
+        return self.decoded.prompt.ids
+
+    @property
+    def output(self) -> Ids:
+        """Ids of the latest output."""
+        return self.decoded.output.tokens
+
+    @property
+    def hides(self) -> bool:
+        """Whether tokens of the latest output wait for another one that agrees, or were not decoded."""
+        waits = self.decoded.confirmed is not None and len(self.shown) < len(self.output)
+        return self.update is not None and (waits or self.decoded.output.stopped)
+
+
+#: At the beginning of a stream.
+START = State()

@@ -1,0 +1,88 @@
+"""How probable the new part of an output is: what of it is shown at first sight, and where it ends (ours).
+
+The end of a translation of half a sentence is a guess at what has not been said yet.  The model knows: it gives these
+tokens little probability.  So one number follows a partial output while it is decoded, the joint probability q of the
+tokens behind those on which the earlier outputs agree:
+
+* a new token is shown *at first sight* while q is at least ``first_sight``; all others wait for another output;
+* the output *stops* where q is below ``stop``: what follows would not be shown, would cost a pass for each token, and
+  would be a poor draft.  Since ``stop`` is the smaller number, everything that may be shown is decoded.
+
+An output that was stopped has no end token.  It is a draft like any other, and no failure.
+
+Simultaneous translation has other rules for where a partial output ends: attention to the newest words (EDAtt and
+AlignAtt, Papi et al. 2023; DOA, which reads attention too), the first hypothesis of a beam that is unreliable
+(incremental blockwise beam search, Polák et al. 2023), agreement with the next output (LocalAgreement, Liu et al.
+2020), or a maximum length.  This one needs neither attention nor calibration, and a pass that runs anyway computes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from redraft.decoding.types import ROOT, Draft, Rows, Verdict
+
+#: Fewest new tokens of an output that is stopped.  With fewer, a model that is often in doubt would fall behind.
+LEAST_NEW = 3
+
+
+class Certainty:
+    """Follows one output.
+
+    Args:
+        known: the tokens on which the earlier outputs agree.
+        first_sight: least joint probability with which new tokens are shown, from 0 to 1; 1 shows none.
+        stop: joint probability below which the output ends, from 0 (never) to 1.
+        chance: probability that the source stays as it is, above 0: the first factor of the joint probability.
+
+    Attributes:
+        count: number of tokens, perhaps with the end token, that may be shown: those of ``known``, then those that are
+            probable enough.
+    """
+
+    def __init__(self, known: Sequence[int], first_sight: float = 1.0, stop: float = 0.0, chance: float = 1.0) -> None:
+        self._known, self._first_sight, self._stop = known, _log(first_sight), _log(stop)
+        self._shows = first_sight < 1
+        self._length = self._same = self.count = 0
+        self._logprob = _log(chance)
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
+        new = [draft.tokens[node] for node in verdict.accepted]
+        new += () if verdict.token is None else (verdict.token,)
+        for node, token in zip((ROOT, *verdict.accepted), new, strict=False):
+            place = self._length
+            if self._add(token):
+                continue
+            may_show = self._shows and self.count == place
+            if may_show or -math.inf < self._stop <= self._logprob:  # otherwise no probability is needed
+                self._logprob += min(0.0, rows.logprob(node, token))
+            if may_show and self._logprob >= self._first_sight:
+                self.count = place + 1
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """Take note of tokens that were added without a pass; only those of ``known`` may be shown."""
+        for token in tokens:
+            self._add(token)
+
+    def _add(self, token: int) -> bool:
+        """Add a token to the output; return whether it is one of ``known``."""
+        place, self._length = self._length, self._length + 1
+        if self._same == place < len(self._known) and token == self._known[place]:
+            self._same = self.count = place + 1
+        return self._same > place
+
+    @property
+    def agreed(self) -> int:
+        """Number of tokens that are those of ``known``."""
+        return self._same
+
+    @property
+    def stops(self) -> bool:
+        """Whether the output so far is to end here."""
+        return self._logprob < self._stop and self._length - self._same >= LEAST_NEW
+
+
+def _log(probability: float) -> float:
+    return math.log(probability) if probability > 0 else -math.inf
