@@ -23,7 +23,7 @@ BAD = [
     (["translate", "--to", "xx"], ["--to 'xx'", "BCP 47", "zh-CN"]),
     (["translate", "--to", ""], ["--to ''", "BCP 47"]),
     (["translate", "--to", "zh", "--to", "zh-CN"], ["target languages 'zh' and 'zh-CN' are the same", "leave one out"]),
-    (["translate", "--to", "de,ja"], ["--to 'de,ja'", "BCP 47"]),
+    (["translate", "--to", "de,ja"], ["--to 'de,ja'", "BCP 47", "one by one, as in --to de --to ja"]),
     ([*T, "--to", "tlhh"], ["--to 'tlhh'", "BCP 47"]),
     ([*T, "--from", "mul"], ["--from 'mul'", "BCP 47"]),
     ([*T, "--betta", "0.1"], ["'--betta'", "; the nearest is --beta ("]),

@@ -142,7 +142,11 @@ def parse_language(text: str, field: str = "target language") -> Language:
     tag = text.strip()
     found = _find(tag)
     if found is None:
-        raise OptionError(f"{reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN", field)
+        listed = re.search("[,;/+]", text) and "(" not in text
+        several = "; name several languages one by one, as in --to de --to ja" if listed else ""
+        raise OptionError(
+            f"{reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN{several}", field
+        )
     canonical, code = _shortest(found), found.language or ""
     name = _NAMES.get(found.to_tag()) or _NAMES.get(canonical)
     if name is None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -151,7 +153,7 @@ class _Messages(io.TextIOBase):
 
     def write(self, text: str) -> int:
         with suppress(OSError):
-            self._stream.write(text)
+            self._stream.write(_wrapped(text, shutil.get_terminal_size().columns) if self.isatty() else text)
             self._stream.flush()
         return len(text)
 
@@ -160,6 +162,15 @@ class _Messages(io.TextIOBase):
 
     def fileno(self) -> int:
         return self._stream.fileno()
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Return a text whose messages have no line that a terminal would break inside a word."""
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        if len(line) > width and line.startswith("redraft: "):
+            lines[place] = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def _run(arguments: Sequence[str] | None) -> int:

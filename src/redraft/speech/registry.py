@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from redraft.captions.languages import parse_language
-from redraft.errors import OptionError, RedraftError
+from redraft.errors import MissingExtra, OptionError, RedraftError
 from redraft.speech.dialect import find_dialect
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.punctuation import Punctuated, punctuator
@@ -108,9 +108,12 @@ def open_recogniser(
         check_recogniser(spec)
         made = ServerRecogniser(spec, news=news)
     else:
-        code = parse_language(language, "source language").code
-        name, _, model = resolve(spec, code).partition(":")
-        made = _points()[name].load().recogniser(RecogniserOptions(model, code, pause))
+        known = parse_language(language, "source language")
+        name, _, model = resolve(spec, known.code).partition(":")
+        try:
+            made = _points()[name].load().recogniser(RecogniserOptions(model, known.code, pause))
+        except MissingExtra as error:
+            raise MissingExtra(f"{name}, which recognises {known.name}, cannot be used: {error}") from error
     return made if punctuation is None else Punctuated(made, punctuator(punctuation))
 
 

@@ -301,7 +301,7 @@ class Hub:
         until = time.monotonic() + self.settings.drain_seconds
         while time.monotonic() < until and not all(session.quiet for session in self._sessions.values()):
             await asyncio.sleep(0.02)
-        log.info("drained; closing %d sessions", len(self._sessions))
+        log.info("drained; closing %d session%s", len(self._sessions), "" if len(self._sessions) == 1 else "s")
         for session in self._sessions.values():
             session.file.rewrite()
             session.fail("draining", DRAINING, 1012)
