@@ -49,6 +49,7 @@ from redraft.serve.http.endpoints import demo_talk, refusal
 from redraft.serve.http.qr import QrCodes
 from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
+from redraft.serve.http.turns import Turns
 from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.rooms import check_rooms
@@ -214,7 +215,8 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         ],
         lifespan=lifespan,
         middleware=[
-            Middleware(Guard, hosts=hosts, origins=settings.origins, local=local, refused=hub.metrics.count_refusal)
+            Middleware(Guard, hosts=hosts, origins=settings.origins, local=local, refused=hub.metrics.count_refusal),
+            Middleware(Turns, refused=hub.metrics.count_refusal),
         ],
         exception_handlers={HTTPException: _http_error},
     )

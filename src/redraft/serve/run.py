@@ -8,18 +8,19 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
-from functools import partial
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from redraft.errors import OptionError
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.engine.engine import Stopped
-from redraft.serve.http.turns import InTurn, Turns
+from redraft.serve.http.brake import Braked
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
@@ -105,6 +106,11 @@ def _remarks(settings: ServeSettings) -> Iterator[str]:
     yield "Ctrl-C finishes the current captions and stops; a second one stops at once."
 
 
+def _websocket(**given: Any) -> Braked:
+    """Return the protocol of a websocket."""
+    return Braked(WebSocketsSansIOProtocol(**given))
+
+
 class CaptionServer(uvicorn.Server):
     """Uvicorn with a graceful shutdown: the first signal drains and delivers final captions, a second one ends."""
 
@@ -116,8 +122,8 @@ class CaptionServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 make_app(hub),
-                http=partial(InTurn, turns=Turns(), refused=hub.metrics.count_refusal),
-                ws="websockets-sansio",
+                http="h11",
+                ws=_websocket,  # type: ignore[arg-type]
                 ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
                 ws_ping_interval=hub.settings.ping_seconds,
                 ws_ping_timeout=hub.settings.pong_seconds,

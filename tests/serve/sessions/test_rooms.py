@@ -11,8 +11,10 @@ from websockets.exceptions import ConnectionClosed
 
 from redraft.errors import OptionError
 from redraft.protocol import Begin
+from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys, new_key
-from redraft.serve.sessions.rooms import check_rooms
+from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.rooms import Rooms, check_rooms
 from redraft.serve.settings import load
 from tests.serve.servers import Running, running
 from tests.serve.sessions.watching import ROOM, WATCH, state, talk
@@ -185,3 +187,14 @@ def test_transcript_file(tmp_path: Path) -> None:
     with running(transcripts=tmp_path) as server, server.socket() as socket:
         name = talk(socket, "we saw")
         assert [path.name for path in tmp_path.iterdir()] == [f"{ROOM}-{name}.jsonl"]
+
+
+def test_rooms_opened_by_one_address() -> None:
+    rooms = Rooms({}, 100)
+    for number in range(16):
+        rooms.enter(f"junk-{number}", Outbox(9), 9, "10.0.0.1")
+    with pytest.raises(Refused) as refused:
+        rooms.enter("junk-16", Outbox(9), 9, "10.0.0.1")
+    assert refused.value.code == "capacity"
+    rooms.enter("junk-1", Outbox(9), 9, "10.0.0.1")
+    rooms.enter("hall", Outbox(9), 9, "10.0.0.2")

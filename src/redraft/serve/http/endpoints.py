@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict
 from functools import cache
 from itertools import count
@@ -185,12 +185,31 @@ def split(text: Text) -> Sentences:
     return Sentences(sentences=tuple(filter(None, parts)))
 
 
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work, which is given up once the client has gone.  Raises `ClientDisconnect` then."""
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
 async def translate_text(request: Request) -> Response:
     """Translate one text."""
     hub, _ = allowed(request)
     wanted = await body_of(request, Translate.model_validate_json, Translate)
     lines = lines_of(wanted.text)
-    found = await hub.exchanges.once(wanted, [line for line, _ in lines if line] or [""], address_of(request))
+    texts = [line for line, _ in lines if line] or [""]
+    found = await while_connected(request, hub.exchanges.once(wanted, texts, address_of(request)))
     said = [event for each in found for answer in each.values() for event in answer]
     captions = {(each.utterance, each.language): each.text for each in said if isinstance(each, events.Caption)}
     failures = [each.message for each in said if isinstance(each, events.Failure)]

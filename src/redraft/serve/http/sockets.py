@@ -79,7 +79,7 @@ async def watch_room(websocket: WebSocket) -> None:
     hub: Hub = websocket.app.state.hub
     async with _accepted(websocket):
         outbox = Outbox(stays=True, languages=wanted_languages(websocket.query_params))
-        room = await hub.enter(websocket.path_params["room"], outbox)
+        room = await hub.enter(websocket.path_params["room"], outbox, address_of(websocket))
         try:
             await _serve(websocket, outbox, hub, _ignore(websocket))
         finally:

@@ -37,6 +37,8 @@ _BURST = 50
 #: Seconds that a session by POST is kept without captions.
 _POST_SECONDS = 3600.0
 _SWEEP_SECONDS = 1.0
+#: Maximum number of rooms without a session that have viewers.
+_WAITING = 2000
 
 
 class Hub:
@@ -59,7 +61,7 @@ class Hub:
         self._starts = Rates(settings.starts_per_second, _BURST)
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
-        self.rooms = Rooms(settings.rooms, settings.sessions)
+        self.rooms = Rooms(settings.rooms, _WAITING)
         #: Transcripts of sessions that were forgotten.
         self.past = PastSessions(settings.transcript_seconds)
         #: By public name.
@@ -226,10 +228,10 @@ class Hub:
             await self.fanout.refresh(name)
         return self.rooms.find(name)
 
-    async def enter(self, name: str, viewer: Outbox) -> Room:
+    async def enter(self, name: str, viewer: Outbox, address: str) -> Room:
         """Admit a viewer to a room.  Raises `Refused` if the room does not exist, or is full."""
         await self.room_named(name)
-        room = self.rooms.enter(name, viewer, self.settings.viewers)
+        room = self.rooms.enter(name, viewer, self.settings.viewers, address)
         if self.fanout:
             await self.fanout.follow_room(name)
         return room

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Session: TypeAlias = "LiveSession | Mirror"
 #: Maximum number of rooms whose owners are remembered.
 _MOST_ROOMS = 10_000
+#: Maximum number of rooms without a session for which viewers of one address wait.
+_MOST_OPENED = 16
 
 
 def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: ApiKeys | None) -> None:
@@ -63,6 +65,7 @@ class Room:
         session: the latest session that is still kept.
         coming: whether a session is about to start in it.
         viewers: connections that stay from session to session.
+        opened_by: address of the first viewer of a room without a session.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Room:
     session: Session | None = None
     coming: bool = False
     viewers: set[Outbox] = field(default_factory=set)
+    opened_by: str = ""
 
     @property
     def in_use(self) -> bool:
@@ -142,14 +146,16 @@ class Rooms:
             room.coming = False
             self._tidy(room)
 
-    def enter(self, name: str, viewer: Outbox, most: int) -> Room:
+    def enter(self, name: str, viewer: Outbox, most: int, address: str = "") -> Room:
         """Admit a viewer to a room, even without a session.  Raises `Refused` if it does not exist or is full."""
         room = self.find(name)
         if len(room.viewers) >= most:
             raise Refused("limit", f"all {most} places for viewers of this room are taken")
-        waiting = sum(each.session is None and bool(each.viewers) for each in self._rooms.values())
-        if room.session is None and not room.viewers and waiting >= self._waited:
-            raise Refused("capacity", "viewers are already waiting for too many rooms: try again later")
+        if room.session is None and not room.viewers:
+            waiting = [each for each in self._rooms.values() if each.session is None and each.viewers]
+            if len(waiting) >= self._waited or sum(each.opened_by == address for each in waiting) >= _MOST_OPENED:
+                raise Refused("capacity", "viewers are already waiting for too many rooms: try again later")
+            room.opened_by = address
         room.viewers.add(viewer)
         viewer.put(room.message().frame)
         if room.session is not None:

@@ -1,0 +1,126 @@
+"""Connections are read no faster than a share of the time allows, whatever they send.
+
+A websocket's tiny frames, pings and continuations cost far more time to parse than to send, and nothing above the
+protocol sees most of them.  So what a connection receives is handed on in small pieces, the processor time that this
+takes is measured, and reading rests until the connection has used no more than its share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+#: Bytes read at a time: the parser needs some milliseconds for as many of the smallest frames.
+_PIECE = 2048
+#: Share of the time that one connection may use, and seconds of processor time that it may use at once.
+SHARE, BURST = 0.1, 0.01
+#: Seconds after which a connection is closed that has wanted more than its share all the while.
+PATIENCE = 30.0
+
+
+class Braked(asyncio.BufferedProtocol):
+    """Hands what a connection receives on to a protocol.
+
+    Nothing is read while the peer does not read either: answers to its pings would pile up.
+
+    Args:
+        inner: the protocol.
+        used: returns the processor time of this thread in seconds.
+    """
+
+    def __init__(self, inner: asyncio.Protocol, used: Callable[[], float] = time.thread_time) -> None:
+        self._inner, self._used = inner, used
+        self._buffer = bytearray(_PIECE)
+        self._transport: Any = None
+        #: Why nothing is read: the protocol does not want to, the peer does not read, or it had more than its share.
+        self._unwanted = self._unread = self._resting = False
+        self._left, self._when = BURST, 0.0
+        #: When the connection last had its whole burst left.
+        self._modest = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = transport
+        self._when = self._modest = asyncio.get_running_loop().time()
+        self._inner.connection_made(Watched(transport, self))  # type: ignore[arg-type]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._inner.connection_lost(exc)
+
+    def eof_received(self) -> bool | None:
+        """Pass the end of what the peer sends on."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Read no more until the peer reads."""
+        self._unread = True
+        self._check()
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Read again."""
+        self._unread = False
+        self._check()
+        self._inner.resume_writing()
+
+    def want(self, *, reading: bool) -> None:
+        """Read, or not, as the protocol wants."""
+        self._unwanted = not reading
+        self._check()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where to read to."""
+        return memoryview(self._buffer)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Hand on what was read."""
+        self.data_received(bytes(self._buffer[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what was received, and rest if that took more time than there was left."""
+        began = self._used()
+        self._inner.data_received(data)
+        now = asyncio.get_running_loop().time()
+        earned = self._left + (now - self._when) * SHARE
+        self._modest = now if earned >= BURST else self._modest
+        self._left, self._when = min(BURST, earned) - (self._used() - began), now
+        if self._left >= 0:
+            return
+        if now - self._modest > PATIENCE:
+            self._transport.abort()
+            return
+        self._resting = True
+        self._check()
+        asyncio.get_running_loop().call_later(-self._left / SHARE, self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        self._check()
+
+    def _check(self) -> None:
+        if self._unwanted or self._unread or self._resting:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+
+class Watched:
+    """A transport whose reading is also stopped by a `Braked`."""
+
+    def __init__(self, transport: asyncio.BaseTransport, brake: Braked) -> None:
+        self._transport, self._brake = transport, brake
+
+    def __getattr__(self, name: str) -> Any:
+        """Return everything else of the transport."""
+        return getattr(self._transport, name)
+
+    def pause_reading(self) -> None:
+        """Read no more."""
+        self._brake.want(reading=False)
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._brake.want(reading=True)
