@@ -35,7 +35,7 @@ class ServeSettings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on; needs API keys unless it is a loopback address")
     port: int = Field(8765, ge=0, le=65535, description="port; 0 picks a free one")
     keys: Path | None = Field(None, description="file of hashed API keys")
-    origins: tuple[str, ...] = Field((), description="other web origins whose pages may connect")
+    origins: tuple[str, ...] = Field((), description="other web origins whose pages may use the server; `*` for all")
     hosts: tuple[str, ...] = Field((), description="other host names that the server answers to")
     rooms: dict[str, tuple[str, ...]] = Field(
         {},

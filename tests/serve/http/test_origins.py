@@ -1,0 +1,54 @@
+"""Pages of other origins: they may use what the operator allows, and read the responses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.serve.servers import Running, running
+
+PAGE, OTHER = "https://tools.example", "https://evil.example"
+ASKS = {"access-control-request-method": "POST", "access-control-request-headers": "authorization, content-type"}
+
+
+@pytest.fixture(scope="module", params=[(PAGE,), ("*",)])
+def server(request: Any) -> Iterator[Running]:
+    with running(busy=1000, origins=request.param, compat=("deepl", "libretranslate", "openai")) as found:
+        yield found
+
+
+def test_preflight(server: Running) -> None:
+    for path in ("/v1/translate", "/v1/chat/completions", "/v2/translate", "/translate", "/v1/sessions/x/transcript"):
+        answer = server.ask(path, method="OPTIONS", headers={"origin": PAGE, **ASKS})
+        assert (answer.status, answer.headers["access-control-allow-origin"]) == (204, PAGE)
+        assert "POST" in answer.headers["access-control-allow-methods"]
+        assert {"authorization", "content-type"} <= set(answer.headers["access-control-allow-headers"].split(", "))
+
+
+def test_services(server: Running) -> None:
+    messages = [{"role": "user", "content": "Translate into German: we saw"}]
+    bodies = {
+        "/v1/chat/completions": {"model": "any", "messages": messages},
+        "/v2/translate": {"text": ["we saw"], "target_lang": "DE"},
+        "/translate": {"q": "we saw", "source": "en", "target": "de"},
+        "/v1/translate": {"text": "we saw", "targets": ["de"]},
+    }
+    for path, body in bodies.items():
+        answer = server.ask(path, body, headers={"origin": PAGE})
+        assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, PAGE), answer.text
+        assert answer.headers["vary"] == "origin"
+    refused = server.ask("/v1/translate", {"text": ""}, headers={"origin": PAGE})
+    assert refused.status == 400 and refused.headers["access-control-allow-origin"] == PAGE  # the page can say why
+
+
+def test_other_origins() -> None:
+    with running(origins=(PAGE,)) as server:
+        for options in ({"method": "OPTIONS", "headers": {"origin": OTHER, **ASKS}}, {"headers": {"origin": OTHER}}):
+            answer = server.ask("/v1/translate", {"text": "we saw", "targets": ["de"]}, **options)
+            assert answer.status == 403 and json.loads(answer.text)["error"]["code"] == "origin"
+            assert answer.headers.get("access-control-allow-origin") is None
+        read = server.ask("/v1/offer", headers={"origin": OTHER})
+        assert read.status == 200 and read.headers.get("access-control-allow-origin") is None
