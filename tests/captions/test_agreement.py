@@ -134,12 +134,12 @@ def test_what_agrees_is_probable_or_stands_is_shown(
             known = reduce(common, outputs[1 - agree :]) if len(outputs) >= agree - 1 else ()
             outputs += [] if caption.cut else [output]
             agreed = length = common_prefix(known, output)
-            chance = stream.states[0].ending.chance
+            trust = stream.states[0].ending.trust
             while (
                 sight < 1
                 and not caption.cut
                 and length < len(output)
-                and chance * joint_probability(model, [*prompt, *output[:agreed]], output[agreed : length + 1]) >= sight
+                and trust * joint_probability(model, [*prompt, *output[:agreed]], output[agreed : length + 1]) >= sight
             ):
                 length += 1
             length = max(length, common_prefix(before, output))

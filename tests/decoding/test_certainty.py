@@ -60,7 +60,7 @@ def test_count_is_what_agrees_and_then_what_is_probable(
     model = RandomModel(seed, end_bias=0.5)
     # What other outputs agree on is, for any length of it, a beginning of this one, and perhaps another token.
     known = decoded(model, name).tokens[:same] + (11,) * wrong
-    certainty = Certainty(known, least, chance=chance)
+    certainty = Certainty(known, least, trust=chance)
     output = decoded(model, name, certainty).tokens
     assert output == decoded(model, name).tokens
     agreed = common_prefix(output, known)
@@ -150,7 +150,7 @@ def test_nothing_is_asked_once_all_is_decided() -> None:
     assert (certainty.count, certainty.stops, rows.asked) == (0, True, 3)
 
 
-def test_chance_of_source_counts() -> None:
-    assert observed(Sure(0.9), Certainty((), 0.5, chance=1.0), 3).count == 3
-    assert observed(Sure(0.9), Certainty((), 0.5, chance=0.6), 3).count == 1
-    assert observed(Sure(0.9), Certainty((), 0.5, chance=0.5), 3).count == 0
+def test_trust_in_source_counts() -> None:
+    assert observed(Sure(0.9), Certainty((), 0.5, trust=1.0), 3).count == 3
+    assert observed(Sure(0.9), Certainty((), 0.5, trust=0.6), 3).count == 1
+    assert observed(Sure(0.9), Certainty((), 0.5, trust=0.5), 3).count == 0

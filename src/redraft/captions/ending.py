@@ -1,8 +1,8 @@
 """The end of a growing text: how often its last word is taken back, and what a sentence that was cut off leaves over.
 
 The last word of an unfinished text is a recogniser's guess, which the next text often replaces; so is its translation.
-`Ending` counts how often that happens in a stream.  Its chance is the first factor of the probability with which
-new words of the translation are shown at first sight (`redraft.decoding.certainty`): a recogniser that never revises is
+`Ending` counts how often that happens in a stream.  Its trust is the first factor of the probability with which new
+words of the translation are shown at first sight (`redraft.decoding.certainty`): a recogniser that never revises is
 trusted at once, and one that often does is not.
 
 An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence.  The
@@ -12,6 +12,7 @@ lacks the words behind it too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -45,9 +46,12 @@ class Ending:
     is_first: bool = True
 
     @property
-    def chance(self) -> float:
-        """The chance that the end of the latest text stays, from 0 to 1."""
-        return self.stayed / self.seen if self.is_new else 1.0
+    def trust(self) -> float:
+        """The trust in the end of the latest text, from 0 to 1: the square root of the chance that it stays.
+
+        The chance itself asks too much, since many revisions leave the translation as it is.
+        """
+        return math.sqrt(self.stayed / self.seen) if self.is_new else 1.0
 
     def begun(self, text: str) -> Ending:
         """Return what is known when another utterance begins with ``text``.

@@ -342,7 +342,7 @@ class Translation:
         # What the outputs before this one agree on; nothing if there are too few.
         enough = len(state.outputs) == display.agree - 1
         known = reduce(_common, state.outputs) if enough else ()
-        return Certainty(known, display.first_sight, stop, state.ending.chance)
+        return Certainty(known, display.first_sight, stop, state.ending.trust)
 
     def _parts(
         self, how: _Decoding, reader: OutputReader, memory: dict[type, object], draft: Ids, shown: int

@@ -34,18 +34,18 @@ class Certainty:
         known: the tokens on which the earlier outputs agree.
         first_sight: least joint probability with which new tokens are shown, from 0 to 1; 1 shows none.
         stop: joint probability below which the output ends, from 0 (never) to 1.
-        chance: probability that the source stays as it is, above 0: the first factor of the joint probability.
+        trust: that in the source's end, above 0: the first factor of the joint probability.
 
     Attributes:
         count: number of tokens, perhaps with the end token, that may be shown: those of ``known``, then those that are
             probable enough.
     """
 
-    def __init__(self, known: Sequence[int], first_sight: float = 1.0, stop: float = 0.0, chance: float = 1.0) -> None:
+    def __init__(self, known: Sequence[int], first_sight: float = 1.0, stop: float = 0.0, trust: float = 1.0) -> None:
         self._known, self._first_sight, self._stop = known, _log(first_sight), _log(stop)
         self._shows = first_sight < 1
         self._length = self._same = self.count = 0
-        self._logprob = _log(chance)
+        self._logprob = _log(trust)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""

@@ -56,7 +56,7 @@ STOP = Option(
     "stop", 0.3, 0.0, 1.0, "end a partial translation where the joint probability of its new words is below; 0 never"
 )
 #: What `redraft` shows: what two outputs agree on, and at first sight what is probable.
-AGREEMENT = Display(agree=2, first_sight=0.5)
+AGREEMENT = Display(agree=2, first_sight=0.4)
 
 KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)
 NGRAM = Option("ngram", 6, 1, 32, "maximum tokens of an n-gram", whole=True)
