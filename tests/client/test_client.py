@@ -17,7 +17,7 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.style import Style
 from redraft.client import Backoff, Client, ServerError
 from redraft.client import client as client_module
-from redraft.client.wire import address
+from redraft.client.wire import address, parse, viewers_page
 from redraft.errors import InputError, OptionError
 from tests.client.lines import EXACT, QUICK, ended, line, run, talk
 from tests.serve.fakes import CachedModel
@@ -421,3 +421,15 @@ def test_end_while_server_is_away(server: Running, away: list[bool], monkeypatch
             assert time.monotonic() - began < 4
 
     run(work())
+
+
+def test_later_server() -> None:
+    """Fields that a later server sends are ignored."""
+    final = {"type": "final", "utterance": "1", "seq": 0, "language": "de", "text": "wir"}
+    for message in ({"type": "paused", "paused": True}, {"type": "done"}, final):
+        assert parse(json.dumps({**message, "later": 1})) == parse(json.dumps(message))
+
+
+def test_link_without_password() -> None:
+    link = viewers_page(address("https://me:secret@captions.example:8000/live"), "abc")
+    assert link == "https://captions.example:8000/live/watch?session=abc"

@@ -111,7 +111,7 @@ REFUSED: list[tuple[dict[str, Any], str | None, str]] = [
     ({**START, "context": 5}, "context", "context must be at most 4, not 5"),
     ({**START, "key": "wrong"}, "key", "the API key is not known to this server: check it, or ask the operator for"),
     (START, "key", "an API key is needed: send it as `key`, or as a bearer token"),
-    ({**START, "room": "other"}, "room", "room must be one of hall-1, not 'other'"),
+    ({**START, "room": "other"}, "room", "there is no room 'other' on this server"),
     (
         {**START, "room": "hall-1"},
         "room",

@@ -60,7 +60,8 @@ def viewers_page(address: str, session: str, room: str | None = None) -> str:
         address: websocket URL of the server.
         room: name of its room; the URL of a room stays the same from session to session.
     """
-    scheme, rest = address.split("://", 1)
+    parts = urlsplit(address)
+    scheme, rest = parts.scheme, parts.netloc.rpartition("@")[2] + parts.path  # not the user's name and password
     place = f"/{room}" if room else f"?session={session}"
     return f"http{scheme.removeprefix('ws')}://{rest.removesuffix('/v1/live')}/watch{place}"
 

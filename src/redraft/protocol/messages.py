@@ -70,10 +70,17 @@ class Message(BaseModel):
         return Frame(tag_of(type(self)), self.wire())
 
 
+class Told(Message):
+    """A message of the server.  Clients ignore fields that they do not know, which a later server may send."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def _validated(kind: type[T]) -> type[T]:
     """Make a message of a dataclass whose fields are declared elsewhere; it is validated as other messages are."""
-    made: type[T] = dataclass(config=ConfigDict(extra="forbid", strict=True), frozen=True, slots=True)(kind)
+    extra: Literal["forbid", "ignore"] = "ignore" if issubclass(kind, events.Caption) else "forbid"
+    made: type[T] = dataclass(config=ConfigDict(extra=extra, strict=True), frozen=True, slots=True)(kind)
     return made
 
 
@@ -134,7 +141,7 @@ class AudioEnd(Message):
     type: Literal["audio_end"] = "audio_end"
 
 
-class Listening(Message):
+class Listening(Told):
     """How far a stream of audio has been received and recognised; sent about every second of it.
 
     If the recogniser is more than five seconds behind, it is sent every second even without progress.
@@ -147,7 +154,7 @@ class Listening(Message):
     recognised: int = Field(description="position up to which the audio was recognised")
 
 
-class Recognised(Message):
+class Recognised(Told):
     """What the server has recognised: an update of the session as if the client had sent it.
 
     If a restarted server has forgotten the session, the client sends those that are unanswered as `update`.
@@ -306,7 +313,7 @@ class End(Message):
     type: Literal["end"] = "end"
 
 
-class Started(Message):
+class Started(Told):
     """The session that a connection belongs to.
 
     ``resumed`` is false for a new session.  If a token was given all the same, the server does not have the session, or
@@ -384,7 +391,7 @@ class Restore(Message):
     finals: tuple[Final, ...] = Field((), max_length=1000)
 
 
-class TargetStats(Message):
+class TargetStats(Told):
     """Counts for one target language since the session began."""
 
     updates: int = Field(0, description="updates translated")
@@ -399,7 +406,7 @@ class TargetStats(Message):
     abandoned: int = Field(0, description="updates abandoned for a newer one")
 
 
-class Stats(Message):
+class Stats(Told):
     """Statistics of the session, sent every few seconds while there are captions."""
 
     type: Literal["stats"] = "stats"
@@ -412,7 +419,7 @@ class Stats(Message):
     )
 
 
-class Paused(Message):
+class Paused(Told):
     """Whether captions are held back from viewers."""
 
     type: Literal["paused"] = "paused"
@@ -420,7 +427,7 @@ class Paused(Message):
     decision: int = Field(0, description="number of the decision")
 
 
-class Hidden(Message):
+class Hidden(Told):
     """A caption is hidden, so that viewers remove it, or, to the owner, shown again."""
 
     type: Literal["hidden"] = "hidden"
@@ -430,7 +437,7 @@ class Hidden(Message):
     decision: int = Field(0, description="number of the decision")
 
 
-class RoomState(Message):
+class RoomState(Told):
     """The state of a room, sent to viewers when they connect and when a session begins or ends."""
 
     type: Literal["room"] = "room"
@@ -441,7 +448,7 @@ class RoomState(Message):
     targets: tuple[str, ...] = ()
 
 
-class Error(Message):
+class Error(Told):
     """Something went wrong; ``fatal`` if that ends the session.
 
     With ``final`` it stands in place of a final caption that could not be made, and is acknowledged like one.
@@ -459,7 +466,7 @@ class Error(Message):
     final: bool | None = None
 
 
-class Done(Message):
+class Done(Told):
     """Everything has been translated and sent."""
 
     type: Literal["done"] = "done"

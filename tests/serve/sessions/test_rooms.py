@@ -130,8 +130,9 @@ def test_invalid_name(server: Running) -> None:
     assert server.ask("/v1/rooms/Hall").status == 404
 
 
-def test_limited_viewers() -> None:
-    with running(viewers=1, sessions=2) as server, server.socket(WATCH) as first:
+def test_limited_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.serve.sessions.hub._WAITING", 2)
+    with running(viewers=1) as server, server.socket(WATCH) as first:
         first.hear()
         with server.socket(WATCH) as second:
             assert second.hear()["code"] == "limit"

@@ -196,7 +196,9 @@ class Rooms:
         if not re.fullmatch(ROOM_NAME, name):
             raise Refused("room", f"room must be {ROOM_RULE}", "room")
         if self._assigned and name not in self._assigned:
-            raise Refused("room", f"room must be one of {', '.join(self._assigned)}, not {name!r}", "room")
+            raise Refused(
+                "room", f"there is no room {name!r} on this server", "room"
+            )  # viewers need not know the others
         return self._rooms.get(name) or Room(name)
 
     def _tidy(self, room: Room) -> None:

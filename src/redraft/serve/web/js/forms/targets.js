@@ -19,7 +19,7 @@ export class Targets {
   constructor(place, find, tags, chosen) {
     this.#place = place;
     this.#find = find;
-    const byName = tags.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
+    const byName = [...tags].sort((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
     const ordered = [...byName.filter((tag) => chosen.includes(tag)), ...byName.filter((tag) => !chosen.includes(tag))];
     place.append(...ordered.map((tag) => choice(tag, chosen.includes(tag))));
     find.hidden = tags.length < MANY;

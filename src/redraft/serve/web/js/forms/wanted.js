@@ -37,7 +37,7 @@ export class WantedForm {
     this.#form = form;
     const targets = offer.target_languages.length ? offer.target_languages : COMMON;
     const sources = offer.source_languages.length ? offer.source_languages : COMMON;
-    const byName = sources.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
+    const byName = [...sources].sort((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
     form.source_language.append(...byName.map((tag) => new Option(nameOf(tag), tag)));
     form.source_language.value = sources.includes("en") ? "en" : sources[0];
     const chosen = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);

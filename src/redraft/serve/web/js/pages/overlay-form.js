@@ -122,7 +122,7 @@ function show() {
 function preview(options) {
   style(at("sample"), { ...options, size: (options.size * at("preview").clientWidth) / CANVAS });
   const [base] = (options.language ?? "en").split("-");
-  const language = Object.hasOwn(SAMPLES, base) ? base : "en";
+  const language = SAMPLES[base] ? base : "en";
   const [caption, stable, unstable] = SAMPLES[language];
   const [first, second] = at("sample").querySelectorAll("p");
   for (const line of [first, second]) mark(line, language);
