@@ -21,6 +21,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from redraft.captions.align import end_of
 from redraft.captions.events import Failure, Order, Update
@@ -37,6 +38,8 @@ PAUSE = 2.0
 WORDS, SECONDS = 40, 20.0
 #: How many times longer an utterance may be that is kept as it is.
 _KEPT = 2
+#: Words among which the next cut is looked for: more than decide on it, also where two characters count as one.
+_NEAR = 8 * WORDS
 #: Seconds for which the words up to a sentence end must be unchanged before the sentence is cut off; without times, the
 #: number of updates.
 SETTLED, SETTLED_UPDATES = 2.0, 4
@@ -86,6 +89,7 @@ class _Utterance:
             estimated times.
         words: words of the sentence and what follows it.
         seen: for each of them, since when it and those before it are unchanged.
+        places: where each of them begins and ends in the text that was seen last.
     """
 
     sentence: _Sentence
@@ -95,6 +99,7 @@ class _Utterance:
     since: float | None = None
     words: _Words = ()
     seen: list[_Seen] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -120,7 +125,9 @@ class _Utterance:
 
     def see(self, text: str) -> None:
         """Record the words of the newest text."""
-        words, time = _words(text), self.last.time
+        found = [(word, match.span()) for match in WORD.finditer(text) if (word := bare(match[0]))]
+        words, time = tuple(word for word, _ in found), self.last.time
+        self.places = [place for _, place in found]
         same = next((at for at, (one, other) in enumerate(zip(self.words, words, strict=False)) if one != other), None)
         same = min(len(self.words), len(words)) if same is None else same
         times, new = [time] * (len(words) - same), len(words) - same
@@ -131,12 +138,13 @@ class _Utterance:
 
     def speech(self, text: str, first: int, last: int, *, settled: bool) -> Speech:
         """Return words of a text for `best_cut`; ``settled`` for words that no longer change anyway."""
-        begins = [match.start() for match in WORD.finditer(text) if bare(match[0])] + [len(text)]
-        times = [0.0 if since is None else since for since, _ in self.seen]
+        begins = [begin for begin, _ in self.places[first : last + 1]]
+        ends = begins[1:] if last < len(self.places) else [*begins[1:], len(text)]
+        times = [since or 0.0 for since, _ in self.seen[max(0, first - 1) : last]]
         return Speech(
             self.words[first:last],
-            [text[begins[word] : begins[word + 1]] for word in range(first, last)],
-            [times[word] - times[word - 1] if word else 0.0 for word in range(first, last)],
+            [text[begin:end] for begin, end in zip(begins, ends, strict=False)],
+            [after - before for before, after in pairwise(times if first else [times[0], *times])],
             [settled or _is_settled(seen, self.last.time) for seen in self.seen[first:last]],
         )
 
@@ -276,7 +284,7 @@ class SentenceCutter:
 
     def _over(self, utterance: _Utterance, text: str) -> list[tuple[int, int]]:
         """Return the sentence ends up to the last one that is settled: the place, and the number of words before it."""
-        update, places = utterance.last, _word_ends(text)
+        update, places = utterance.last, [end for _, end in utterance.places]
         ends = [(end, words) for end in sentence_ends(text) if (words := bisect_right(places, end))]
         if ends and update.final and ends[-1][1] == len(places):
             ends[-1] = len(text), ends[-1][1]  # with signs that are no words
@@ -301,13 +309,13 @@ class SentenceCutter:
             ended: whether they no longer change.
         """
         since = utterance.seen[first - 1][0] if first else utterance.sentence.start
-        while self._is_long(utterance, first, last, since, ended=ended):
-            count = best_cut(utterance.speech(text, first, last, settled=ended), WORDS, ended=ended)
+        while self._is_long(utterance, first, near := min(last, first + _NEAR), since, ended=ended):
+            count = best_cut(utterance.speech(text, first, near, settled=ended), WORDS, ended=ended)
             if count is None:
                 return
             first += count
             since = utterance.seen[first - 1][0]
-            yield _end_of(text, first), first, since
+            yield _behind_marks(text, utterance.places[first - 1][1]), first, since
 
     def _is_long(self, utterance: _Utterance, first: int, last: int, since: float | None, *, ended: bool) -> bool:
         words, time = length(utterance.words[first:last]), utterance.last.time
@@ -410,7 +418,11 @@ def _is_begun(text: str, other: str) -> bool:
 
 def _end_of(text: str, count: int) -> int:
     """Return where the first ``count`` words of a text end, with what belongs to them."""
-    end = _word_ends(text)[count - 1] if count else 0
+    return _behind_marks(text, _word_ends(text)[count - 1] if count else 0)
+
+
+def _behind_marks(text: str, end: int) -> int:
+    """Return where a word that ends at a place ends with what belongs to it."""
     while end and end < len(text) and _closes(text, end):  # punctuation that is a word of its own, as in Chinese
         end += 1
     return end
