@@ -25,7 +25,7 @@ LAYERS = (
     "serve/engine serve/settings serve/access",
     "client",
     "protocol",
-    "translator",
+    "translator generator",
     "backends",
     "speech",
     "models",

@@ -42,6 +42,7 @@ COMMANDS = {
     "translate": "Translate a live transcript or a text.",
     "listen": "Translate speech from a microphone or a recording.",
     "serve": "Serve live translation to many sessions.",
+    "generate": "Continue a text: answers, summaries, code.",
     "models": "List and download models.",
     "methods": "List the decoding methods.",
     "doctor": "See how many languages keep up on this machine.",

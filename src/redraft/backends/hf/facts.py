@@ -36,12 +36,12 @@ def source_of(name: str) -> dict[str, Any]:
     """Return where to load a model from: a folder, a GGUF file, the hub, or its local cache if it does not respond.
 
     Raises:
-        MissingExtra: the name is a GGUF file, and the library that reads it is not installed.
+        MissingExtra: the name is a GGUF file, and the libraries that read it are not installed.
     """
     if os.path.isdir(name):  # noqa: PTH112  # false for names that are too long, where a Path raises
         return {"pretrained_model_name_or_path": name}
     if name.lower().endswith(GGUF):
-        if find_spec("gguf") is None:
+        if not all(map(find_spec, ("accelerate", "gguf"))):
             raise MissingExtra(f"transformers reads {name!r} with the gguf extra: {install('gguf')}")
         return {"pretrained_model_name_or_path": str(Path(name).parent), "gguf_file": Path(name).name}
     repository, _, revision = name.partition("@")

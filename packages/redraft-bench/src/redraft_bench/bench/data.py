@@ -14,9 +14,13 @@ from redraft_bench.eval.sets import PAIR, SETS, lag_stream, load_set, read_pairs
 from redraft_bench.eval.spoken import SPOKEN, load_spoken
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.talks import recogniser_stream, talk_stream
+from redraft_bench.eval.tasks import TextTask, read_tasks, task_stream
 
 #: The demo talk, which ships with the package and has no references.
 TALK = "talk"
+#: Questions, summaries and code, written for this package.
+TASKS = "tasks"
+TASK_SET = Path(str(files(__package__))) / "tasks.jsonl"
 #: Folder of the updates that recognisers have sent, with the ends of words (`redraft_bench.scripts.streams`).
 STREAMS = Path(str(files(__package__))) / "streams"
 #: Name of such a stream -> what it is.
@@ -58,6 +62,8 @@ def open_stream(
         OptionError: ``least_words`` or ``source`` has no effect on this data.
     """
     _check(name, least_words, source)
+    if tasks := tasks_of(name, limit):
+        return task_stream(Path(name).stem, tasks, parse_language(to).code)
     if are_pairs(name):
         stream = lag_stream(read_pairs(Path(name), limit, least_words), to, lag)
     elif name in (*SETS, SPOKEN):
@@ -76,7 +82,7 @@ def open_stream(
         stream = Stream.load(Path(name))
         stream = replace(stream, segments=stream.segments[: limit or None])
     else:
-        known = ", ".join((TALK, *RECOGNISED, *SETS, SPOKEN, *TALKS))
+        known = ", ".join((TALK, TASKS, *RECOGNISED, *SETS, SPOKEN, *TALKS))
         raise InputError(f"--data must be one of {known}, or a file that ends in .tsv or .jsonl, not {name!r}")
     if lag == 0 and not reveals(name):
         stream = replace(stream, segments=tuple(replace(each, updates=each.updates[-1:]) for each in stream.segments))
@@ -114,6 +120,22 @@ def recognised(name: str, to: str, limit: int = 0) -> Stream:
     return replace(stream, segments=segments)
 
 
+def tasks_of(name: str, limit: int = 0) -> dict[str, TextTask]:
+    """Return the tasks of a data set or file by the names of their utterances; nothing if it has none.
+
+    ``tasks`` ships with the package; ``limit`` is for each kind.
+    """
+    path = TASK_SET if name == TASKS else Path(name)
+    if name != TASKS and (path.suffix != ".jsonl" or not path.is_file() or not _begins_with(path, "task")):
+        return {}
+    return read_tasks(path, limit)
+
+
+def _begins_with(path: Path, field: str) -> bool:
+    with path.open(encoding="utf-8-sig") as file:
+        return f'"{field}"' in file.readline()
+
+
 def reveals(name: str) -> bool:
     """Whether ``lag`` sets the updates of this data; streams of updates have their own."""
     return name in SETS or name in (SPOKEN, "acl6060.talks") or are_pairs(name)
@@ -124,5 +146,4 @@ def are_pairs(name: str) -> bool:
     path = Path(name)
     if name in (*SETS, *RECOGNISED) or not path.is_file():
         return False
-    with path.open(encoding="utf-8-sig") as file:
-        return path.suffix == ".tsv" or f'"{PAIR[1]}"' in file.readline()
+    return path.suffix == ".tsv" or (_begins_with(path, PAIR[0]) and _begins_with(path, PAIR[1]))

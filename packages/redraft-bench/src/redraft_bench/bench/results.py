@@ -21,6 +21,7 @@ from redraft_bench.eval.losses import losses
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.spoken import SPOKEN
+from redraft_bench.eval.tasks import scores as scores_of_tasks
 
 #: The method with whose quality others are compared.
 PEER = "local-agreement"
@@ -32,7 +33,8 @@ def finish(bench: Bench, lines: Sequence[TableLine], seed: int = 0) -> tuple[lis
     found = rows(lines, curve)
     scored = _references(bench)
     line = bench.signature
-    if scored:
+    _score_tasks(bench, lines, found)
+    if scored and not bench.tasks:
         scores = [_quality(each, scored, bench.language, seed) for each in lines]
         for row, (figures, _metrics) in zip(found, scores, strict=True):
             row.update(figures)
@@ -68,6 +70,13 @@ def _in_flores_tokens(bench: Bench, line: TableLine) -> Row:
     """Return NE in tokens of Flores-101, if the table has it and the tokenizer is there."""
     tokenize = flores_tokenizer() if "ne_flores" in bench.table.columns else None
     return {} if tokenize is None else {"ne_flores": erasure_of_texts(line.records, tokenize)}
+
+
+def _score_tasks(bench: Bench, lines: Sequence[TableLine], found: Sequence[Row]) -> None:
+    """Add the scores of tasks to the rows."""
+    tasks = [bench.tasks[segment.utterance] for segment in bench.stream.segments if bench.tasks]
+    for row, each in zip(found, lines, strict=True):
+        row.update(scores_of_tasks([record.translation for record in each.records], tasks))
 
 
 def write_texts(bench: Bench, lines: Sequence[TableLine], references: Mapping[int, str]) -> None:

@@ -39,6 +39,7 @@ from redraft_bench.eval.figures import TableLine
 from redraft_bench.eval.measure import MethodSystem, Run, System, compare
 from redraft_bench.eval.record import Record, read_records, replace_records, write_records
 from redraft_bench.eval.stream import Stream
+from redraft_bench.eval.tasks import TaskSystem, TextTask
 
 LOCAL_AGREEMENT = "local-agreement"
 #: Number of segments run before recording starts.
@@ -71,6 +72,7 @@ class Bench:
     Attributes:
         extra: additional facts for the signature.
         style: how prompts are made.
+        tasks: tasks other than translation, by the names of their utterances.
         left_out: name of a contender -> why the models cannot run it.
     """
 
@@ -81,6 +83,7 @@ class Bench:
     folder: Path
     extra: Mapping[str, object] = field(default_factory=dict)
     style: Style = Style()
+    tasks: Mapping[str, TextTask] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -106,13 +109,18 @@ class Bench:
 
     def _check(self, contender: Contender, target: Backend, small: Backend | None) -> None:
         if contender.method in PEERS:
+            if self.tasks:
+                raise CapabilityError(f"{contender.method!r} translates only")
             if on_transformers(self.engine.model) and contender.method != LOCAL_AGREEMENT:
                 raise CapabilityError(f"{contender.method!r} needs a GGUF file")
             if PEERS[contender.method].drafts and not self.engine.smalls:
                 raise CapabilityError(f"{contender.method!r} needs a small model: name it with --draft-model")
             version(contender.method)
             return
-        MethodSystem(target, replace(contender, batch=1), self.style, small).close()
+        if self.tasks:
+            TaskSystem(target, contender, self.tasks, small).close()
+        else:
+            MethodSystem(target, replace(contender, batch=1), self.style, small).close()
 
     def file(self, ending: str) -> Path:
         """Return the path of a file of the run, such as ``.records.jsonl``."""
@@ -258,10 +266,13 @@ class Bench:
             }
             systems: list[tuple[Contender, System]] = []
             for each in self.contenders:
+                backend, small = backends[self._cache(each)], smalls.get(each.small)
+                system: System
                 if each.method in PEERS:
-                    system = self._peer(each, backends[self._cache(each)])
+                    system = self._peer(each, backend)
+                elif self.tasks:
+                    system = TaskSystem(backend, each, self.tasks, small)
                 else:
-                    backend, small = backends[self._cache(each)], smalls.get(each.small)
                     system = MethodSystem(backend, each, self.style, small, beside=partial(self._beside, each.batch))
                 stack.callback(system.close)
                 systems.append((each, system))

@@ -158,7 +158,7 @@ def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any]) -> 
     from redraft.captions.languages import parse_language
     from redraft.captions.own_prompt import prompt_file
     from redraft.captions.style import Style
-    from redraft_bench.bench.data import open_stream, reveals
+    from redraft_bench.bench.data import open_stream, reveals, tasks_of
     from redraft_bench.bench.run import Bench
 
     tag = parse_language(language).tag
@@ -172,8 +172,8 @@ def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any]) -> 
     facts |= {"from": source} if source != "en" else {}
     facts |= {"template": style.template} if style.template else {}
     facts |= {"prompt": text_hash(style.prompt)} if style.prompt else {}
-    engine = _engine(**given)
-    return Bench(table, open_stream(data, tag, source=source, **of_stream), tag, engine, out, facts, style)
+    stream = open_stream(data, tag, source=source, **of_stream)
+    return Bench(table, stream, tag, _engine(**given), out, facts, style, tasks_of(data, of_stream["limit"]))
 
 
 def _leave_out(bench: Bench, chosen: bool) -> None:

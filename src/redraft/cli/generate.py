@@ -1,0 +1,101 @@
+"""``redraft generate``: continue a text by any method, with one of the models that translate or write anything else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import IO, Any
+
+import click
+
+from redraft.cli.shared import options as common
+from redraft.errors import InputError, OptionError
+
+EXAMPLES = """\b
+Examples:
+  redraft generate --model my.gguf "Name three rivers in Europe."
+  redraft generate --model my.gguf --method aasd --prompt-file report.txt
+  cat main.py | redraft generate --model my.gguf --raw --method pld --json
+"""
+
+
+@click.command(epilog=EXAMPLES, short_help="Continue a text: answers, summaries, code.")
+@click.argument("text", required=False, metavar="[TEXT]")
+@click.option("--prompt-file", type=click.File(encoding="utf-8"), metavar="FILE", help="Read the text from a file.")
+@click.option("--raw", is_flag=True, help="Continue the text as it is, without the model's chat template.")
+@common.model
+@common.draft_model
+@click.option("--method", default="ar", metavar="NAME", help="Decoding method, from `redraft methods`.")
+@common.beta
+@common.option
+@common.max_tokens
+@common.threads
+@click.option("--context-length", type=common.Whole(16, 1 << 20), default=4096, help="Context length in tokens.")
+@common.gpu_layers
+@common.dtype
+@common.exact
+@click.option("--json", "as_json", is_flag=True, help="Print the text with its passes as a line of JSON.")
+def generate(
+    text: str | None,
+    prompt_file: Any,
+    raw: bool,
+    model: str,
+    draft_model: str | None,
+    method: str,
+    beta: float | None,
+    option: tuple[str, ...],
+    max_tokens: int,
+    as_json: bool,
+    dtype: str | None,
+    **engine: Any,
+) -> None:
+    """Continue TEXT, or standard input, and print what the model writes as it is decoded.
+
+    The text is a turn of the user if the model has a chat template. Models that only translate, such as the demo
+    models, are not made for this.
+    """
+    from redraft.backends.llamacpp import LlamaOptions
+    from redraft.generator import Generator
+
+    chosen = common.method_options(method, beta, option)
+    prompt = _prompt(text, prompt_file)
+    with Generator.open(
+        model,
+        method=method,
+        options=chosen,
+        max_tokens=max_tokens,
+        raw=raw,
+        engine=LlamaOptions(**engine),
+        draft_model=draft_model,
+        dtype=dtype,
+    ) as generator:
+        made = generator.generate(prompt, None if as_json else _show)
+    if as_json:
+        counts = {name: getattr(made.output, name) for name in ("passes", "drafted", "accepted", "draft_passes")}
+        row = {"text": made.text, "tokens": len(made.output.tokens), "finished": made.output.finished, **counts}
+        click.echo(json.dumps(row, ensure_ascii=False))
+    else:
+        click.echo()
+
+
+def _prompt(text: str | None, file: IO[str] | None) -> str:
+    """Return the text to continue.
+
+    Raises:
+        OptionError: it is given twice.
+        InputError: it is empty.
+    """
+    from redraft.cli.shared.stream import standard_input
+
+    if text is not None and file is not None:
+        raise OptionError("give TEXT or --prompt-file, not both")
+    if text is None:
+        text = file.read() if file else standard_input().read().decode(errors="replace")
+    if not text.strip():
+        raise InputError("the text is empty")
+    return text
+
+
+def _show(piece: str) -> None:
+    sys.stdout.write(piece)
+    sys.stdout.flush()

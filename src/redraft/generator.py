@@ -1,0 +1,208 @@
+"""Continue texts other than translations with any method: answers, summaries, code.
+
+Examples:
+    >>> from redraft.generator import Generator
+    >>> with Generator.open("qwen.gguf", method="aasd") as generator:
+    ...     made = generator.generate("Summarise this text in a sentence: ...", print)
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.load import drafting_backend, open_models
+from redraft.captions.chat import ChatTemplate
+from redraft.captions.metadata import CHAT_KEY
+from redraft.decoding.backend import Backend
+from redraft.decoding.beam import BIASED, Beam, beam_width, require_trees
+from redraft.decoding.decode import decode
+from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
+from redraft.decoding.lines import NO_BREAKS
+from redraft.decoding.method import DraftModel, Method, Setup, Value
+from redraft.decoding.methods import get_method
+from redraft.decoding.segments import PromptSegment
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Output, Score
+from redraft.errors import CapabilityError, ContextOverflow
+
+#: Stands for the user's text while a chat template is rendered: a private-use character, which none strips.
+_MARK = "\ue000"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A text with its decoding.
+
+    Attributes:
+        prompt: ids of the prompt.
+        output: ids of the text, with the counts of its decoding.
+    """
+
+    text: str
+    prompt: tuple[int, ...]
+    output: Output
+
+
+class Generator:
+    """Continues one text after another; open one with `open`, or share a loaded model with the constructor.
+
+    Unlike a `redraft.translator.Translator`, it keeps line breaks, and all that the model writes.
+
+    Args:
+        backend: a loaded model with a free slot.
+        method: decoding method, or its name.
+        options: options of the method by name.
+        small: the draft model, for methods that need one.
+        max_tokens: maximum length of a text in tokens.
+        raw: whether prompts are continued as they are; otherwise, the model's chat template makes them a turn of the
+            user if the model has one.
+        watch: called for every pass.
+        final: ``biased`` as the method decodes, or ``beam:N`` for a search with N hypotheses.
+
+    Raises:
+        OptionError: an option is unknown or out of range.
+        CapabilityError: the backend has no free slot or lacks what the method needs, the draft model is missing or has
+            another vocabulary, or the model has an encoder.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        method: str | Method = "ar",
+        options: Mapping[str, Value] | None = None,
+        *,
+        small: Backend | None = None,
+        max_tokens: int = 256,
+        raw: bool = False,
+        watch: Watch | None = None,
+        final: str = BIASED,
+    ) -> None:
+        self.method = get_method(method) if isinstance(method, str) else method
+        self._options = self.method.check(options or {})
+        self.method.require(backend.capabilities)
+        require_trees(final, backend.capabilities)
+        self._beam = beam_width(final)
+        if hasattr(backend, "encoder_prompt"):
+            raise CapabilityError("models with an encoder translate only; use a decoder-only model")
+        self.backends = {TARGET: backend}
+        if self.method.draft_model:
+            self.backends[DRAFT_MODEL] = drafting_backend(self.method, self._options, backend, small)
+        template = "" if raw else backend.metadata.get(CHAT_KEY, "")
+        self._chat = ChatTemplate(template, end="") if template else None
+        self._max_tokens, self._watch = max_tokens, watch
+        self._memory: dict[type, object] = {}
+        self._slots = open_slots(self.backends, 1)
+        self._owned: list[Backend] = []
+
+    @classmethod
+    def open(
+        cls,
+        model: str | os.PathLike[str],
+        *,
+        method: str | Method = "ar",
+        options: Mapping[str, Value] | None = None,
+        max_tokens: int = 256,
+        raw: bool = False,
+        engine: LlamaOptions = LlamaOptions(),
+        draft_model: str | os.PathLike[str] | None = None,
+        dtype: str | None = None,
+    ) -> Generator:
+        """Load a model by name or path; `close` frees it. Arguments as for the class and for `Translator.open`."""
+        chosen = get_method(method) if isinstance(method, str) else method
+        small = None if draft_model is None else os.fspath(draft_model)
+        owned = open_models(chosen, os.fspath(model), small, engine, dtype)
+        try:
+            draft = owned[1] if len(owned) > 1 else None
+            made = cls(owned[0], chosen, options, small=draft, max_tokens=max_tokens, raw=raw)
+        except BaseException:
+            for backend in owned:
+                backend.close()
+            raise
+        made._owned = owned
+        return made
+
+    def generate(self, prompt: str, show: Callable[[str], object] | None = None) -> Generated:
+        """Continue a text.
+
+        Args:
+            prompt: the text, or the turn of the user.
+            show: called with each piece of the text as soon as it is decoded.
+
+        Raises:
+            ContextOverflow: the prompt leaves no room.
+        """
+        target = self.backends[TARGET]
+        ids = self._ids(prompt)
+        limit = min(self._max_tokens, min(each.context_length for each in self.backends.values()) - len(ids))
+        if limit < 1:
+            raise ContextOverflow(
+                f"the prompt has {len(ids)} tokens and the context length is {target.context_length}: shorten it, or "
+                "raise the context length"
+            )
+        trees = target.capabilities.trees
+        setup = Setup(self._options, target.end_tokens, target.pad_token, self._memory, trees=trees)
+        drafter, rule = self.method.build(setup)
+        if self._beam > 1:
+            drafter = rule = Beam(self._beam, target.end_tokens, frozenset(), NO_BREAKS.end, ())
+        copied = tuple(target.tokenize(prompt))
+        asking = decode(ids, drafter, rule, source_ids=copied, end_tokens=target.end_tokens, limit=limit)
+        stream = _Stream(len(ids), target.token_bytes, show)
+
+        def watch(asked: Sequence[tuple[int, Score]], seconds: float) -> None:
+            stream.follow(asked)
+            if self._watch:
+                self._watch(asked, seconds)
+
+        (output,) = run_together([Decoding(asking, self._slots[0])], self.backends, watch)
+        stream.add(output.tokens, end=True)
+        return Generated(stream.text, ids, output)
+
+    def _ids(self, prompt: str) -> tuple[int, ...]:
+        """Return the ids of a prompt; control tokens in the user's text are text."""
+        asked = self._chat.ask(_MARK) if self._chat else _MARK
+        before, _, after = asked.partition(_MARK)
+        parts = PromptSegment(before, True), PromptSegment(prompt, self._chat is None), PromptSegment(after, True)
+        return tuple(self.backends[TARGET].encode([part for part in parts if part.text]))
+
+    def close(self) -> None:
+        """Release the slots, and free models loaded by `open`."""
+        close_slots(self.backends, self._slots)
+        self._slots = []
+        if self.method.draft_model is DraftModel.LAYERS:  # created for this generator only
+            self.backends[DRAFT_MODEL].close()
+        for backend in self._owned:
+            backend.close()
+        self._owned = []
+
+    def __enter__(self) -> Generator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Stream:
+    """The text of an output that grows, in whole characters."""
+
+    def __init__(self, prompt: int, token_bytes: Callable[[int], bytes], show: Callable[[str], object] | None) -> None:
+        self._prompt, self._token_bytes, self._show = prompt, token_bytes, show
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._count, self.text = 0, ""
+
+    def follow(self, asked: Sequence[tuple[int, Score]]) -> None:
+        """Add the output that a request for scores has behind the prompt."""
+        for _lane, score in asked:
+            if score.model == TARGET:
+                self.add(score.prefix[self._prompt :])
+
+    def add(self, output: Sequence[int], *, end: bool = False) -> None:
+        """Add what an output has more than the last one."""
+        new = b"".join(map(self._token_bytes, output[self._count :]))
+        self._count = len(output)
+        text = self._decoder.decode(new, end)
+        self.text += text
+        if text and self._show:
+            self._show(text)
