@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from redraft_bench.bench.read import ENDING
-from redraft_bench.bench.tables import TABLES
+from redraft_bench.bench.tables import OWN
 from redraft_bench.pages.run import RESULTS, main, runs
 
 
 def test_runs_have_their_options() -> None:
-    assert {run.table for run in runs()} == set(TABLES)
+    assert {run.table for run in runs()} == set(OWN)
     for run in runs():
         command = run.command(Path("out"))
         assert ("--exact" in command) == (run.table == "cold")
