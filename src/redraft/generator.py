@@ -142,8 +142,7 @@ class Generator:
                 f"the prompt has {len(ids)} tokens and the context length is {target.context_length}: shorten it, or "
                 "raise the context length"
             )
-        trees = target.capabilities.trees
-        setup = Setup(self._options, target.end_tokens, target.pad_token, self._memory, trees=trees)
+        setup = Setup(self._options, target.end_tokens, target.pad_token, self._memory)
         drafter, rule = self.method.build(setup)
         if self._beam > 1:
             drafter = rule = Beam(self._beam, target.end_tokens, frozenset(), NO_BREAKS.end, ())

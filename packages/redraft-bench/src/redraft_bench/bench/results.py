@@ -74,7 +74,9 @@ def _in_flores_tokens(bench: Bench, line: TableLine) -> Row:
 
 def _score_tasks(bench: Bench, lines: Sequence[TableLine], found: Sequence[Row]) -> None:
     """Add the scores of tasks to the rows."""
-    tasks = [bench.tasks[segment.utterance] for segment in bench.stream.segments if bench.tasks]
+    if not bench.tasks:
+        return
+    tasks = [bench.tasks[segment.utterance] for segment in bench.stream.segments]
     for row, each in zip(found, lines, strict=True):
         row.update(scores_of_tasks([record.translation for record in each.records], tasks))
 

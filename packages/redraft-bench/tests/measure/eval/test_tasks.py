@@ -1,0 +1,54 @@
+"""Tasks other than translation: their file, their scores, and a run of the set that ships."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from redraft.errors import InputError
+from redraft_bench.bench.data import TASK_SET, open_stream, tasks_of
+from redraft_bench.eval.tasks import SCORES, TextTask, f1, read_tasks, scores
+
+
+def test_set_that_ships() -> None:
+    tasks = tasks_of("tasks")
+    assert {*Counter(task.kind for task in tasks.values())} == {*SCORES}
+    assert [segment.utterance for segment in open_stream("tasks", "de").segments] == [*tasks]
+    assert Counter(task.kind for task in tasks_of("tasks", 1).values()) == dict.fromkeys(SCORES, 1)
+    assert any("\n" in task.prompt for task in read_tasks(TASK_SET).values())
+
+
+@pytest.mark.parametrize("line", ["{", '{"task": "poem", "prompt": "a", "reference": "b"}', '{"task": "code"}'])
+def test_line_that_is_no_task(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"task": "code", "prompt": "a", "reference": "b"}) + "\n" + line + "\n")
+    with pytest.raises(InputError, match="line 2"):
+        read_tasks(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "expected"),
+    [
+        ("The miller, Jakob Renn.", "the miller Jakob Renn", 100),
+        ("Jakob", "the miller Jakob Renn", 50),
+        ("nobody", "Jakob", 0),
+        ("", "Jakob", 0),
+    ],
+)
+def test_f1(text: str, reference: str, expected: float) -> None:
+    assert f1(text, reference) == pytest.approx(expected)
+
+
+def test_scores_by_kind() -> None:
+    pytest.importorskip("rapidfuzz")
+    pytest.importorskip("rouge_score")
+    tasks = [TextTask("question", "?", "five"), TextTask("summary", "?", "a b c d"), TextTask("code", "?", "x = 1")]
+    assert scores(["five", "a b c d", "```\nx = 1\ny = 2"], tasks) == {
+        "f1": 100,
+        "rouge_l": 100,
+        "edit_similarity": 100,
+    }
+    assert scores(["five"], tasks[:1]) == {"f1": 100}

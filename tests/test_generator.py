@@ -1,0 +1,47 @@
+"""Generated texts: the ids of greedy decoding by every exact method, whole lines, streamed in whole characters."""
+
+from __future__ import annotations
+
+import pytest
+
+from redraft.captions.metadata import CHAT_KEY
+from redraft.errors import ContextOverflow
+from redraft.generator import Generator
+from tests.fakes import RandomModel, greedy
+
+
+class Model(RandomModel):
+    """A model whose tokens are bytes; two of them are a character, and one is a line break."""
+
+    def __init__(self, seed: int = 1) -> None:
+        super().__init__(seed, end_bias=-100)
+
+    def token_bytes(self, token: int) -> bytes:
+        return {3: b"\xc3", 4: b"\xa4", 5: b"\n"}.get(token, b"abcdefghijkl"[token : token + 1])
+
+
+@pytest.mark.parametrize("method", ["ar", "pld", "jacobi", "gs-jacobi"])
+def test_every_exact_method_writes_the_same(method: str) -> None:
+    model, pieces = Model(), list[str]()
+    made = Generator(model, method, max_tokens=30).generate("some words", pieces.append)
+    assert list(made.output.tokens) == greedy(Model(), made.prompt, 30)
+    expected = b"".join(map(model.token_bytes, made.output.tokens)).decode(errors="replace")
+    assert made.text == "".join(pieces) == expected
+
+
+def test_lines_go_on() -> None:
+    texts = [Generator(Model(seed), max_tokens=40).generate("x").text for seed in range(4)]
+    assert any("\n" in text.strip() for text in texts)
+
+
+def test_prompt_is_a_turn_unless_raw() -> None:
+    model = Model()
+    model.metadata = {CHAT_KEY: "{% for m in messages %}[{{ m.content }}]{% endfor %}"}
+    turn, raw = (Generator(model, max_tokens=1, raw=raw).generate("a b").prompt for raw in (False, True))
+    assert len(turn) >= len(raw) and turn != raw
+
+
+def test_prompt_without_room() -> None:
+    model = Model()
+    with pytest.raises(ContextOverflow, match="context length"):
+        Generator(model).generate("word " * (model.context_length + 1))
