@@ -136,3 +136,9 @@ def test_repr_and_help() -> None:
     with Translator.open("demo-tiny", to=["de", "ja"], method="ar") as translator:
         assert repr(translator) == "<Translator: demo-tiny, en to de, ja, ar>"
     assert (Translator.__doc__ or "").startswith('Open one with ``Translator.open("demo", to=["de"])``')
+
+
+@pytest.mark.parametrize("display", [2, "agree", {"agree": 2}])
+def test_display_of_another_type(display: Any) -> None:
+    with pytest.raises(OptionError, match="display must be a Display, such as"):
+        Translator.open("demo-tiny", to=["de"], display=display)

@@ -16,7 +16,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from redraft.captions.words import bare_words, behind
+from redraft.captions.align import end_of
+from redraft.captions.words import bare_words
 
 #: Chance that a last word stays until a stream has shown its own, and the number of words for which this one counts.
 CHANCE, WEIGHT = 0.7, 5
@@ -68,7 +69,7 @@ class Ending:
         if words == last:
             return replace(self, is_new=False, is_first=False)
         was_cut = (final or self.is_first) and len(words) < len(last)
-        left = last[behind(words, last) :] if was_cut else ()
+        left = last[end_of(words, last) :] if was_cut else ()
         counts = self.is_new and bool(words)
         return Ending(
             self.stayed + (counts and _is_near(last[-1], len(last) - 1, words)),

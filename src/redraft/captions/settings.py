@@ -10,6 +10,7 @@ from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.display import Display
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
+from redraft.errors import OptionError
 
 #: Time in seconds without another text after which all of a translation is shown, since no other one may come; without
 #: times, the number of updates with the same text.
@@ -87,6 +88,8 @@ class Settings:
     final: str = BIASED
 
     def __post_init__(self) -> None:
+        if not isinstance(self.display, Display):
+            raise OptionError(f"must be a Display, such as Display(agree=2), not {self.display!r}", "display")
         whole("context", self.context, 0)
         whole("max_tokens", self.max_tokens, 1)
         beam_width(self.final)

@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from redraft.captions.align import end_of
 from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.markup import echoes
@@ -20,7 +21,7 @@ from redraft.captions.sentence import as_sentence, ends_sentence
 from redraft.captions.settings import PAUSE, PAUSE_UPDATES, PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
-from redraft.captions.words import bare_words, behind, has_words
+from redraft.captions.words import bare_words, has_words
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.certainty import Certainty
 from redraft.decoding.decode import decode
@@ -111,7 +112,7 @@ class Translation:
         state = replace(state, update=update, ending=state.ending.after(text, final=update.final))
         events, state = yield from self._answered(state, update)
         if state.ending.left and update.final:
-            end = behind(state.output, draft)
+            end = end_of(state.output, draft)
             rest = self._begun(draft[end:], state.output), self._begun(shown[end:], state.output)
             state = replace(state, behind=rest)
         elif state.ending.left:  # the rest of it is that of the next sentence

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Hashable, Sequence
-from difflib import SequenceMatcher
 from functools import lru_cache
 
 _CJK = "\u3000-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
@@ -83,9 +81,3 @@ def _is_mark(character: str) -> bool:
     if unicodedata.category(character)[0] != "P":
         return False
     return _READ_ALOUD.isdisjoint(unicodedata.normalize("NFKC", character))  # also in full width
-
-
-def behind(part: Sequence[Hashable], whole: Sequence[Hashable]) -> int:
-    """Return where a sequence ends in one that went on behind it; the two may differ, also at the end."""
-    same = [each for each in SequenceMatcher(None, whole, part, autojunk=False).get_matching_blocks() if each.size]
-    return same[-1].a + len(part) - same[-1].b if same else len(part)
