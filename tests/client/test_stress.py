@@ -188,7 +188,8 @@ async def background(*work: Any) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
-        assert not [each for each in results if isinstance(each, Exception)]
+        problems = [each for each in results if isinstance(each, Exception)]
+        assert not problems, problems
 
 
 async def stress(seed: int, servers: list[Running], others: list[Running]) -> None:

@@ -33,6 +33,7 @@ class Control:
 
     def __init__(self, targets: Sequence[str], wake: Callable[[], None], has_final: Callable[[Key], bool]) -> None:
         self._targets, self._wake, self._has_final = tuple(targets), wake, has_final
+        #: The latest decision on each subject, in the order in which they were made.
         self._decisions: dict[Subject, protocol.Control] = {}
         #: Decisions that have not been sent on this connection.
         self._news: dict[Subject, protocol.Control] = {}
@@ -97,7 +98,10 @@ class Control:
         self._wake()
         about = _subject(message)
         number = 1 + _number(self._decisions.get(about))
-        self._decisions[about] = self._news[about] = message.model_copy(update={"decision": number})
+        made = message.model_copy(update={"decision": number})
+        for kept in (self._decisions, self._news):
+            kept.pop(about, None)  # in order: what was hidden before a release must be hidden before it
+            kept[about] = made
 
     def next(self) -> protocol.Control | None:
         """Return the next decision to send."""
@@ -128,6 +132,7 @@ class Control:
             made = protocol.Correct(**about, text=message.text, decision=message.corrected)
         subject = _subject(made)
         if _number(made) > _number(self._decisions.get(subject)):
+            self._decisions.pop(subject, None)
             self._decisions[subject] = made
 
 

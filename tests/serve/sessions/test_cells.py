@@ -218,6 +218,17 @@ def test_hidden_before_it_is_restored() -> None:
     assert kinds == [("hidden", "1"), ("final", "2")]
 
 
+def test_captions_while_the_file_is_rewritten(tmp_path: Path) -> None:
+    broadcast = Broadcast(("de",))
+    file = SessionFile(tmp_path, "1", broadcast.transcript)
+    with file._rewriting:  # by another thread
+        broadcast.final(made := caption(("1", "de"), "wir", final=True), 0.0)
+        file.add(made)
+    assert file.outdated
+    file.rewrite()
+    assert json.loads((tmp_path / "1.jsonl").read_text("utf-8"))["text"] == "wir" and not file.outdated
+
+
 def test_file_follows_edits(tmp_path: Path) -> None:
     broadcast = Broadcast(("de",))
     file = SessionFile(tmp_path, "1", broadcast.transcript)

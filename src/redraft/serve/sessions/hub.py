@@ -279,10 +279,14 @@ class Hub:
                     look()
                 except Exception:  # otherwise the sweep would stop
                     log.exception("a session could not be looked after")
+            try:
+                for session in [each for each in self._sessions.values() if each.file.outdated]:
+                    await asyncio.to_thread(session.file.rewrite)
+            except Exception:
+                log.exception("a transcript could not be rewritten")
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # including those of the last captions
-        session.file.rewrite()
         if session.audio:
             session.audio.look_after()
         if not self.engines.alive:

@@ -9,6 +9,7 @@ import asyncio
 import io
 import json
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
@@ -259,12 +260,17 @@ class SessionFile:
         self.failing, self._transcript = False, transcript
         #: Whether lines in it must be replaced, besides those of captions that were edited.
         self._outdated, self._edits = False, 0
+        #: Held while the file is rewritten, perhaps by another thread; what comes meanwhile is left to the next time.
+        self._rewriting = threading.Lock()
         self._path = folder and folder / f"{name}.jsonl"
         self._had: set[Key] | None = None
 
     def add(self, caption: Caption) -> None:
         """Append a final caption; one from before the session started is replaced by `rewrite`."""
         if self._path is None:
+            return
+        if self._rewriting.locked():
+            self._outdated = True
             return
         if self._had is None:
             self._had = set()
@@ -286,18 +292,29 @@ class SessionFile:
             self.failing = self._outdated = True  # the end of the session tries again
             log.exception("a caption could not be written to the folder of transcripts")
 
+    @property
+    def outdated(self) -> bool:
+        """Whether lines in it must be replaced."""
+        return self._path is not None and (self._outdated or self._edits != self._transcript.edits)
+
     def rewrite(self) -> None:
-        """Rewrite the file if it is outdated; captions that only the file has are kept, before the others."""
-        if self._path is None or not (self._outdated or self._edits != self._transcript.edits):
-            return
+        """Rewrite the file if it is outdated; captions that only the file has are kept, before the others.
+
+        That takes a while for a long talk.  Other threads may call it while captions are added.
+        """
+        if self.outdated and self._path is not None:
+            with self._rewriting:
+                self._rewrite(self._path)
+
+    def _rewrite(self, path: Path) -> None:
         self._outdated, self._edits = False, self._transcript.edits
-        fresh = self._path.with_suffix(".new")
+        fresh = path.with_suffix(".new")
         try:
             ours = {key_of(caption): _line(caption) for caption in self._transcript.kept}
-            known = _rows(_read(self._path)).items()
+            known = _rows(_read(path)).items()
             kept = (line for key, line in known if key not in ours and not self._hidden(key))
             fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
-            fresh.replace(self._path)
+            fresh.replace(path)
         except OSError:
             log.exception("a corrected transcript could not be written")
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from redraft.serve.http.compat import instructions, naming
 from redraft.serve.http.compat.instructions import Instructions, marked
 from redraft.serve.http.compat.naming import named, names_target, source_of, target_of
+from tests.serve.servers import Running, running
+from tests.serve.talking import expected
 
 TEXT = "Good morning. I have a dog."
 ENGINE = "You are a professional translation engine. You must only translate the text content, never interpret it."
@@ -149,3 +152,37 @@ def test_wrappers_are_forgotten() -> None:
             known.text_of(("caller",), "", [f"translate {number}: {text}"], lambda instruction: False)
     (habits,) = known._callers.values()
     assert len(habits.repeated) <= 20 and len(habits.latest) <= 20
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running(busy=1000, compat=("openai",)) as found:
+        yield found
+
+
+def test_completions_and_responses(server: Running) -> None:
+    asked = "Translate into German:\n\nwe saw"
+    completion = server.ask("/v1/completions", {"model": "any", "prompt": asked}).json
+    assert (completion["object"], completion["choices"][0]["text"]) == ("text_completion", expected("we saw"))
+    parts = [{"role": "user", "content": [{"type": "input_text", "text": "we saw"}]}]
+    for more in ({"input": asked}, {"instructions": "Translate into German.", "input": "we saw"}):
+        found = server.ask("/v1/responses", {"model": "any", **more}).json
+        assert found["status"] == "completed" and found["output"][0]["content"][0]["text"] == expected("we saw")
+    found = server.ask("/v1/responses", {"instructions": "Translate into German.", "input": parts}).json
+    assert found["output"][0]["content"][0]["text"] == expected("we saw")
+    assert found["usage"]["total_tokens"] == found["usage"]["input_tokens"] + found["usage"]["output_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "field"),
+    [
+        ("/v1/chat/completions", {"response_format": {"type": "json_object"}}, "response_format.type"),
+        ("/v1/completions", {"stream": True}, "stream"),
+        ("/v1/responses", {"stream": True}, "stream"),
+    ],
+)
+def test_refused_wishes(server: Running, path: str, more: dict[str, Any], field: str) -> None:
+    asked = "Translate into German: we saw"
+    messages = [{"role": "user", "content": asked}]
+    answer = server.ask(path, {"messages": messages, "prompt": asked, "input": asked, **more})
+    assert (answer.status, answer.json["error"]["param"]) == (400, field)

@@ -1,4 +1,4 @@
-"""OpenAI's ``POST /v1/chat/completions`` and ``GET /v1/models``, for tools that translate with a language model.
+"""OpenAI's chat completions, completions, responses and models, for tools that translate with a language model.
 
 The text is in the last user message.  The prompt or the model name gives the target language.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -38,7 +38,7 @@ class ContentPart(Lenient):
 class ChatMessage(Lenient):
     """A message of the chat."""
 
-    role: str
+    role: str = "user"
     content: str | list[ContentPart] | None = None
 
     @property
@@ -55,15 +55,42 @@ class StreamOptions(Lenient):
     include_usage: bool = False
 
 
-class ChatRequest(Lenient):
-    """A chat completion request; sampling parameters are ignored."""
+class TextFormat(Lenient):
+    """The form of a response: a translation is text, not JSON."""
 
-    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    type: Literal["text"] = "text"
+
+
+class Asked(Lenient):
+    """What all requests have; sampling parameters are ignored."""
+
     model: str = Field("", max_length=1000)
-    stream: bool = False
-    stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
     user: str | None = Field(None, max_length=1000)
+    response_format: TextFormat | None = None
+
+
+class ChatRequest(Asked):
+    """A chat completion request."""
+
+    messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+
+class CompletionRequest(Asked):
+    """A completion request, from before there were chats."""
+
+    prompt: str
+    stream: Literal[False] | None = None
+
+
+class ResponseRequest(Asked):
+    """A request of the Responses API."""
+
+    input: str | list[ChatMessage]
+    instructions: str | None = None
+    stream: Literal[False] | None = None
 
 
 def openai(callers: Callers) -> list[BaseRoute]:
@@ -71,30 +98,28 @@ def openai(callers: Callers) -> list[BaseRoute]:
     instructions = Instructions()
     callers.hub.swept.append(lambda: instructions.forget(callers.hub.settings.keep_seconds))
 
-    async def complete(request: Request) -> Response:
+    async def translated(request: Request, wanted: Asked, system: str, asking: Sequence[str]) -> Reply:
+        """Translate the text in the last of the user's messages."""
         key = bearer(request) or ""
         owner = callers.hub.admission.owner(key)
-        wanted = ChatRequest.checked(await fields(request))
-        asking = [each.text for each in wanted.messages if each.role == "user"]
-        if not asking:
-            raise Refused(
-                "protocol",
-                "messages must include one with the role user, which holds the text to translate",
-                "messages",
-            )
-        system = "\n".join(each.text for each in wanted.messages if each.role in ("system", "developer"))
-        marks = (owner, key, address_of(request), request.headers.get("user-agent", ""), system)
-        in_model = _target_in(wanted.model)
+        who = owner, key, address_of(request), request.headers.get("user-agent", "")
+        in_model = _target_in(callers, wanted.model)
         sent, prompt = instructions.text_of(
-            (*marks, wanted.model, wanted.user or ""),
+            (*who, system, wanted.model, wanted.user or ""),
             system,
             asking,
             lambda instruction: in_model is None and names_target(instruction, system),
         )
-        target = in_model or _target_in_prompt(prompt)
+        target = in_model or _target_in_prompt(callers, prompt)
         source_language = source_of(prompt) or SOURCE
-        who = caller(request, "openai", key, owner, target, source_language, system, wanted.model, wanted.user or "")
-        (found,) = await callers.replies(who, [sent.text], request.is_disconnected)
+        by = caller(request, "openai", key, owner, target, source_language, system, wanted.model, wanted.user or "")
+        (found,) = await callers.replies(by, [sent.text], request.is_disconnected)
+        return found
+
+    async def chat(request: Request) -> Response:
+        callers.hub.admission.owner(bearer(request))
+        wanted = ChatRequest.checked(await fields(request))
+        found = await translated(request, wanted, *_split(wanted.messages, "messages"))
         if wanted.stream:
             usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
             return Response("".join(_events(wanted.model, found, usage=usage)), media_type="text/event-stream")
@@ -102,21 +127,20 @@ def openai(callers: Callers) -> list[BaseRoute]:
         answer = {**_head("chat.completion", wanted.model), "choices": [_choice(found, message=message)]}
         return JSONResponse({**answer, "usage": _usage(found)})
 
-    def _target_in(model: str) -> str | None:
-        name, _, language = model.rpartition("/")
-        if name != callers.hub.offer().model:
-            return None
-        return language_of(language, "the language in the name of the model").canonical
+    async def complete(request: Request) -> Response:
+        callers.hub.admission.owner(bearer(request))
+        wanted = CompletionRequest.checked(await fields(request))
+        found = await translated(request, wanted, "", [wanted.prompt])
+        answer = {**_head("text_completion", wanted.model), "choices": [_choice(found, text=found.text)]}
+        return JSONResponse({**answer, "usage": _usage(found)})
 
-    def _target_in_prompt(prompt: str) -> str:
-        if found := target_of(prompt):
-            return found
-        offer = callers.hub.offer()
-        example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
-        raise Refused(
-            "option",
-            f"the prompt must name the target language, as in 'Translate into German', or the model {example!r}",
-        )
+    async def respond(request: Request) -> Response:
+        callers.hub.admission.owner(bearer(request))
+        wanted = ResponseRequest.checked(await fields(request))
+        given = [ChatMessage(role="user", content=wanted.input)] if isinstance(wanted.input, str) else wanted.input
+        system, asking = _split(given, "input")
+        found = await translated(request, wanted, f"{wanted.instructions or ''}\n{system}".strip(), asking)
+        return JSONResponse(_response(wanted.model, found))
 
     async def models(request: Request) -> Response:
         callers.hub.admission.owner(bearer(request))
@@ -125,7 +149,43 @@ def openai(callers: Callers) -> list[BaseRoute]:
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "redraft"} for name in names]
         return JSONResponse({"object": "list", "data": listed})
 
-    return routes({"/v1/chat/completions": ("POST", complete), "/v1/models": ("GET", models)}, refuse)
+    return routes(
+        {
+            "/v1/chat/completions": ("POST", chat),
+            "/v1/completions": ("POST", complete),
+            "/v1/responses": ("POST", respond),
+            "/v1/models": ("GET", models),
+        },
+        refuse,
+    )
+
+
+def _target_in(callers: Callers, model: str) -> str | None:
+    name, _, language = model.rpartition("/")
+    if name != callers.hub.offer().model:
+        return None
+    return language_of(language, "the language in the name of the model").canonical
+
+
+def _target_in_prompt(callers: Callers, prompt: str) -> str:
+    if found := target_of(prompt):
+        return found
+    offer = callers.hub.offer()
+    example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
+    raise Refused(
+        "option",
+        f"the prompt must name the target language, as in 'Translate into German', or the model {example!r}",
+    )
+
+
+def _split(messages: Sequence[ChatMessage], field: str) -> tuple[str, list[str]]:
+    """Return the prompt and the user's messages.  Raises `Refused`, which names the field, if the user has none."""
+    asking = [each.text for each in messages if each.role == "user"]
+    if not asking:
+        raise Refused(
+            "protocol", f"{field} must include one with the role user, which holds the text to translate", field
+        )
+    return "\n".join(each.text for each in messages if each.role in ("system", "developer")), asking
 
 
 def refuse(refused: Refused, status: int) -> Response:
@@ -153,6 +213,23 @@ def _choice(found: Reply | None, **content: Any) -> dict[str, Any]:
 def _usage(found: Reply) -> dict[str, int]:
     total = found.read + found.written
     return {"prompt_tokens": found.read, "completion_tokens": found.written, "total_tokens": total}
+
+
+def _response(model: str, found: Reply) -> dict[str, Any]:
+    """Return a translation as the Responses API does."""
+    content = {"type": "output_text", "text": found.text, "annotations": []}
+    message = {"type": "message", "id": f"msg_{secrets.token_hex(12)}", "role": "assistant", "status": "completed"}
+    usage = {"input_tokens": found.read, "output_tokens": found.written, "total_tokens": found.read + found.written}
+    return {
+        "id": f"resp_{secrets.token_hex(12)}",
+        "object": "response",
+        "created_at": int(time.time()),
+        "status": "completed",
+        "error": None,
+        "model": model,
+        "output": [{**message, "content": [content]}],
+        "usage": usage,
+    }
 
 
 def _events(model: str, found: Reply, *, usage: bool) -> Iterator[str]:

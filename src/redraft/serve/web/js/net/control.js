@@ -15,6 +15,7 @@ export class Control {
   decide(message) {
     const decision = 1 + (this.#known[subjectOf(message)]?.decision ?? 0);
     this.#keep({ ...message, decision });
+    this.#news.delete(subjectOf(message));
     this.#news.set(subjectOf(message), { ...message, decision });
   }
 
@@ -37,8 +38,10 @@ export class Control {
     if (made.decision > (this.#known[subjectOf(made)]?.decision ?? 0)) this.#keep(made);
   }
 
+  /** Keep a decision as the last one: what was hidden before captions were released must be hidden before that. */
   #keep(message) {
-    this.#memory.note({ decisions: { ...this.#known, [subjectOf(message)]: message } });
+    const { [subjectOf(message)]: _, ...others } = this.#known;
+    this.#memory.note({ decisions: { ...others, [subjectOf(message)]: message } });
   }
 
   /** Subject -> the latest decision. */
