@@ -29,8 +29,13 @@ class TorchRows(MatrixRows):
     _logits: Tensor
 
     def _log_normaliser(self, node: int) -> float:
-        if node not in self._normaliser:
+        if node in self._normaliser:
+            return self._normaliser[node]
+        if node < -1 or self._places:
             self._normaliser[node] = float(torch.logsumexp(self._row(node).float(), dim=0))
+        else:  # those of all rows at once, since each result synchronises a GPU
+            found = torch.logsumexp(self._logits[self._root :].float(), dim=1).tolist()
+            self._normaliser.update(enumerate(found, -1))
         return self._normaliser[node]
 
     def best(self, node: int, k: int) -> list[int]:
