@@ -53,7 +53,7 @@ ENTRY_POINT_GROUP = "redraft.commands"
 #: Commands of this repository's other distributions: their line in the list, and the folders to install for them.
 ELSEWHERE = {
     "bench": ("Benchmark methods on your model, text and machine.", ["packages/redraft-bench"]),
-    "viz": ("Show where the tokens of translations came from.", ["packages/redraft-bench"]),
+    "viz": ("Show how translations were decoded, token by token.", ["packages/redraft-bench"]),
     "finetune": ("Fine-tune a model so that it flickers less.", ["packages/redraft-bench", "packages/redraft-train"]),
 }
 

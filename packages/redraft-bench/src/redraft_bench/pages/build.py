@@ -20,6 +20,7 @@ from textwrap import wrap
 
 from redraft_bench.bench.plots import Plot
 from redraft_bench.bench.read import Result, read_results
+from redraft_bench.pages import papers
 from redraft_bench.pages.checks import Check, card, checks
 from redraft_bench.pages.index import index
 from redraft_bench.pages.language_models import larger
@@ -46,6 +47,8 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     for name, bench in groupby((each for each in results if each.bench != QUALITY), key=lambda each: each.bench):
         pages[root / PAGES / f"{name}.md"] = page(list(bench), root / "benchmarks" / "notes")
     pages |= {root / PAGES / f"{each.name}.md": each.page() for each in found}
+    if of_papers := papers.results(root):
+        pages[root / PAGES / papers.NAME] = papers.page(of_papers)
     shown = [each for each in results if each.bench == "stream"]
     if shown:
         text = (root / "README.md").read_text(encoding="utf-8")
@@ -83,7 +86,11 @@ def drawn(root: Path) -> dict[Path, tuple[Plot, Result]]:
     """Return path -> plot and result of every picture."""
     everything = read_results(root / "benchmarks" / "results")
     found = checks(root / "benchmarks" / "results")
-    shown = [front(everything), *map(picture, groups(everything)), *(each.drawn() for each in found)]
+    shown = [
+        front(everything),
+        *map(picture, groups([*everything, *papers.results(root)])),
+        *(each.drawn() for each in found),
+    ]
     return {root / PAGES / name: (plot, result) for name, plot, result in filter(None, shown)}
 
 

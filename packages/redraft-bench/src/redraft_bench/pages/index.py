@@ -22,6 +22,8 @@ settings and machine. `redraft bench` is a package of its own ([Install](../inst
 run. A range such as 1.2–1.5 covers all languages. *Measured on earlier weights* marks tables of demo models that have
 been trained further since.
 
+Small runs of the papers' own tables and figures are on [a page of their own](papers.md).
+
 [Metrics](../metrics.md) defines the figures, and the model card, `src/redraft/models/README.md`, has the translation
 quality of the demo models. These pages are generated from `benchmarks/results` by `python -m
 redraft_bench.pages.build`; do not edit them.

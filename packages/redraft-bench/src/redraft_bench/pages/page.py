@@ -83,7 +83,7 @@ def page(results: Sequence[Result], notes: Path) -> str:
         if recognised:
             parts += [f"## {stream_title(group[0])}\n", _folded(kept)]
         else:
-            parts += [*_command(group), *section(kept, 2)]
+            parts += [*command_of(group), *section(kept, 2)]
     note = notes / f"{results[0].bench}.md"
     if note.exists():
         parts += ["## Notes\n", note.read_text(encoding="utf-8")]
@@ -150,7 +150,8 @@ def glossary(results: Sequence[Result]) -> str:
     return legend({name for result in results for name in filled(result.rows, _columns(result))})
 
 
-def _command(group: Sequence[Result]) -> Iterator[str]:
+def command_of(group: Sequence[Result]) -> Iterator[str]:
+    """Yield the command that measures a group, as a block of code."""
     if command := reproduce(group):
         # Blocks marked ``sh`` are run by the tests, and a load test takes minutes.
         yield f"```{'sh' if group[0].bench in TABLES else 'text'}\n{command}\n```\n"
@@ -159,7 +160,7 @@ def _command(group: Sequence[Result]) -> Iterator[str]:
 def _folded(group: Sequence[Result]) -> str:
     """Return the section of a stream in all languages, folded."""
     languages = ", ".join(result.language_name for result in group)
-    return folded(f"All methods: {languages}", "\n".join([*_command(group), *section(group, 3)]))
+    return folded(f"All methods: {languages}", "\n".join([*command_of(group), *section(group, 3)]))
 
 
 def _columns(result: Result) -> Sequence[str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from redraft.models import SHIPPED
 from redraft_bench.bench.read import Result, options
 from redraft_bench.bench.tables import TABLES
+from redraft_bench.eval.tasks import SCORES
 
 
 def reproduce(group: Sequence[Result]) -> str:
@@ -39,7 +40,9 @@ def _capacity(group: Sequence[Result]) -> list[str]:
 
 
 def _size(facts: Mapping[str, str]) -> list[str]:
-    words = ["--limit", facts["segments"]] if "segments" in facts else []
+    # The limit of tasks is for each kind.
+    kinds = len(SCORES) if facts.get("data", "").startswith("tasks@") else 1
+    words = ["--limit", str(int(facts["segments"]) // kinds)] if "segments" in facts else []
     words += ["--least-words", facts["least_words"]] if "least_words" in facts else []
     return [*words, "--threads", facts["threads"]] if facts.get("threads", "").isdigit() else words
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from textwrap import indent, wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,16 +17,23 @@ from redraft.cli.shared.captioning import prompt, template
 from redraft.errors import OptionError
 from redraft.signature import text_hash
 from redraft_bench.bench.lines import GENERAL
-from redraft_bench.bench.tables import TABLES, Table
+from redraft_bench.bench.tables import OWN, TABLES, Table
 from redraft_bench.cli.bench.folder import folder
 
 if TYPE_CHECKING:
     from redraft_bench.bench.run import Bench, BenchModels
 
-_TABLES = "".join(f"  {each.name:<17} {each.summary.partition(' (')[0].rstrip('.')}\n" for each in TABLES.values())
+_TABLES = "".join(f"  {name:<7} {TABLES[name].summary.partition(' (')[0].rstrip('.')}\n" for name in OWN)
+#: Tables and figures of papers, in lines that fit a terminal.
+_PAPERS = "".join(
+    f"{line}\n" for line in wrap(", ".join(name for name in TABLES if name not in OWN), 76, break_on_hyphens=False)
+)
 EXAMPLES = f"""\b
 Tables:
 {_TABLES}
+\b
+Tables and figures of papers (docs/papers.md):
+{indent(_PAPERS, "  ")}
 \b
 Examples:
   redraft bench run trade --data acl6060.talks --to de --limit 20
