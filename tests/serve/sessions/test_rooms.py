@@ -190,7 +190,8 @@ def test_transcript_file(tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.iterdir()] == [f"{ROOM}-{name}.jsonl"]
 
 
-def test_rooms_opened_by_one_address() -> None:
+def test_rooms_opened_by_one_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.serve.sessions.rooms._MOST_OPENED", 16)
     rooms = Rooms({}, 100)
     for number in range(16):
         rooms.enter(f"junk-{number}", Outbox(9), 9, "10.0.0.1")

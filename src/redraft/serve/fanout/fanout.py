@@ -307,5 +307,6 @@ class Fanout:
             if shown is not None and shown.in_use and await self.shared.holder(name) == shown.name:
                 return  # the session has only just started
             mirror = await self.find(session)
-            if mirror is not None:
+            # Meanwhile its owner may have come here.
+            if mirror is not None and session not in self._sessions and self._rooms.find(name).session is shown:
                 self._rooms.show(name, mirror)

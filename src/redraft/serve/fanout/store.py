@@ -20,11 +20,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from socket import gaierror
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from redraft import protocol
-from redraft.errors import MissingExtra, OptionError, install
+from redraft.errors import MissingExtra, OptionError, RedraftError, install
 from redraft.serve.sessions.rooms import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
 
@@ -33,6 +34,7 @@ try:
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
     from redis.exceptions import RedisError, ResponseError
+    from redis.exceptions import TimeoutError as RedisTimeout
 except ModuleNotFoundError as error:
     raise MissingExtra(f"fanout needs redis, which is not installed: {install('fanout')}") from error
 
@@ -73,6 +75,16 @@ def place_of(url: str) -> str:
 
 class Superseded(Exception):
     """Another replica has begun a later epoch of the session's log."""
+
+
+class RedisAway(RedraftError):
+    """Redis cannot be reached; unlike a wrong setting, that may pass, so the server can be started again."""
+
+
+def _is_away(error: BaseException) -> bool:
+    """Whether nothing answers, rather than refuses."""
+    causes = (error, error.__cause__, error.__context__)
+    return any(isinstance(each, ConnectionRefusedError | TimeoutError | RedisTimeout | gaierror) for each in causes)
 
 
 class Position(NamedTuple):
@@ -167,12 +179,19 @@ class Store:
         self.expire = int(max(60, settings.keep_seconds))
 
     async def check(self) -> None:
-        """Check that Redis can be used, and close all connections.  Raises `OptionError` if Redis cannot be used."""
+        """Check that Redis can be used, and close all connections.
+
+        Raises:
+            RedisAway: it cannot be reached, perhaps not yet.
+            OptionError: it refuses, or is too old.
+        """
         try:
             await self.redis.ping()
             version = await self._version()
         except TROUBLE as error:
             why = str(error).strip().rstrip(".").rpartition(". ")[2] or type(error).__name__
+            if _is_away(error):
+                raise RedisAway(f"Redis at {self.place} cannot be reached: {why}") from None
             raise OptionError(f": Redis at {self.place} cannot be used: {why}", "fanout") from None
         finally:
             await self.close()

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Session: TypeAlias = "LiveSession | Mirror"
 #: Maximum number of rooms whose owners are remembered.
 _MOST_ROOMS = 10_000
-#: Maximum number of rooms without a session for which viewers of one address wait.
-_MOST_OPENED = 16
+#: Maximum number of rooms without a session for which viewers of one address, perhaps a proxy's, wait.
+_MOST_OPENED = 500
 
 
 def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: ApiKeys | None) -> None:
@@ -135,7 +135,8 @@ class Rooms:
         if (keys and owner not in keys) or (not self._assigned and room.owner not in (None, owner)):
             raise foreign_room(name)
         if room.coming:
-            raise Refused("room", f"a session is about to begin in room {name!r}: try again in a moment", "room")
+            # A client that lost its connection while it began comes back, so this is not for good.
+            raise Refused("capacity", f"a session is about to begin in room {name!r}: try again in a moment", "room")
         if room.session is not None and room.session.in_use and not take_over:
             raise busy_room(name)
         self._rooms[name], room.coming = room, True
