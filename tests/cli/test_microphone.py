@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import sys
 import threading
+import time
 from types import ModuleType
 from typing import Any
 
@@ -239,3 +241,48 @@ def test_slow_recogniser(monkeypatch: pytest.MonkeyPatch, sound: Sound) -> None:
     recorded.stop()
     found = [each.message for each in blocks if isinstance(each, Failure)]
     assert found == ["4.0 s of audio were dropped, since the recogniser is slower than the speaker"]
+
+
+class Punctual(Sound):
+    """A device that gives a block every 100 ms, as real ones do: none is ever late."""
+
+    def InputStream(self, callback: Any, finished_callback: Any, blocksize: int, **_: Any) -> Any:
+        over = threading.Event()
+
+        def record() -> None:
+            while not over.wait(0.1):
+                callback(np.zeros((blocksize, 2), np.float32), blocksize, None, None)
+
+        thread = threading.Thread(target=record)
+
+        class Stream:
+            def __enter__(self) -> None:
+                thread.start()
+
+            def __exit__(self, *_: object) -> None:
+                over.set()
+                thread.join()
+
+        return Stream()
+
+
+@pytest.mark.parametrize("device", [None, "system"])
+def test_stop_of_punctual_device(device: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends within a second at any moment, with all that was recorded before; it went on for good."""
+    names = ("Desk microphone",) if device is None else ("Loudspeaker [Loopback]",)
+    monkeypatch.setitem(sys.modules, "sounddevice", Punctual(names))
+    drawn = random.Random(0)
+    for _ in range(20):
+        recording = microphone.Microphone(device)
+        stopped: list[float] = []
+
+        def stop(recording: microphone.Microphone = recording, stopped: list[float] = stopped) -> None:
+            recording.stop()
+            stopped.append(time.monotonic())
+
+        timer = threading.Timer(drawn.uniform(0.05, 0.4), stop)
+        timer.start()
+        for _block in recording.blocks():
+            assert not stopped or time.monotonic() - stopped[0] < 1
+        timer.join()
+        assert time.monotonic() - stopped[0] < 1

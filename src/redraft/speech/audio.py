@@ -83,7 +83,7 @@ def container(head: bytes, *, untagged: bool = False) -> str | None:
 
     Args:
         head: the first bytes.
-        untagged: whether an MP3 without a tag and the like count, whose first two bytes may also be a sample.
+        untagged: whether an MP3 without a tag and similar formats count, whose first two bytes may also be a sample.
     """
     if head[4:8] == b"ftyp" or head[4:12] == b"\0\0\0\0mdat":
         return "MP4"

@@ -6,8 +6,8 @@ An entry point in the group ``redraft.recognisers`` names a module with
 - ``MODELS``, its models by name, each with a line about it;
 - ``recogniser(wanted)``, which returns a `redraft.speech.recogniser.Recogniser`;
 - optionally ``default_model(language)``, which returns the model that is used if none is named;
-- optionally ``place(language)``, its place in the order in which ``auto`` tries recognisers for a language, a number,
-  lowest first: Moonshine has 10 for English and 40 for others, sherpa 20, and Whisper 30.  Without it, ``auto`` never
+- optionally ``place(language)``, a number: ``auto`` tries recognisers for a language in ascending order of
+  it. Moonshine has 10 for English and 40 for others, sherpa 20, and Whisper 30.  Without it, ``auto`` never
   chooses the recogniser;
 - optionally ``PACKAGE``, the package that it cannot work without, as it is imported: ``auto`` prefers recognisers whose
   package is installed.

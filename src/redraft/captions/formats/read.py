@@ -312,7 +312,7 @@ def _waiting(source: LineSource) -> list[str]:
 def read_lines(source: LineSource, news: Callable[[str], object] = str) -> Iterator[Item]:
     """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
 
-    A line that evidently does not go on from the one before begins another utterance, so that a list of sentences
+    A line that clearly does not go on from the one before begins another utterance, so that a list of sentences
     loses none; ``news`` is called once with a sentence on that.
 
     Every line is immediately yielded as a partial update.  At a blank line or the end of the input, the last one is

@@ -218,9 +218,9 @@ class Stage:
         for name, summary in {each.method.name: each.method.summary for each in self._players}.items():
             legend.add_row(Text(name, style="bold"), Text(summary, style="dim"))
         for name, style, meaning in (
-            ("italics", "dim italic", "may still change: the demo shows it, captions do not"),
-            ("erased", "bold", "tokens removed after they were shown: flicker"),
-            ("passes", "bold", "runs of the model: cost"),
+            ("italics", "dim italic", "words that may still change; only the demo shows them"),
+            ("erased", "bold", "tokens removed after they were shown"),
+            ("passes", "bold", "runs of the model, which cost time"),
         ):
             legend.add_row(Text(name, style=style), Text(meaning, style="dim"))
         return legend

@@ -81,7 +81,7 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
         name: what it is called in messages.
 
     Raises:
-        InputError: they evidently have another form; the message says which, and what reads it.
+        InputError: they are clearly in another form; the message says which, and what reads it.
     """
     first = source.peek(1)
     if kind := container(first, untagged=True):

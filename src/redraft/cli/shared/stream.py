@@ -46,7 +46,7 @@ def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.Bu
     """Open a file for reading bytes; ``-`` is standard input.
 
     Raises:
-        InputError: it cannot be read, or evidently has another format.
+        InputError: it cannot be read, or is clearly in another format.
     """
     if file == "-":
         yield standard_input(ending, drained=is_drained(file, form))
@@ -88,7 +88,7 @@ def updates(
         sleep: waits for the time at which a word of a text is spoken.
 
     Raises:
-        InputError: standard input evidently has another format.
+        InputError: standard input is clearly in another format.
     """
     refuse_other(source, form)
     if form == "lines":
