@@ -191,7 +191,7 @@ def _ratio(above: float, below: float, digits: int = 4) -> float | None:
 
 
 def print_table(rows: Sequence[dict[str, Any]], signature: str, console: Console) -> None:
-    """Print a column per player and a row per figure, without empty rows, and in a file or pipe the signature.
+    """Print a column per player and a row per figure, without empty rows, and the signature.
 
     Columns for which the console has no room go into another table below.
     """
@@ -214,8 +214,7 @@ def print_table(rows: Sequence[dict[str, Any]], signature: str, console: Console
             table.add_row(FIGURES[name][0], *(column[place] for column in some))
         console.print(table)
         console.print()
-    if not console.is_terminal:
-        print_signature(signature, console)
+    print_signature(signature, console)
 
 
 def _column(row: dict[str, Any], names: Sequence[str]) -> list[str]:
