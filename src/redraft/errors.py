@@ -6,6 +6,7 @@
     ├── ModelError                   a model file that is absent, broken or unfit
     │   └── CapabilityError          the model or backend cannot do what a method needs
     ├── ContextOverflow              source and output do not fit the model's context
+    ├── Unavailable                  what is needed cannot be reached now, and may be later
     └── MissingExtra                 an optional dependency is not installed     (also an ImportError)
 
 Each message is one sentence that names the field and the allowed values; the command line prints it unchanged.
@@ -24,6 +25,10 @@ def first_sentence(error: BaseException) -> str:
 
 class RedraftError(Exception):
     """Base class of all exceptions of this package."""
+
+
+class Unavailable(RedraftError):
+    """What is needed cannot be reached now; unlike with a wrong option, the same command may succeed later."""
 
 
 class OptionError(RedraftError, ValueError):

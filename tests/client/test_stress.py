@@ -125,9 +125,12 @@ class Run:
 
         def work() -> None:
             for session in list(server.hub._sessions.values()):
-                if session.broadcast.owner is not None:
-                    session.broadcast.owner.close(1012, "restarted")
-                server.hub._forget(session, keep=False)
+                session.fail("draining", "restarted", 1012)
+                if server.hub.fanout:
+                    server.hub.fanout.drop(session)
+                server.hub._sessions.pop(session.name)
+                server.hub.rooms.forget(session)
+                session.release()
 
         server.call(work)
 

@@ -18,7 +18,7 @@ from typing import NoReturn, TextIO, cast
 import click
 
 from redraft import __version__, interrupt
-from redraft.errors import MissingExtra, OptionError, RedraftError
+from redraft.errors import MissingExtra, OptionError, RedraftError, Unavailable
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
@@ -45,6 +45,7 @@ COMMANDS = {
     "generate": "Continue a text: answers, summaries, code.",
     "models": "List and download models.",
     "methods": "List the decoding methods.",
+    "transcript": "Convert a transcript that a server has kept.",
     "doctor": "See how many languages keep up on this machine.",
 }
 
@@ -188,6 +189,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except OptionError as error:
         command = _command(sys.argv[1:] if arguments is None else arguments)
         click.echo(f"redraft: {error.about(_option(error.field or '', command))}", err=True)
+    except Unavailable as error:  # a service manager may start it again
+        click.echo(f"redraft: {error}", err=True)
+        return 1
     except RedraftError as error:
         click.echo(f"redraft: {error}", err=True)
     except OSError as error:

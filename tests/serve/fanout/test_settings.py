@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from redraft.cli.main import main
 from redraft.errors import MissingExtra, OptionError, RedraftError
 from redraft.serve import run
 from redraft.serve.settings import load
@@ -34,6 +35,11 @@ def test_invalid_address(url: str, sentence: str) -> None:
         run.serve(load(port=0, fanout=url, model="no such model"))
     assert str(raised.value).startswith(sentence)
     assert "secret" not in str(raised.value)
+
+
+def test_redis_away_in_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--port", "0", "--fanout", "redis://127.0.0.1:9"]) == 1
+    assert "cannot be reached" in capsys.readouterr().err
 
 
 def test_redis_away() -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from redraft import protocol
-from redraft.errors import MissingExtra, OptionError, RedraftError, install
+from redraft.errors import MissingExtra, OptionError, Unavailable, install
 from redraft.serve.sessions.rooms import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
 
@@ -77,7 +77,7 @@ class Superseded(Exception):
     """Another replica has begun a later epoch of the session's log."""
 
 
-class RedisAway(RedraftError):
+class RedisAway(Unavailable):
     """Redis cannot be reached; unlike a wrong setting, that may pass, so the server can be started again."""
 
 

@@ -16,17 +16,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
 from redraft.captions.languages import parse_language, same_of
-from redraft.errors import OptionError
+from redraft.errors import InputError, OptionError
 from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.cells import Cell, Key, Utterance, key_of
 
 log = logging.getLogger(__name__)
+
+FINAL: TypeAdapter[protocol.Final] = TypeAdapter(protocol.Final)
 
 #: Format -> media type.
 FORMS = {"srt": "application/x-subrip", "vtt": "text/vtt", "jsonl": "application/jsonl", "txt": "text/plain"}
@@ -245,6 +249,26 @@ def _writer(form: str, out: io.StringIO, targets: Sequence[str]) -> Writer:
     if form == "txt":
         return TextWriter(out, targets)
     return SubtitleWriter(out, io.StringIO(), form, targets)
+
+
+def from_lines(text: str) -> Transcript:
+    """Return the transcript in the text of a `SessionFile`.
+
+    Raises:
+        InputError: a line is no final caption.
+    """
+    captions: list[Caption] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            captions.append(protocol.caption_of(FINAL.validate_json(line)))
+        except ValidationError:
+            raise InputError("is no final caption of a server's transcript", number) from None
+    found = Transcript(tuple(dict.fromkeys(caption.language for caption in captions)))
+    for caption in captions:
+        found.end(key_of(caption), caption, held=False)
+    return found
 
 
 class SessionFile:

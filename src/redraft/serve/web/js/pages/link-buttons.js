@@ -1,6 +1,6 @@
 // Buttons for a link: one copies it, the other shows it as a QR code, for phones in the room.
 
-const HERE_ONLY = "This address works on this computer only. Other devices need the server's own address: see --host.";
+const HERE_ONLY = "This address works on this computer only. For other devices, open this page at the address that they can reach.";
 const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
 
 /**

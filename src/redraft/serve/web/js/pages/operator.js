@@ -2,7 +2,9 @@
 
 import { mark, nameOf } from "../captions/languages.js";
 import { isPaused } from "../net/control.js";
+import { notice } from "./status.js";
 
+const CHOOSE = "Choose a caption to hide or correct it.";
 const LATER = "The server does not answer now. Viewers see this change when the page has reconnected.";
 const at = (id) => document.getElementById(id);
 
@@ -50,6 +52,7 @@ export class Operator {
 
   #edit(editing) {
     press(at("edit"), editing);
+    notice(editing ? CHOOSE : "", "edit");
     this.#columns.choose(editing ? (caption) => this.#open(caption) : null);
   }
 

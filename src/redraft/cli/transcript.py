@@ -1,0 +1,40 @@
+"""``redraft transcript``: a transcript that a server has kept, in another form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+EXAMPLES = """\b
+Examples:
+  redraft transcript transcripts/hall-1-5c0f.jsonl
+  redraft transcript transcripts/hall-1-5c0f.jsonl --output srt --to de > talk.srt
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    "form",
+    type=click.Choice(["txt", "srt", "vtt", "jsonl"]),
+    default="txt",
+    show_default=True,
+    help="Form of the transcript.",
+)
+@click.option("--to", "wanted", multiple=True, metavar="LANGUAGE", help="Only this language; can be repeated.")
+def transcript(file: Path, form: str, wanted: tuple[str, ...]) -> None:
+    """Convert a FILE from the folder of transcripts of a server (`redraft serve --transcripts`)."""
+    from redraft.captions.languages import same_of
+    from redraft.errors import MissingExtra, OptionError, install
+
+    try:
+        from redraft.serve.sessions.transcript import from_lines
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"transcripts need {error.name}, which is not installed: {install('serve')}") from error
+    found = from_lines(file.read_text(encoding="utf-8", errors="replace"))
+    targets = [same_of(each, found.targets) for each in wanted] or list(found.targets)
+    if None in targets:
+        raise OptionError(f"must be one of {', '.join(found.targets)}, which the file has", "to")
+    click.echo(found.text(form, [each for each in targets if each is not None]), nl=False)

@@ -1,0 +1,47 @@
+"""Transcripts of servers in other forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("pydantic")
+
+from redraft.captions.events import Caption
+from redraft.cli.transcript import transcript
+from redraft.errors import InputError, OptionError
+from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.transcript import SessionFile
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    broadcast = Broadcast(("de", "ja"))
+    kept = SessionFile(tmp_path, "hall-1", broadcast.transcript)
+    for number, tag, text in ((1, "de", "Guten Tag."), (1, "ja", "こんにちは。"), (2, "de", "Ich habe einen Hund.")):
+        caption = Caption(str(number), 0, tag, text, final=True, time=float(4 * number), source="We saw.")
+        broadcast.final(caption, 0.0)
+        kept.add(caption)
+    return tmp_path / "hall-1.jsonl"
+
+
+def convert(*arguments: object) -> str:
+    return CliRunner().invoke(transcript, [*map(str, arguments)], catch_exceptions=False).output
+
+
+def test_forms(file: Path) -> None:
+    assert convert(file, "--to", "German") == "Guten Tag.\nIch habe einen Hund.\n"
+    subtitles = convert(file, "--output", "srt", "--to", "de")
+    assert subtitles.startswith("1\n00:00:") and "--> 00:00:08,000" in subtitles
+    assert convert(file, "--output", "vtt").startswith("WEBVTT\n") and "こんにちは。" in convert(file)
+    assert convert(file, "--output", "jsonl").count("\n") == 3
+
+
+def test_other_files(file: Path) -> None:
+    with pytest.raises(OptionError, match="de, ja"):
+        convert(file, "--to", "fr")
+    file.write_text(file.read_text("utf-8") + '{"type": "partial"}\n', "utf-8")
+    with pytest.raises(InputError, match="line 4"):
+        convert(file)
