@@ -45,7 +45,9 @@ Watch: TypeAlias = "Callable[[Event], object]"
 Run: TypeAlias = "Callable[[Iterable[Item], Writer, Watch, bool, Ending], bool]"
 
 #: Options of model and engine, which a server sets itself.
-_OF_THE_SERVER = tuple("final model draft_model template prompt threads context_length gpu_layers dtype exact".split())
+_OF_THE_SERVER = tuple(
+    "final model draft_model template prompt threads context_length gpu_layers dtype exact plain".split()
+)
 #: Options that tune model and decoding, which `--help-all` lists.
 ADVANCED = (
     *common.DISPLAY,

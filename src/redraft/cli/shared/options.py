@@ -159,7 +159,7 @@ def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 
 
 #: What is shown of partial captions, by field of `redraft.decoding.display.Display`.
-DISPLAY = ("agree", "first_sight", "mask_k")
+DISPLAY = ("agree", "first_sight", "mask_k", "plain")
 display = all_of(
     (
         click.option(
@@ -176,6 +176,7 @@ display = all_of(
         click.option(
             "--mask-k", type=Whole(0), help="Hide this many tokens at the end of partial captions.  [default: 0]"
         ),
+        click.option("--plain", is_flag=True, default=None, help="With --mask-k: leave these out of the draft too."),
     )
 )
 
