@@ -38,7 +38,9 @@ def test_invalid_address(url: str, sentence: str) -> None:
 
 
 def test_redis_away_in_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve", "--port", "0", "--fanout", "redis://127.0.0.1:9"]) == 1
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "--port", "0", "--fanout", "redis://127.0.0.1:9"])
+    assert ended.value.code == 1
     assert "cannot be reached" in capsys.readouterr().err
 
 
