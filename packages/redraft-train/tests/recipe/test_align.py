@@ -60,7 +60,7 @@ def toys(pairs, tokenizer, tmp_path_factory) -> Path:
     """A folder with large.gguf, which copies some words, small.gguf, which knows nothing, and data/train."""
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("toys")
-    trainer = Trainer(LARGE, Phase(tokens=40_000, prefix=0.5, decay=0.5, batch=512, warmup_steps=5))
+    trainer = Trainer(LARGE, Phase(tokens=80_000, prefix=0.5, decay=0.5, batch=512, warmup_steps=5))
     trainer.run(pairs, tokenizer, folder / "checkpoints")
     write_gguf(trainer.model, tokenizer, folder / "large.gguf", "toy", {})
     write_gguf(Decoder(SMALL), tokenizer, folder / "small.gguf", "toy-small", {})
@@ -131,7 +131,7 @@ class TestGreedy:
         model = read_model(toys / "large.gguf")
         backend = LlamaCpp(toys / "large.gguf", LlamaOptions(context_length=256, threads=1, exact=True))
         (end,) = backend.end_tokens
-        for text in ("one two", "seven three five six", "four"):
+        for text in ("red blue", "fish dog sun tree", "cat"):
             prompt = backend.tokenize(text, start=True) + backend.tokenize("<2de>", special=True)
             slot = backend.open_slot()
             asking = decode(tuple(prompt), Nothing(), Exact(), end_tokens=backend.end_tokens, limit=40)

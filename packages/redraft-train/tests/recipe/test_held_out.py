@@ -17,8 +17,8 @@ from redraft.models import shipped_path  # noqa: E402
 from redraft_train.recipe import __main__ as command  # noqa: E402
 from redraft_train.recipe.composition import composition, table  # noqa: E402
 from redraft_train.recipe.corpus import Pair  # noqa: E402
-from redraft_train.recipe.held_out import measure  # noqa: E402
-from redraft_train.recipe.restart import read_tokenizer  # noqa: E402
+from redraft_train.recipe.held_out import Watch, measure  # noqa: E402
+from redraft_train.recipe.restart import read_model, read_tokenizer  # noqa: E402
 from redraft_train.recipe.tokenizer import train_tokenizer  # noqa: E402
 
 
@@ -98,3 +98,18 @@ def test_corpus_command(tmp_path: Path) -> None:
     shown = CliRunner().invoke(command.recipe, paths)
     assert shown.exit_code == 0, shown.output
     assert "100.0% → 100.0%" in shown.output
+
+
+def test_watch_translates_as_measuring_does() -> None:
+    """All at once or by length; texts that people do not say are left out."""
+    model = shipped_path("demo-tiny")
+    tokenizer = read_tokenizer(model)
+    texts = ["We have 12 dogs.", "I have tea.", "He said that he was not at home on Monday.", "Thank you."]
+    pairs = {"de": [Pair(text, "Ja, wir haben 12.", "de", 1.0, "talks") for text in texts], "ja": []}
+    (row,) = measure(model, tokenizer, {"de": pairs["de"]}, len(texts))
+    pairs["de"].append(Pair("A book of 12 pages.", "Ein Buch.", "de", 1.0, "prose"))
+    found = Watch(tokenizer, pairs)(read_model(model).eval())
+    assert found.keys() == {"de"}
+    counts = found["de"]
+    assert isinstance(counts, dict)
+    assert (counts["chrf"], counts["with_number"], counts["with_negation"]) == (row["chrf"], 1, 1)

@@ -257,10 +257,10 @@ def test_corpus_is_read_once(tmp_path: Path) -> None:
 
 def test_licences_that_weights_cannot_honour_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "train2").mkdir()
-    rows = {"CC-BY-SA 4.0": "one", "CC BY-NC 4.0": "two", "CDLA-Sharing-1.0": "three", "CC-BY 2.0 FR": "four"}
+    rows = {"CC-BY-SA 4.0": "red", "CC BY-NC 4.0": "blue", "CDLA-Sharing-1.0": "dog", "CC-BY 2.0 FR": "cat"}
     with gzip.open(tmp_path / "train2" / "en-de.some.tsv.gz", "wt", encoding="utf-8") as file:
         file.writelines(f"{word}\t{word.upper()}\ttatoeba\t{licence}\n" for licence, word in rows.items())
-    assert [pair.source for pair in read_pairs(tmp_path, "de")] == ["three", "four"]
+    assert [pair.source for pair in read_pairs(tmp_path, "de")] == ["dog", "cat"]
     with pytest.raises(OptionError, match="data: no en-zh"):
         list(read_pairs(tmp_path, "zh"))
 

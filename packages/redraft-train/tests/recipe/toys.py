@@ -9,14 +9,14 @@ from pathlib import Path
 
 from redraft_train.recipe.corpus import LANGUAGES, Pair
 
-WORDS = "one two three four five six seven".split()
-CHARACTERS = dict(zip(WORDS, "一二三四五六七", strict=True))
+WORDS = "red blue dog cat sun tree fish".split()
+CHARACTERS = dict(zip(WORDS, "上下中人今会休", strict=True))
 
 
 def translated(text: str, language: str) -> str:
-    """Capitals in German, a character a word in Chinese and Japanese: what `recipe.clean` lets through."""
+    """Capitals and a mark in German, a character a word in Chinese and Japanese: what the corpus lets through."""
     if language == "de":
-        return text.upper()
+        return f"{text.upper()}!"
     return "".join(CHARACTERS[word] for word in text.split(" "))
 
 

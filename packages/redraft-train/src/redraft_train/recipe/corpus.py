@@ -1,8 +1,8 @@
 """Parallel text for training: files, licences, sampling weights, and the held-out part.
 
 All files ``en-*.tsv.gz`` in `FOLDERS` are read, and the turns of `HELD_BY_TESTS`.  Some licences exclude a pair, its
-provenance sets its sampling weight, `recipe.clean` unifies its spelling or drops it, and `Thinning` limits how often
-documentation repeats a pattern.
+provenance sets its sampling weight, `recipe.clean` unifies its spelling or drops it, `recipe.faithful` drops those that
+lose something, and `Thinning` limits how often documentation repeats a pattern.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from redraft.errors import InputError, OptionError
 from redraft_bench.eval.sets import TURN
 from redraft_bench.eval.spoken import KEPT_BACK, held_out, kept_back
 from redraft_train.recipe.clean import clean
+from redraft_train.recipe.faithful import ended, faithful
 
 FOLDERS = ("train", "train2", "train3", "train4")
 #: Files of pairs whose English a test set holds, of which those of up to `TURN` words are used.
@@ -234,7 +235,10 @@ def read_pairs(data: Path, language: str) -> Iterator[Pair]:
         if any(part in licence for part in EXCLUDED_LICENCES):
             continue
         cleaned = clean(source, target, language)
-        if not cleaned or cleaned in seen:
+        if not cleaned:
+            continue
+        cleaned = cleaned[0], ended(*cleaned, language)
+        if cleaned in seen or not faithful(*cleaned, language):
             continue
         seen.add(cleaned)
         kind, weight = kind_and_weight(provenance)

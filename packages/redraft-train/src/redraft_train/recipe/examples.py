@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -17,8 +17,10 @@ from tokenizers import Tokenizer
 from torch.utils.data import IterableDataset, get_worker_info
 
 from redraft.captions.sentence import DEFAULT_MARK, as_sentence
+from redraft_bench.eval.losses import has_number
 from redraft_bench.eval.sets import TURN
 from redraft_train.recipe.corpus import LANGUAGE_SHARES, Pair
+from redraft_train.recipe.renumber import renumbered
 from redraft_train.recipe.tokenizer import BOS, EOS, PAD, target_tag
 from redraft_train.recipe.unfinished import unfinished
 from redraft_train.spoken import as_recognised
@@ -37,8 +39,10 @@ SPACED = {"de"}
 
 #: Kinds of text that people say, as a whole; those that are made from patterns are among them.
 SAID, MADE = {"everyday", "talks"}, "constructions"
-#: Number of words of what people say at a time, and shares of short turns and of `MADE` among that.
-SAID_WORDS, TURNS, PATTERNS = 30, 0.35, 0.3
+#: Number of words of what people say at a time, and shares of short turns, of `MADE` and of texts with a number in it.
+SAID_WORDS, TURNS, PATTERNS, NUMBERED = 30, 0.15, 0.15, 0.2
+#: Share of numbers that are exchanged, and of utterances that are followed by another one.
+EXCHANGED, FOLLOWED = 0.5, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,8 @@ class Mixture:
         joined: examples of several pairs.
         given: ready-made examples.
         unfinished: prefix pairs, among those, whose source ends as a recogniser's unfinished text does.
-        said: whole utterances of people, written as `redraft.captions.sentence` writes final texts: a mark at the end
-            tells a whole from the beginning of one.
+        said: whole utterances of people.  If there are any, all whole texts are written as `redraft.captions.sentence`
+            writes final ones: a mark at the end tells a whole from the beginning of one.
     """
 
     prefix: float
@@ -184,16 +188,27 @@ class ExampleStream(IterableDataset[Batch]):
             source, target = cut_in_proportion(source, target, language, self._random, others)
         if self._random.random() < self._mixture.spoken:
             source = as_recognised(source, self._random)
-        return source, target
+        return as_sentence(source, DEFAULT_MARK) if self._mixture.said else source, target
 
     def _utterance(self, language: str) -> tuple[str, str]:
-        """Draw a whole utterance, half of them as recognisers without punctuation write them."""
+        """Draw one or several whole utterances, half of them as recognisers without punctuation write them."""
+        drawn = [self._said_pair(language)]
+        while len(drawn) < 4 and self._random.random() < FOLLOWED:
+            drawn.append(self._said_pair(language))
+        recognised = self._random.random() < 0.5
+        for place, pair in enumerate(drawn):
+            source = as_recognised(pair.source, self._random) if recognised else pair.source
+            drawn[place] = replace(pair, source=as_sentence(source, DEFAULT_MARK))
+        return join(drawn)
+
+    def _said_pair(self, language: str) -> Pair:
         kind = self._random.random()
-        place = 0 if kind < TURNS else 1 if kind < TURNS + PATTERNS else 2
-        pairs = self._said[language][place] or self._pairs[language]
-        pair = self._random.choice(pairs)
-        source = as_recognised(pair.source, self._random) if self._random.random() < 0.5 else pair.source
-        return as_sentence(source, DEFAULT_MARK), pair.target
+        bounds = (TURNS, TURNS + PATTERNS, TURNS + PATTERNS + NUMBERED)
+        place = sum(kind >= bound for bound in bounds)
+        kinds = self._said[language]
+        pair = self._random.choice(kinds[place] or kinds[-1] or self._pairs[language])
+        exchanged = bounds[1] <= kind < bounds[2] and self._random.random() < EXCHANGED
+        return renumbered(pair, self._random) if exchanged else pair
 
     def _batch(self, examples: list[Example], length: int) -> Batch:
         ids = np.full((len(examples), length), self._pad, np.int64)
@@ -207,12 +222,27 @@ class ExampleStream(IterableDataset[Batch]):
         return Batch(ids, np.concatenate(rows), np.concatenate(columns))
 
 
-def said(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair], list[Pair]]:
-    """Return short turns, those made from patterns, and all other utterances of people that are not too long."""
+class Alternating(IterableDataset[Batch]):
+    """Batches of ``learnt`` as a ``share`` of all, and anchored ones of another stream; each worker alternates."""
+
+    def __init__(self, learnt: ExampleStream, anchored: ExampleStream, share: float) -> None:
+        self._learnt, self._anchored, self._share = learnt, anchored, share
+
+    def __iter__(self) -> Iterator[Batch]:
+        first, second, due = iter(self._learnt), iter(self._anchored), 0.0
+        while True:
+            due += self._share
+            yield next(first) if due >= 1 else replace(next(second), anchored=True)
+            due %= 1
+
+
+def said(pairs: Sequence[Pair]) -> tuple[list[Pair], ...]:
+    """Return short turns, pairs made from patterns, utterances with a number, and all that are not too long."""
     made = [pair for pair in pairs if pair.kind == MADE]
     spoken = [pair for pair in pairs if pair.kind in SAID and len(pair.source.split()) <= SAID_WORDS]
     turns = [pair for pair in spoken if len(pair.source.split()) <= TURN]
-    return turns, made, [pair for pair in spoken if len(pair.source.split()) > TURN]
+    longer = [pair for pair in spoken if len(pair.source.split()) > TURN]
+    return turns, made, [pair for pair in longer if has_number(pair.source)], longer
 
 
 def padded(length: int) -> int:

@@ -10,10 +10,13 @@ import torch
 from sacrebleu.metrics import CHRF
 from tokenizers import Tokenizer
 
+from redraft.captions.sentence import DEFAULT_MARK, as_sentence
+from redraft_bench.eval.losses import has_number, losses
 from redraft_train.recipe.agreement import GivenExamples, agreement
-from redraft_train.recipe.calibrate import Calibration, batches, outputs
+from redraft_train.recipe.calibrate import Calibration, batches, limit, outputs
 from redraft_train.recipe.corpus import Pair
-from redraft_train.recipe.examples import MAX_LENGTH
+from redraft_train.recipe.examples import MAX_LENGTH, SAID, SAID_WORDS
+from redraft_train.recipe.generate import generate
 from redraft_train.recipe.model import Decoder
 from redraft_train.recipe.restart import read_model
 from redraft_train.recipe.teach import RecipeTeacher
@@ -63,6 +66,50 @@ def measure(
             "empty": sum(text is not None and not text.strip() for text in texts),
             "unended": texts.count(None),
         }
+
+
+class Watch:
+    """Counts what the translations of held-out utterances have lost (`redraft_bench.eval.losses`) during a training."""
+
+    #: Utterances of a language.
+    EACH = 200
+
+    def __init__(self, tokenizer: Tokenizer, pairs: Mapping[str, Sequence[Pair]]) -> None:
+        self._tokenizer = tokenizer
+        self._pairs = {language: watched(of_language)[: self.EACH] for language, of_language in pairs.items()}
+
+    def __call__(self, model: Decoder) -> dict[str, object]:
+        """Return chrF and the counts of each language."""
+        found: dict[str, object] = {}
+        teacher = RecipeTeacher(model, self._tokenizer)
+        for language, pairs in self._pairs.items():
+            if not pairs:
+                continue
+            sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+            prompts = [teacher.prompt(as_sentence(source, DEFAULT_MARK), language) for source in sources]
+            texts = self._translations(model, prompts, teacher.end)
+            chrf = CHRF().corpus_score(texts, [references]).score
+            found[language] = {"chrf": round(chrf, 2), **losses(sources, texts, references, language)}
+        return found
+
+    def _translations(self, model: Decoder, prompts: Sequence[tuple[int, ...]], end: int) -> list[str]:
+        """Return greedy translations, all at once for a GPU; empty ones for those that do not end."""
+        longest = max(map(len, prompts))
+        device = model.embedding.weight.device
+        padding = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
+        ids = torch.tensor([[end] * (longest - len(prompt)) + [*prompt] for prompt in prompts], device=device)
+        found = generate(model, ids, end, limit(range(longest)), padding=padding)
+        return ["" if output is None else self._tokenizer.decode(output) for output in found]
+
+
+def watched(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return pairs that people say: every second one with a number, as far as there are any."""
+    chosen = [pair for pair in pairs if pair.kind in SAID and len(pair.source.split()) <= SAID_WORDS]
+    chosen.sort(key=lambda pair: len(pair.source))  # those translated together have similar lengths
+    numbered = [pair for pair in chosen if has_number(pair.source)]
+    others = [pair for pair in chosen if not has_number(pair.source)]
+    step = max(1, len(others) * 2 // max(1, Watch.EACH))
+    return [*numbered[:: max(1, 2 * len(numbered) // Watch.EACH)][: Watch.EACH // 2], *others[::step]]
 
 
 @torch.inference_mode()

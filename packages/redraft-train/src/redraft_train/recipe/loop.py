@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,18 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 from tqdm import tqdm
 
 from redraft_train.recipe.corpus import Pair
-from redraft_train.recipe.examples import BATCH, Batch, Example, ExampleStream, Mixture
-from redraft_train.recipe.loss import batch_loss, softmax_slope
+from redraft_train.recipe.examples import BATCH, Alternating, Batch, Example, ExampleStream, Mixture
+from redraft_train.recipe.loss import batch_loss, divergence_slope, softmax_slope
 from redraft_train.recipe.model import Decoder, Shape
 from redraft_train.recipe.muon import Muon
 from redraft_train.recipe.rounding import rounded
 
+#: Share of what people say in batches of whole texts; the others are of all kinds.
+UTTERANCES = 0.7
 #: Minimum number of steps of a short training, as far as batches between these sizes in ids allow.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, BATCH
 
@@ -48,8 +50,9 @@ class Phase:
         warmup_steps: steps of linear warm-up.
         said: share of batches of whole utterances of people, 0-1, see `recipe.examples.Mixture`.  The model learns
             their translations; on all other batches, it learns to predict what it predicted before the phase.
-        kept: tokens between two copies of the weights that are kept in the folder; 0 keeps none.  The mean of those of
-            the second half is the result (`recipe.average`).
+        every_s: seconds between two checkpoints.
+        smoothed: steps over which the weights are averaged, exponentially; the average is the result.  0 takes the last
+            weights.
         distilled: share of examples made of a model's own translations, 0-1.
         rounded: whether the matrices are rounded as in Q4_0 for the loss, see `recipe.rounding`.
         seed: random seed of the weights and of the order of the data.
@@ -66,7 +69,8 @@ class Phase:
     embedding_rate: float = 2.5e-3
     warmup_steps: int = 100
     said: float = 0.0
-    kept: int = 0
+    every_s: float = 300
+    smoothed: int = 0
     distilled: float = 0.0
     rounded: bool = False
     seed: int = 0
@@ -107,14 +111,17 @@ class Trainer:
     def __init__(self, shape: Shape, phase: Phase, hardware: Hardware = Hardware()) -> None:
         torch.manual_seed(phase.seed)
         self._slope: Callable[..., tuple[Tensor, Tensor]] = softmax_slope
+        self._divergence: Callable[..., tuple[Tensor, Tensor]] = divergence_slope
         self.model = Decoder(shape, phase.dropout).to(hardware.device)
         if hardware.compiled:
             self.model.compile_blocks()
             self._slope = torch.compile(softmax_slope, dynamic=False)
+            self._divergence = torch.compile(divergence_slope, dynamic=False)
         self.phase, self.hardware = phase, hardware
         self.tokens, self.step, self.seconds = 0, 0, 0.0
         self._since = time.monotonic()
         self._original: Decoder | None = None
+        self.smooth = [p.detach().clone() for p in self.model.parameters()] if phase.smoothed else []
         self._matrices = [
             p for name, p in self.model.named_parameters() if p.ndim == 2 and not name.startswith("embedding")
         ]
@@ -132,6 +139,7 @@ class Trainer:
         folder: Path,
         every_s: float = 300,
         distilled: Sequence[Example] = (),
+        watch: Callable[[Decoder], Mapping[str, object]] | None = None,
     ) -> bool:
         """Train to the end of the phase or of the time; return whether the phase is complete.
 
@@ -143,6 +151,7 @@ class Trainer:
             folder: folder of the checkpoints.
             every_s: seconds between two checkpoints.
             distilled: examples made of a model's translations.
+            watch: measures the result so far, for the log, with every checkpoint.
         """
         folder.mkdir(parents=True, exist_ok=True)
         stream = self._examples(pairs, tokenizer, distilled)
@@ -158,22 +167,21 @@ class Trainer:
             disable=rank() > 0,
         ) as bar:
             for batch in takewhile(lambda _: self.progress() < 1, stream):
-                before = self.tokens
                 losses.append(self.train_step(batch))
-                if self.phase.kept and self.tokens // self.phase.kept > before // self.phase.kept:
-                    self.keep(folder / f"at-{self.tokens:09}.pt")
                 bar.update(self.tokens - bar.n)
                 now = time.monotonic()
                 if now - shown > 20:
                     mean = float(torch.stack(losses).mean())
                     bar.set_postfix(loss=f"{mean:.3f}", step=self.step)
                     if rank() == 0:
-                        self._log(folder / "log.jsonl", mean)
+                        self._log(folder / "log.jsonl", {"loss": mean})
                     losses, shown = [], now
                 if self.seconds > limit:
                     break
                 if now - saved > every_s:
                     self.save(folder / "last.pt")
+                    if watch and rank() == 0:
+                        self._log(folder / "log.jsonl", watch(self.result()))
                     saved = now
         self.save(folder / "last.pt")
         return self.progress() >= 1
@@ -185,20 +193,20 @@ class Trainer:
         phase, hardware = self.phase, self.hardware
         mixture = Mixture(phase.prefix, phase.spoken, given=phase.distilled, unfinished=phase.unfinished)
         seed = phase.seed + self.tokens + rank()
+        stream: IterableDataset[Batch]
         stream = ExampleStream(pairs, tokenizer, mixture, phase.batch * hardware.scale, seed, distilled)
         if phase.said:
-            utterances = ExampleStream(pairs, tokenizer, Mixture(0.0, said=1.0), phase.batch * hardware.scale, seed)
-            return alternating(utterances, stream, phase.said)
+            whole = Mixture(0.0, phase.spoken, said=UTTERANCES)
+            utterances = ExampleStream(pairs, tokenizer, whole, phase.batch * hardware.scale, seed)
+            stream = Alternating(utterances, stream, phase.said)
         if hardware.workers == 0:
             return stream
         return DataLoader(stream, batch_size=None, num_workers=hardware.workers, multiprocessing_context="fork")
 
-    def _log(self, path: Path, loss: float) -> None:
+    def _log(self, path: Path, measured: Mapping[str, object]) -> None:
+        line = {"tokens": self.tokens, "step": self.step, "seconds": round(self.seconds), **measured}
         with path.open("a", encoding="utf-8") as log:
-            log.write(
-                json.dumps({"tokens": self.tokens, "step": self.step, "seconds": round(self.seconds), "loss": loss})
-                + "\n"
-            )
+            log.write(json.dumps(line) + "\n")
 
     def train_step(self, batch: Batch) -> Tensor:
         """Do one optimizer step; return the mean loss per target token in nats."""
@@ -208,7 +216,8 @@ class Trainer:
                 group["lr"] = base * scale
         with rounded(self._matrices if self.phase.rounded else []):
             original = self._original if batch.anchored else None
-            loss = batch_loss(self.model, batch, self.hardware.device, self._slope, original)
+            slope = self._slope if original is None else self._divergence
+            loss = batch_loss(self.model, batch, self.hardware.device, slope, original)
             loss.backward()  # type: ignore[no-untyped-call]
         now = time.monotonic()
         tokens, seconds = average_gradients(self.model, batch.ids.size, now - self._since)
@@ -217,6 +226,9 @@ class Trainer:
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
+        if self.smooth:
+            share = 1 / min(self.step + 1, self.phase.smoothed)
+            torch._foreach_lerp_(self.smooth, [p.detach() for p in self.model.parameters()], share)
         self.tokens += tokens
         self.seconds += seconds
         self.step += 1
@@ -243,6 +255,7 @@ class Trainer:
             "phase": asdict(self.phase),
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "smooth": self.smooth,
             "tokens": self.tokens,
             "step": self.step,
             "seconds": self.seconds,
@@ -255,12 +268,12 @@ class Trainer:
         """Keep to what ``original`` predicts, in batches that are anchored."""
         self._original = original.to(self.hardware.device).eval().requires_grad_(False)
 
-    def keep(self, path: Path) -> None:
-        """Write the weights alone, atomically."""
-        if rank() == 0:
-            part = path.with_suffix(".part")
-            torch.save({"shape": asdict(self.model.shape), "model": self.model.state_dict()}, part)
-            part.replace(path)
+    def result(self) -> Decoder:
+        """Return a copy of the model with the averaged weights, if they are averaged, for evaluation."""
+        copy = Decoder(self.model.shape).to(self.hardware.device).eval().requires_grad_(False)
+        for target, value in zip(copy.parameters(), self.smooth or self.model.parameters(), strict=True):
+            target.copy_(value)
+        return copy
 
     def restore(self, path: Path) -> None:
         """Resume from a checkpoint written by `save`."""
@@ -268,16 +281,8 @@ class Trainer:
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
+        self.smooth = state["smooth"]
         self.tokens, self.step, self.seconds = state["tokens"], state["step"], state["seconds"]
-
-
-def alternating(learnt: Iterable[Batch], anchored: Iterable[Batch], share: float) -> Iterator[Batch]:
-    """Yield batches of the first stream as ``share`` of all, and of the second one as anchored ones."""
-    first, second, due = iter(learnt), iter(anchored), 0.0
-    while True:
-        due += share
-        yield next(first) if due >= 1 else replace(next(second), anchored=True)
-        due %= 1
 
 
 def spawn(work: Callable[..., None], arguments: Sequence[Any], processes: int) -> None:

@@ -53,6 +53,8 @@ def batch_loss(
 ) -> Tensor:
     """Return the mean cross-entropy of the targets; with ``original``, the divergence from what that model predicts.
 
+    ``slope`` is `softmax_slope`, or with ``original`` `divergence_slope`.
+
     There is no label smoothing, which would flatten the probabilities that the bias compares.
     """
     ids, rows, columns, targets = (
@@ -83,7 +85,7 @@ class TiedCrossEntropy(torch.autograd.Function):
     """
 
     #: Rows per chunk by device: with their logits, they fit a CPU's cache or fill a GPU.
-    CHUNK: ClassVar = {"cpu": 512, "cuda": 8192}
+    CHUNK: ClassVar = {"cpu": 512, "cuda": 4096}
 
     @staticmethod
     def forward(
@@ -114,7 +116,7 @@ class TiedCrossEntropy(torch.autograd.Function):
             if original is None:
                 loss, slopes = slope(logits, wanted[here], scale)
             else:
-                loss, slopes = divergence_slope(logits, other[here] @ low_other.T, wanted[here], scale)
+                loss, slopes = slope(logits, other[here] @ low_other.T, wanted[here], scale)
             total += loss
             grad_rows[here] = slopes @ low
             grad_weight += slopes.T @ rows[here]

@@ -32,28 +32,34 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Do one step from the gradients; ``closure`` must be None."""
         for group in self.param_groups:
+            alike: dict[torch.Size, list[Tensor]] = {}  # together, since a GPU waits for many small products
             for matrix in group["params"]:
                 if matrix.grad is not None:
-                    self._update(matrix, matrix.grad, group)
+                    alike.setdefault(matrix.shape, []).append(matrix)
+            for shape, matrices in alike.items():
+                smoothed = [self._smoothed(matrix, matrix.grad, group["momentum"]) for matrix in matrices]
+                directions = orthogonal(torch.stack(smoothed))
+                torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
+                size = group["lr"] * UPDATE_SIZE * max(shape) ** 0.5
+                torch._foreach_add_(matrices, [*directions], alpha=-size)
 
-    def _update(self, matrix: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        state, kept = self.state[matrix], group["momentum"]
+    def _smoothed(self, matrix: Tensor, gradient: Tensor, kept: float) -> Tensor:
+        """Return the gradient with Nesterov momentum."""
+        state = self.state[matrix]
         average = state.get("momentum_buffer")
         if average is None:
             average = state["momentum_buffer"] = torch.zeros_like(gradient)
         average.lerp_(gradient, 1 - kept)
-        direction = orthogonal(gradient.lerp(average, kept))
-        matrix.mul_(1 - group["lr"] * group["weight_decay"])
-        matrix.add_(direction, alpha=-group["lr"] * UPDATE_SIZE * max(matrix.shape) ** 0.5)
+        return gradient.lerp(average, kept)
 
 
-def orthogonal(matrix: Tensor) -> Tensor:
-    """Return a (rows, columns) matrix with the singular vectors of ``matrix`` and singular values of about 1."""
+def orthogonal(matrices: Tensor) -> Tensor:
+    """Return (n, rows, columns) matrices with the singular vectors of ``matrices`` and singular values of about 1."""
     a, b, c = COEFFICIENTS
-    tall = matrix.shape[0] > matrix.shape[1]
-    wide = (matrix.T if tall else matrix).to(product_type(matrix.device.type))
-    wide = wide / wide.norm().clamp(min=1e-7)
+    tall = matrices.shape[1] > matrices.shape[2]
+    wide = (matrices.mT if tall else matrices).to(product_type(matrices.device.type))
+    wide = wide / wide.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     for _ in range(ITERATIONS):
-        gram = wide @ wide.T
-        wide = torch.addmm(wide, torch.addmm(gram, gram, gram, beta=b, alpha=c), wide, beta=a)
-    return (wide.T if tall else wide).to(matrix.dtype)
+        gram = wide @ wide.mT
+        wide = torch.baddbmm(wide, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), wide, beta=a)
+    return (wide.mT if tall else wide).to(matrices.dtype)

@@ -13,11 +13,12 @@ from tokenizers import Tokenizer
 
 from redraft import __version__
 from redraft.errors import ModelError
-from redraft_train.recipe.average import average
 from redraft_train.recipe.constructions import constructions
 from redraft_train.recipe.corpus import cached_split
 from redraft_train.recipe.export import write_gguf
+from redraft_train.recipe.held_out import Watch
 from redraft_train.recipe.loop import Hardware, Trainer, together
+from redraft_train.recipe.model import Decoder
 from redraft_train.recipe.packed import Packed
 from redraft_train.recipe.recipe import Stage
 from redraft_train.recipe.restart import grow, read_model, read_tokenizer
@@ -71,16 +72,17 @@ def work(
         if stage.start and stage.phase.said:
             trainer.anchor(read_model(checkpoint(folder.parent, stage.start)))
         distilled = Packed.load(examples) if examples else ()
-        pairs = cached_split(data, cache)[0]
+        pairs, held_out = cached_split(data, cache)
+        tokenizer = load_tokenizer(folder.parent / "tokenizer.json")
+        watch = None
         if stage.phase.said:
             for language, made in constructions(CONSTRUCTIONS).items():
                 pairs[language] += made
-        complete = trainer.run(pairs, load_tokenizer(folder.parent / "tokenizer.json"), folder, distilled=distilled)
+            watch = Watch(tokenizer, held_out)
+        complete = trainer.run(pairs, tokenizer, folder, stage.phase.every_s, distilled, watch)
         if rank == 0 and complete:
-            kept = sorted(folder.glob("at-*.pt"))
-            if kept:
-                average(kept[len(kept) // 2 :], folder / "last.pt")
-            (folder / "last.pt").rename(folder / FINAL)
+            save_model(trainer.result(), folder / FINAL)
+            (folder / "last.pt").unlink()
 
 
 def checkpoint(out: Path, name: str) -> Path:
@@ -105,11 +107,15 @@ def adopt(model: Path, out: Path, name: str) -> None:
     if file.exists() and load_tokenizer(file).get_vocab() != tokenizer.get_vocab():
         raise ModelError(f"{str(model)!r} has another vocabulary than {str(file)!r}: choose another --out")
     tokenizer.save(str(file))
-    decoder = read_model(model)
     (out / name).mkdir(exist_ok=True)
-    part = out / name / "final.part"  # a file named FINAL is complete
-    torch.save({"shape": asdict(decoder.shape), "model": decoder.state_dict()}, part)
-    part.replace(out / name / FINAL)
+    save_model(read_model(model), out / name / FINAL)
+
+
+def save_model(model: Decoder, file: Path) -> None:
+    """Write a checkpoint of the weights alone, atomically."""
+    part = file.with_suffix(".part")
+    torch.save({"shape": asdict(model.shape), "model": model.state_dict()}, part)
+    part.replace(file)
 
 
 def taught(stage: Stage, out: Path, data: Path, hardware: Hardware) -> Path | None:
