@@ -189,10 +189,9 @@ def _front(lag: str) -> Panel:
         labels, of_method = [], colours(result)
         for row in measured(result.rows, BACK, *LAGS):
             method = str(row["method"])
-            name = f"{method}, holds back" if row.get("hold_back") else method
+            name = f"{method} {row['options']}" if row["options"] == "stop=0" else method
             labels.append(Label(value(row, lag), value(row, BACK), name, of_method[method]))
-            fill = "full" if row.get("hold_back") else "none"
-            axes.plot(*labels[-1][:2], "o", color=labels[-1].colour, fillstyle=fill)
+            axes.plot(*labels[-1][:2], "o", color=labels[-1].colour)
         axes.set_yscale("symlog", linthresh=1)
         axes.set_ylim(bottom=-0.3)
         ticks = (0, 1, 10, 100, 1000)

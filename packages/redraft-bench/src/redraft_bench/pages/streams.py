@@ -13,12 +13,13 @@ from redraft_bench.eval.figures import Row
 from redraft_bench.eval.table import markdown_table, side_by_side
 from redraft_bench.pages.run import STREAMS
 
-#: Heading -> the method of a line that the page compares, and whether it holds words back; the last is the default.
+#: Heading -> the method of a line that the page compares, and whether it decodes to the end what others would stop; the
+#: last is the default.
 COMPARED = {
     "`ar`": ("ar", False),
-    "`ssbd`": ("ssbd", True),
+    "`ssbd`": ("ssbd", False),
     "LocalAgreement": ("local-agreement", False),
-    "`redraft`": ("redraft", True),
+    "`redraft`": ("redraft", False),
 }
 PEER, OURS = "LocalAgreement", "`redraft`"
 #: Figures of each line, with headings and formats.
@@ -48,19 +49,23 @@ def stream_title(result: Result) -> str:
 
 def lines_of(result: Result) -> dict[str, Line]:
     """Return the row of each line of `COMPARED`."""
-    rows = {(row["method"], row.get("hold_back", False)): row for row in result.rows}
+    rows = {_key(row): row for row in result.rows}
     return {name: rows[line] for name, line in COMPARED.items()}
+
+
+def _key(row: Row) -> tuple[str, bool]:
+    return str(row["method"]), "stop=0" in str(row["options"]).split()
 
 
 def typical(results: Sequence[Result]) -> Result:
     """Return the medians over streams and languages of every line that all results have, as a result."""
-    first, *others = [{(row["method"], row.get("hold_back", False)): row for row in each.rows} for each in results]
+    first, *others = [{_key(row): row for row in each.rows} for each in results]
     rows: list[Row] = []
     for line in first:
         found = [each[line] for each in (first, *others) if line in each]
         if len(found) == len(results) and all(row.get(name) is not None for row in found for name in FIGURES):
             medians = {name: median(float(str(row[name])) for row in found) for name in FIGURES}
-            rows.append({"method": line[0], "hold_back": line[1], **medians})
+            rows.append({"method": line[0], "options": "stop=0" if line[1] else "", **medians})
     return replace(results[0], rows=tuple(rows))
 
 
@@ -104,8 +109,7 @@ def costs(results: Sequence[Result]) -> tuple[str, str]:
     about = (
         f"Medians with the demo model, over {streams} streams of recognisers and three languages "
         "([benchmark](benchmarks/stream.md)). "
-        "Seconds count from the end of a word in the audio; *for good* is when it changes for the last time. `ssbd` "
-        "and `redraft` hold back words, the others do not."
+        "Seconds count from the end of a word in the audio; *for good* is when it changes for the last time."
     )
     return table, about
 
@@ -119,9 +123,9 @@ def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
     yield (
         f"Cells have four figures, {' · '.join(COMPARED)}. `ar` translates every update from scratch and shows "
         "everything; `ssbd` is the method of the SSBD paper, which shows everything too; `redraft` is the default. "
-        "`ssbd` and `redraft` hold back words (`--hold-back`). Seconds count from the end of a word in the audio to "
-        "its caption, as medians. *chrF* is the quality of `redraft` minus that of LocalAgreement, with its 95% "
-        "interval. The demo talk is easy: its sentences are short and were written for this model.\n"
+        "Seconds count from the end of a word in the audio to its caption, as medians. *chrF* is the quality of "
+        "`redraft` minus that of LocalAgreement, with its 95% interval. The demo talk is easy: its sentences are short "
+        "and were written for this model.\n"
     )
     yield f"![Retracted words over the lag]({picture})\n\n*{ABOUT_PICTURE}*\n"
     yield markdown_table(("stream", "to", *(heading for _, heading, _ in SHOWN), "chrF"), cells)
@@ -130,8 +134,8 @@ def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
 
 
 ABOUT_PICTURE = (
-    "Medians over all streams and languages; down and to the left is better. Filled points hold back words that the "
-    "recogniser is likely to revise (`--hold-back`)."
+    "Medians over all streams and languages; down and to the left is better. With `stop=0`, unfinished translations "
+    "are decoded to their end."
 )
 
 

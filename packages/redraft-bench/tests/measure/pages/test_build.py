@@ -82,13 +82,14 @@ def test_without_results_there_is_nothing_to_write(tmp_path: Path) -> None:
 
 def test_streams_page_and_readme(root: Path) -> None:
     row = {"bench": "stream", "target_language": "de", "signature": "processor:Z80", "target_passes": 9}
-    figures = ("method", "hold_back", "ne_display", "retracted", "stood", "lag_first", "lag_good", "cpu_seconds")
+    figures = ("method", "options", "ne_display", "retracted", "stood", "lag_first", "lag_good", "cpu_seconds")
     lines = [
-        ("ar", False, 1.5, 30.0, 0.5, 0.2, 0.9, 6.0),
-        ("ssbd", True, 0.6, 12.0, 0.8, 0.5, 1.2, 5.0),
-        ("local-agreement", False, 0.0, 0.0, 1.0, 1.4, 1.4, 8.0),
-        ("redraft", True, 0.25, 3.0, 0.92, 1.1, 1.3, 4.0),
+        ("ar", "", 1.5, 30.0, 0.5, 0.2, 0.9, 6.0),
+        ("ssbd", "beta=0.2", 0.6, 12.0, 0.8, 0.5, 1.2, 5.0),
+        ("local-agreement", "n=2", 0.0, 0.0, 1.0, 1.4, 1.4, 8.0),
+        ("redraft", "", 0.25, 3.0, 0.92, 1.1, 1.3, 4.0),
     ]
+    lines.insert(3, ("redraft", "stop=0", 0.5, 6.0, 0.9, 1.2, 1.4, 5.0))  # is not compared
     rows = [{**row, **dict(zip(figures, line, strict=True))} for line in lines]
     scored = {**rows[-1], "ne_display": 0.1, "chrf_change": 0.4, "chrf_change_low": -0.5, "chrf_change_high": 1.0}
     for data, last in (("talk", rows[-1]), ("acl", scored)):
