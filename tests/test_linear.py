@@ -14,7 +14,8 @@ from rich.console import Console
 from redraft.captions.events import Caption, Update
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.read import Item, ended, read_jsonl, read_lines, read_text
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
+from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.captions.sentence import sentence_ends
 from redraft.captions.words import bare_words
 from redraft.speech.committed import Committed, Span

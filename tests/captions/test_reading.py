@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from redraft.captions.align import end_of
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
-from redraft.captions.formats.write import JsonlWriter, RowsWriter
+from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.write import JsonlWriter
 from redraft.captions.reading import Reading
 from redraft.errors import OptionError
 

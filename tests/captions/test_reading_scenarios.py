@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from redraft.captions.events import Caption, Event
-from redraft.captions.formats.write import RowsWriter
+from redraft.captions.formats.rows import RowsWriter
 from tests.serve.javascript import in_node, needs_node
 
 SCENARIOS: dict[str, list[list[Any]]] = json.loads(Path(__file__).with_name("reading.json").read_text("utf-8"))

@@ -283,7 +283,8 @@ def test_only_what_the_audience_may_see() -> None:
 
 @pytest.mark.parametrize("reading", [None, 20])
 def test_hidden_lines(reading: int | None) -> None:
-    from redraft.captions.formats.write import RowsWriter, Writer
+    from redraft.captions.formats.rows import RowsWriter
+    from redraft.captions.formats.write import Writer
     from redraft.cli.shared.stream import show_to
 
     captions, decided = Captions(), Decided()

@@ -17,15 +17,8 @@ from hypothesis import strategies as st
 from redraft.captions.align import end_of
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption, Event, Failure, Update
-from redraft.captions.formats.write import (
-    LATE,
-    MOST_UNPAIRED,
-    JsonlWriter,
-    LinesWriter,
-    RowsWriter,
-    SubtitleWriter,
-    directed,
-)
+from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.write import LATE, MOST_UNPAIRED, JsonlWriter, LinesWriter, SubtitleWriter, directed
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.sentences import in_sentences
 from tests.speech.recognised import recognised

@@ -172,7 +172,7 @@ class Audience(Protocol):
 class PushWriter:
     """Sends the final captions of one language to a service, and passes all events on to another writer.
 
-    Behind a `redraft.captions.formats.write.RowsWriter` it sends complete lines, long before an utterance ends.
+    Behind a `redraft.captions.formats.rows.RowsWriter` it sends complete lines, long before an utterance ends.
 
     Args:
         writer: receives all events, and failures for captions that could not be delivered.

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import Item
-from redraft.captions.formats.write import Ends, RowsWriter, SubtitleWriter, Writer
+from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.write import Ends, SubtitleWriter, Writer
 from redraft.cli.shared import keys
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.keys import Keys

@@ -17,7 +17,8 @@ from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, RowsWriter, SubtitleWriter, Writer
+from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.captions.settings import PAUSE
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other, watched
