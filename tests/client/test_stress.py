@@ -141,8 +141,10 @@ class Run:
         does: list[Callable[[], Any]] = [
             *[self.update] * 10,
             *[self.wait] * 4,
-            *(self.pause, self.hide, self.show, self.correct, self.cut, self.move, self.restart),
+            *(self.pause, self.hide, self.show, self.correct, self.cut, self.move),
         ]
+        if len(self.servers) == 1:  # among several, viewers would have to leave a session that nobody owns
+            does.append(self.restart)
         for _ in range(STEPS):
             await self.drawn.choice(does)()
         if self.paused:
