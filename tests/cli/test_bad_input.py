@@ -17,7 +17,7 @@ from tests.cli.refusals import RUN, T, check_refusal, events, final
 from tests.gguf_models import write_recurrent
 
 BAD = [
-    (["wonder"], ["'wonder'", "demo, translate, listen, serve, models, methods, doctor"]),
+    (["wonder"], ["'wonder'", "demo, translate, listen, serve, generate, models, methods, transcript, doctor"]),
     (["--bad"], ["'--bad'", "redraft --help"]),
     (["translate"], ["--to"]),
     (["translate", "--to", "xx"], ["--to 'xx'", "BCP 47", "zh-CN"]),
@@ -57,7 +57,7 @@ BAD = [
     ([*T, "--server", "http://a", "--room", "Hall 1"], ["redraft: --room must be 1 to 63 lower-case letters"]),
     ([*T, "--term", "hull=Rumpf", "--term", "hull=Hülle"], ["redraft: --term 'hull' is given twice"]),
     ([*T, "--term", "hull=Rumpf", "--term", "German: hull=Hülle"], ["redraft: --term 'hull' is given twice"]),
-    (["trans"], ["'trans'", "did you mean", "demo, translate, listen, serve, models"]),
+    (["trans"], ["'trans'", "did you mean", "demo, translate, listen, serve, generate, models"]),
     ([*T, "--rate", "0"], ["--rate", "'0'", "over 0"]),
     ([*T, "--rate", "nan"], ["--rate", "'nan'", "over 0"]),
     ([*T, "--rate", "inf"], ["--rate", "'inf'", "over 0"]),

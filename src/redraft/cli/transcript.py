@@ -8,8 +8,8 @@ import click
 
 EXAMPLES = """\b
 Examples:
-  redraft transcript transcripts/hall-1-5c0f.jsonl
-  redraft transcript transcripts/hall-1-5c0f.jsonl --output srt --to de > talk.srt
+  redraft transcript transcripts/hall.jsonl
+  redraft transcript transcripts/hall.jsonl --output srt --to de > de.srt
 """
 
 

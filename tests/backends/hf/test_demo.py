@@ -72,7 +72,7 @@ def early_exit(folder: Path, **options: Value) -> tuple[list[tuple[int, ...]], T
         str(folder),
         to=["de"],
         method="bild-early-exit",
-        options={"layers": 2, **options},
+        options={"layers": 2, "end": "verified", **options},
         max_tokens=40,
         engine=ENGINE,
     ) as translator:
