@@ -192,7 +192,7 @@ def test_terminal(output: str, recording: Path) -> None:
                 while not ready():
                     assert time.monotonic() < end and terminal.read(0.05)
 
-            terminal.wait_for(HELP)
+            terminal.wait_for(HELP.split(",")[0])  # long lines are broken
             until(lambda: any([*each.transcript.finals] for each in server.hub._sessions.values()))
             (session,) = server.hub._sessions.values()
             terminal.wait_for(next(iter(session.transcript.finals)).text.split()[0])
@@ -223,4 +223,4 @@ def test_typed_input_is_left_alone(tmp_path: Path) -> None:
             terminal.wait_for("Ctrl-D ends the input")
             terminal.type("please help\n\n\x04")
             terminal.wait_for("final\tde")
-            assert terminal.ended() == 0 and HELP not in terminal.output
+            assert terminal.ended() == 0 and HELP.split(",")[0] not in terminal.output
