@@ -85,6 +85,9 @@ class TableModel:
         weights = [math.exp(draw.gauss(0, 1.2)) for _ in range(VOCABULARY)]
         return [weight / sum(weights) for weight in weights]
 
+    def settle(self, slot: int) -> None:
+        pass
+
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         answers: list[Rows] = []
         for _slot, score in requests:

@@ -44,7 +44,13 @@ def test_control_elsewhere(speakers: Running, viewers: Running) -> None:
         with watch(viewers, name) as there:
             assert [each["utterance"] for each in (there.hear(), there.hear())] == ["1", "2"]
             socket.say("hide", utterance="1", language="de")
-            assert there.until("hidden")[-1] == {"type": "hidden", "utterance": "1", "language": "de", "hidden": True}
+            assert there.until("hidden")[-1] == {
+                "type": "hidden",
+                "utterance": "1",
+                "language": "de",
+                "hidden": True,
+                "decision": 1,
+            }
             socket.say("correct", utterance="2", language="de", text="Wir sahen.")
             assert finals(there.until("final")) == [("2", "de", "Wir sahen.")]
             socket.say("pause")
