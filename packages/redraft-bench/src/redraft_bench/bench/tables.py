@@ -9,8 +9,8 @@ from importlib.resources import files
 
 from redraft_bench.bench.lines import contenders
 from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.losses import LOSSES
 
-LOSSES = ("empty", "cut_short", "number_lost", "name_lost", "negation_lost", "wrong_language")
 #: Columns that tell lines apart.
 _LINE = ("method", "display", "threads", "batch")
 #: Columns of the table in the terminal by name.

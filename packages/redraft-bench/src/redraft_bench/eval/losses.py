@@ -64,6 +64,9 @@ _NEGATION = {
 }
 _HALF_PAST = re.compile(r"\bhalf past\b|\bquarter to\b|\b\d+ to \d", re.IGNORECASE)
 
+#: What translations may lose, as columns of a table.
+LOSSES = ("empty", "cut_short", "number_lost", "name_lost", "negation_lost", "wrong_language")
+
 
 def empty(translation: str) -> bool:
     """Whether a translation has no letter or digit."""

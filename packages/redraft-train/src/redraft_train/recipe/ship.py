@@ -13,8 +13,7 @@ from pathlib import Path
 
 from redraft.captions.sentence import DEFAULT_MARK, as_sentence
 from redraft.errors import ModelError
-from redraft_bench.bench.tables import LOSSES
-from redraft_bench.eval.losses import losses
+from redraft_bench.eval.losses import LOSSES, losses
 from redraft_bench.eval.sets import TestSet
 from redraft_bench.eval.spoken import load_spoken
 from redraft_train.recipe.corpus import LANGUAGES
