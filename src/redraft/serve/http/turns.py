@@ -35,7 +35,7 @@ class Turns:
     def __init__(self, app: ASGIApp, refused: Callable[[str], object] = lambda code: None) -> None:
         self._app, self._refused = app, refused
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self._due = 0.0
+        #: Runs from each turn to the next, also if nothing waits: a long round of the loop outlasts the gap.
         self._timer: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,25 +49,24 @@ class Turns:
     async def turn(self, address: str) -> bool:
         """Wait for the turn of an address; return False, at once, if too many requests of it wait."""
         loop = asyncio.get_running_loop()
-        if not self._waiting and loop.time() >= self._due:
-            self._due = loop.time() + GAP
+        if self._timer is None:
+            self._timer = loop.call_later(GAP, self._next)
             return True
         queue = self._waiting.setdefault(address, deque())
         if len(queue) >= MOST_WAITING:
             return False
         queue.append(waiting := loop.create_future())
-        self._timer = self._timer or loop.call_at(self._due, self._next)
         await waiting
         return True
 
     def _next(self) -> None:
-        loop, self._timer = asyncio.get_running_loop(), None
+        self._timer = None
+        if not self._waiting:
+            return
         address, queue = self._waiting.popitem(last=False)
         waiting = queue.popleft()
         if queue:
             self._waiting[address] = queue
         if not waiting.done():
             waiting.set_result(None)
-        self._due = loop.time() + GAP
-        if self._waiting:
-            self._timer = loop.call_at(self._due, self._next)
+        self._timer = asyncio.get_running_loop().call_later(GAP, self._next)
