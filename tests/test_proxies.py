@@ -6,6 +6,7 @@ import asyncio
 import socketserver
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -87,7 +88,8 @@ def model(url: str) -> None:
     from redraft.backends.remote.address import RemoteOptions
     from redraft.backends.remote.client import RemoteClient
 
-    RemoteClient("vllm", url, "", RemoteOptions()).get("/v1/models")
+    with closing(RemoteClient("vllm", url, "", RemoteOptions())) as server:
+        server.get("/v1/models")
 
 
 ALL = pytest.mark.parametrize("reach", [recogniser, client, model])

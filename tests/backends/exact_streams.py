@@ -2,7 +2,7 @@
 
 ``python -m tests.backends.exact_streams FORMAT FOLDER [FAMILY ...]`` streams 60 updates with revisions through random
 models with the heads of every family, into one language and into two, with padded passes, and compares the ids of
-every method at beta 0, with chains and with trees, with those of `ar` for that language alone. With
+every method at beta 0 with those of `ar` for that language alone. With
 REDRAFT_REAL_TOKENIZERS set, models get the tokenizers that ``python -m tools.fetch_tokenizers`` has fetched. In a
 process of its own, since llama.cpp chooses its kernels once a process.
 """
