@@ -6,13 +6,13 @@ import io
 import json
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import click
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import read_jsonl, read_lines
@@ -20,7 +20,8 @@ from redraft.captions.formats.write import JsonlWriter, SubtitleWriter
 from redraft.cli.main import cli
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
-from redraft.decoding.methods import Method, Setup, all_methods, builtin, get_method, registry
+from redraft.decoding.methods import Method, Setup, all_methods, get_method, registry
+from redraft.translator import Translator
 from tests.fakes import RandomModel, greedy
 from tools import build_docs
 from tools.build_docs import between, stale, write
@@ -35,7 +36,7 @@ PAGES = [
 ]
 
 #: Files of the worked example in docs/development.md.
-TO_BE_WRITTEN = {"src/redraft/decoding/drafters/recent.py", "redraft_recent.py"}
+TO_BE_WRITTEN = {"src/redraft/decoding/methods/resume.py", "redraft_resume.py"}
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -85,34 +86,39 @@ def test_example_of_readme_has_ten_lines() -> None:
 
 
 @pytest.fixture
-def lookup(monkeypatch: pytest.MonkeyPatch) -> Method:
-    """The method that docs/development.md adds, registered for one test."""
+def resume(monkeypatch: pytest.MonkeyPatch) -> Method:
+    """The plug-in of docs/development.md, registered for one test."""
     monkeypatch.setattr(registry, "_REGISTRY", all_methods())
-    drafter, row = blocks(ROOT / "docs" / "development.md", "python")
-    module = ModuleType("redraft.decoding.drafters.recent")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    exec(compile(drafter, "development.md", "exec"), vars(module))
-    exec(compile(row, "development.md", "exec"), dict(vars(builtin)))
-    return get_method("recent")
+    module, registering = blocks(ROOT / "docs" / "development.md", "python")
+    exec(compile(module + registering, "development.md", "exec"), {"__name__": "redraft_resume"})
+    return get_method("resume")
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_developers_method_is_greedy(lookup: Method, seed: int) -> None:
-    model, prompt = RandomModel(seed, vocabulary=5), (1, 2, 3, 1, 2)
-    drafter, rule = lookup.build(Setup(lookup.check({"window": 4}), model.end_tokens))
-    output = run(decode(prompt, drafter, rule, end_tokens=model.end_tokens, limit=30), model, model.open_slot())
+@given(st.integers(0, 999), st.lists(st.integers(0, 4), max_size=20), st.integers(1, 20))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_developers_method_is_greedy(resume: Method, seed: int, previous: list[int], window: int) -> None:
+    model, prompt = RandomModel(seed, vocabulary=5), (1, 2, 3)
+    drafter, rule = resume.build(Setup(resume.check({"window": window}), model.end_tokens))
+    asking = decode(prompt, drafter, rule, previous=tuple(previous), end_tokens=model.end_tokens, limit=30)
+    output = run(asking, model, model.open_slot())
     assert list(output.tokens) == greedy(model, prompt, 30)
     assert output.passes == len(model.requests)
 
 
-def test_method_of_developers_page_saves_passes(lookup: Method) -> None:
-    saved = 0
-    for seed in range(20):
-        model = RandomModel(seed, vocabulary=5, shift=0.0, end_bias=-9.0)
-        drafter, rule = lookup.build(Setup(lookup.check({}), model.end_tokens))
-        output = run(decode((1, 2), drafter, rule, end_tokens=model.end_tokens, limit=30), model, model.open_slot())
-        saved += len(output.tokens) - output.passes
-    assert saved > 100
+def test_method_of_developers_page_saves_passes(resume: Method) -> None:
+    source, tallies = "The children who lived near the river were playing in the garden.", {}
+    words = source.split()
+    for method in ("ar", "ssbd", "resume"):
+        options = {"beta": 0} if method == "ssbd" else {}  # both have the output of ar
+        with Translator.open("demo", to=["de"], method=method, options=options) as translator:
+            for seq in range(len(words)):
+                text = " ".join(words[: seq + 1])
+                for event in translator.translate(Update("1", seq, text, final=text == source)):
+                    assert isinstance(event, Caption)
+            tallies[method] = translator.state("de").tally
+    assert tallies["resume"].tokens == tallies["ar"].tokens
+    assert tallies["resume"].output_acceptance > 0.5
+    assert tallies["resume"].passes < tallies["ssbd"].passes < tallies["ar"].passes
 
 
 # Commands and links

@@ -55,8 +55,6 @@ Please cite these papers for their methods.
 - **Saxena 2023**: *Prompt Lookup Decoding* ([code](https://github.com/apoorvumang/prompt-lookup-decoding))
 - **LLMA**: Yang et al. 2023, *Inference with Reference: Lossless Acceleration of Large Language Models*
   ([arXiv](https://arxiv.org/abs/2304.04487))
-- **Luo et al. 2024**: *Turning Trash into Treasure: Accelerating Inference of Large Language Models with Token
-  Recycling* ([arXiv](https://arxiv.org/abs/2408.08696))
 
 What is shown of a partial translation builds on these:
 

@@ -20,8 +20,8 @@ from redraft.backends.load import open_model
 from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import Decoding, run, run_together
+from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.allowed import AllowedRows, judge
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.rules.biased import Biased
-from redraft.decoding.rules.conditional import entropy_threshold, fixed_threshold
+from redraft.decoding.methods.aasd import entropy_threshold, fixed_threshold
+from redraft.decoding.methods.sampling import Rejection
+from redraft.decoding.methods.ssbd import Biased, PreviousOutput
 from redraft.decoding.rules.exact import Exact
-from redraft.decoding.rules.rejection import Rejection
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Provenance, Verdict

@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.lines import LineBreaks
-from redraft.decoding.rules.biased import Biased
-from redraft.decoding.rules.everything import Everything
+from redraft.decoding.methods.bild import Rollback
+from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
 from redraft.decoding.rules.exact import Exact
-from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Asking, Context, Draft, Output, Provenance, Rule, Verdict
 from tests.fakes import END, RandomModel, greedy

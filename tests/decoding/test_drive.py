@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import Decoding, close_slots, open_slots, run, run_together
+from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import DRAFT_MODEL, ROOT, TARGET, Asking, Output, Rows, Score
 from redraft.errors import CapabilityError, ContextOverflow

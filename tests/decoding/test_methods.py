@@ -14,7 +14,6 @@ from redraft.decoding.backend import Capabilities, Capability
 from redraft.decoding.decode import decode
 from redraft.decoding.display import Display
 from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
 from redraft.decoding.methods import (
     BETA,
@@ -29,6 +28,7 @@ from redraft.decoding.methods import (
     register,
     registry,
 )
+from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import Draft, Drafter, Provenance, Rule, Score, biases_of
 from redraft.errors import CapabilityError, OptionError

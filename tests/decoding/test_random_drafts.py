@@ -7,8 +7,8 @@ import random
 import pytest
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
+from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import ROOT, Asking, Context, Draft, Output, Provenance, Verdict
 from tests.fakes import RandomModel, greedy

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.rules.biased import Biased
+from redraft.decoding.methods.ssbd import Biased
 from redraft.decoding.types import Draft as Chain
 from redraft_vllm.drafts import Draft
 from redraft_vllm.rule import Judged, lift

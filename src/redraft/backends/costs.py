@@ -16,9 +16,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.rules.everything import Everything
+from redraft.decoding.methods.ssbd import Everything, PreviousOutput
 from redraft.decoding.types import Score
 
 #: Number of the latest passes of a size that count, and the number of passes of all sizes after which one is forgotten.

@@ -27,7 +27,7 @@ from redraft.decoding.certainty import Certainty
 from redraft.decoding.decode import decode
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
-from redraft.decoding.rules.biased import KEEPS_ALL
+from redraft.decoding.methods.ssbd import KEEPS_ALL
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import (
     NOTHING_BARRED,

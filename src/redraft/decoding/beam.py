@@ -7,7 +7,7 @@ probable than every other one, by log-probability per token, the rest of it is a
 
 The search may have the bias of SSBD (v2, equation 3): as long as a hypothesis is a beginning of the previous output,
 its next token is scored by P' = (1 - beta) P + beta delta(draft), so that a final caption changes what people have read
-only for a translation that is clearly better.  As in `redraft.decoding.rules.biased`, the model decides on the end.
+only for a translation that is clearly better.  As in `redraft.decoding.methods.ssbd`, the model decides on the end.
 """
 
 from __future__ import annotations

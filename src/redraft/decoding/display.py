@@ -10,7 +10,7 @@ A token may also be shown *at first sight* (ours), as long as the new tokens up 
 (`redraft.decoding.certainty`): waiting for a second output costs an update's time.
 
 The agreement means something only if the outputs were free to differ, so `redraft` has no bias, or a small one, towards
-what is hidden (`redraft.decoding.rules.biased`).
+what is hidden (`redraft.decoding.methods.ssbd`).
 """
 
 from __future__ import annotations

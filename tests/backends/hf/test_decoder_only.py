@@ -15,9 +15,8 @@ pytest.importorskip("transformers", reason="the hf extra is not installed")
 from redraft.backends.hf.cache import BLOCK, SlotCache  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
-from redraft.decoding.drafters.previous import PreviousOutput  # noqa: E402
 from redraft.decoding.drive import Decoding, run, run_together  # noqa: E402
-from redraft.decoding.rules.everything import Everything  # noqa: E402
+from redraft.decoding.methods.ssbd import Everything, PreviousOutput  # noqa: E402
 from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, TARGET, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError  # noqa: E402

@@ -11,8 +11,8 @@ transformers = pytest.importorskip("transformers", reason="the hf extra is not i
 
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
-from redraft.decoding.drafters.previous import PreviousOutput  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402
+from redraft.decoding.methods.ssbd import PreviousOutput  # noqa: E402
 from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.decoding.types import ROOT, Score  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402

@@ -16,9 +16,9 @@ from redraft.decoding.drafters.small_model import SmallModel
 from redraft.decoding.drive import Decoding, run, run_together
 from redraft.decoding.method import Setup, Value
 from redraft.decoding.methods import get_method
-from redraft.decoding.rules.everything import Everything
+from redraft.decoding.methods.bild import Rollback
+from redraft.decoding.methods.ssbd import Everything
 from redraft.decoding.rules.exact import Exact
-from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, TARGET, Drafter, Output, Provenance, Rule, Score
 from tests.fakes import END, RandomModel, greedy

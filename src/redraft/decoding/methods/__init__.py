@@ -1,9 +1,14 @@
-"""The table of methods: built-in ones (`builtin`) and plug-ins (`registry`)."""
+"""The table of methods: a module for each paper, and plug-ins (`registry`).
+
+A module has the paper's drafter and rule with their equations, its options, and its rows of the table (``METHODS``).
+What papers share is in `redraft.decoding.drafters`, `redraft.decoding.rules` and `redraft.decoding.methods.options`.
+"""
 
 from redraft.decoding.backend import Capability
 from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup, Value
-from redraft.decoding.methods import builtin as builtin  # registers them
-from redraft.decoding.methods.registry import BETA, all_methods, broken_plug_ins, get_method, register
+from redraft.decoding.methods import aasd, bild, combined, jacobi, lookup, redraft, sampling, ssbd
+from redraft.decoding.methods.registry import all_methods, broken_plug_ins, get_method, register
+from redraft.decoding.methods.ssbd import BETA
 
 __all__ = [
     "BETA",
@@ -19,3 +24,7 @@ __all__ = [
     "get_method",
     "register",
 ]
+
+for _module in (ssbd, jacobi, bild, sampling, lookup, aasd, combined, redraft):
+    for _method in _module.METHODS:
+        register(_method)

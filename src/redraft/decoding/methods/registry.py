@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from importlib.metadata import EntryPoint, entry_points
 
-from redraft.decoding.method import Method, Option
+from redraft.decoding.method import Method
 from redraft.errors import OptionError
 
 ENTRY_POINT_GROUP = "redraft.methods"
@@ -72,13 +72,3 @@ def get_method(name: str) -> Method:
         known = f"known methods: {', '.join(methods)}"
         raise OptionError("; ".join((f"method {name!r} is not known", known, *broken_plug_ins())))
     return methods[name]
-
-
-BETA = Option(
-    "beta",
-    0.2,
-    0.0,
-    1.0,
-    "bias towards the previous translation: 0 accepts only exact matches, 0.5 and above everything",
-)
-FLOOR = Option("floor", 0.0, 0.0, 1.0, "lowest probability of a token that the bias keeps; 0 as in the paper")

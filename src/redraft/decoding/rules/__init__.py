@@ -1,1 +1,1 @@
-"""Acceptance rules, one per file; a rule decides which path of a scored draft is accepted."""
+"""Exact acceptance, which several papers share; a rule decides which path of a scored draft is accepted."""

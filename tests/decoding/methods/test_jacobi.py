@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
-from redraft.decoding.drafters.jacobi import STARTS, Jacobi, estimated_length
-from redraft.decoding.drafters.lookup import Lookup
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.rules.agreement import Agreement
+from redraft.decoding.methods.combined import FirstNonEmpty
+from redraft.decoding.methods.jacobi import STARTS, Agreement, Jacobi, estimated_length
+from redraft.decoding.methods.lookup import Lookup
+from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import Context, Draft, Output, Provenance, Score, Verdict
 from tests.fakes import END, RandomModel, greedy

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.aligned import Aligned
-from redraft.decoding.drafters.lookup import Lookup
 from redraft.decoding.drive import run
-from redraft.decoding.rules.conditional import Conditional, Test, among_best, entropy_threshold, fixed_threshold
+from redraft.decoding.methods.aasd import Aligned, Conditional, Test, among_best, entropy_threshold, fixed_threshold
+from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import Draft, Drafter, Output, Provenance, Score
 from tests.fakes import END, RandomModel

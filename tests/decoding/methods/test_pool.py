@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.drafters.lookup import Pool
+from redraft.decoding.methods.lookup import Pool
 from redraft.decoding.types import Context, Provenance
 
 END = 0

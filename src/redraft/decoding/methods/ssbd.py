@@ -1,7 +1,12 @@
-"""Biased acceptance (SSBD v2, section 3.3, equation 3; Algorithm 1, lines 5-11).
+"""Self-Speculative Biased Decoding (SSBD; v1 *for Faster Live Translation*, v2 *for Faster Re-translation*).
 
-The paper mixes the target's distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and accepts the
-draft token if it is the argmax of P'.  That is equivalent to
+The paper compares three methods: re-translation from scratch (RT, here `ar`; equation 1), continuous decoding (CD, here
+`cd`; section 4.2), and SSBD (Algorithm 1), which drafts the previous output (`PreviousOutput`) and accepts its tokens
+with a bias (`Biased`).
+
+**Biased acceptance** (SSBD v2, section 3.3, equation 3; Algorithm 1, lines 5-11).  The paper mixes the target's
+distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and accepts the draft token if it is the
+argmax of P'.  That is equivalent to
 
     p_max - p_draft <= beta / (1 - beta)
 
@@ -26,11 +31,70 @@ There are two departures from the paper, each disabled in its setting:
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
-from redraft.decoding.rules.exact import argmax_child, walk
+from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.method import Method, Option, Setup
+from redraft.decoding.methods.options import sampler, sampling
+from redraft.decoding.rules.exact import Exact, argmax_child, walk
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import OF_PREVIOUS, ROOT, Draft, Provenance, Rows, Verdict
+from redraft.decoding.types import (
+    EMPTY_DRAFT,
+    OF_PREVIOUS,
+    ROOT,
+    Asking,
+    Context,
+    Draft,
+    Drafter,
+    Provenance,
+    Rows,
+    Rule,
+    Verdict,
+)
+
+BETA = Option(
+    "beta",
+    0.2,
+    0.0,
+    1.0,
+    "bias towards the previous translation: 0 accepts only exact matches, 0.5 and above everything",
+)
+FLOOR = Option("floor", 0.0, 0.0, 1.0, "lowest probability of a token that the bias keeps; 0 as in the paper")
+
+
+class PreviousOutput(Drafter):
+    """Proposes the whole previous output for the first pass, then nothing (SSBD v2, section 3.2; Algorithm 1, line 1).
+
+    Outputs do not include the end token, so a finished translation can be continued for a longer source.
+
+    Args:
+        settled: whether it is kept without a look, as in continuous decoding (CD).
+    """
+
+    def __init__(self, *, settled: bool = False) -> None:
+        self._proposed, self._settled = False, settled
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        """Return the previous output; after the first call, the empty draft."""
+        yield from ()
+        if self._proposed:
+            return EMPTY_DRAFT
+        self._proposed = True
+        return replace(Draft.previous(context.previous, context.shown), settled=self._settled)
+
+
+class Everything:
+    """Accepts the whole draft (of a tree, the path of first children): continuous decoding (CD) in the SSBD papers."""
+
+    def biases(self, draft: Draft) -> tuple[float, ...]:
+        """Return a bias of 1 for every token."""
+        return (1.0,) * len(draft)
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Accept the whole draft."""
+        return walk(draft, rows, lambda _node, children: children[0])
+
 
 #: Bias from which on every token is kept.
 KEEPS_ALL = 0.5
@@ -94,3 +158,38 @@ class Biased:
         if probability < self._floor:
             return False
         return beta >= KEEPS_ALL or math.exp(rows.logprob(node, best)) - probability <= beta / (1 - beta)
+
+
+def _ssbd(setup: Setup) -> tuple[Drafter, Rule]:
+    drawing = sampler(setup) if setup.number("temperature") else None
+    return PreviousOutput(), Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens, None, drawing)
+
+
+METHODS = (
+    Method(
+        "ar",
+        "re-translation from scratch, one pass per token",
+        "SSBD v2, equation 1 (RT)",
+        "nothing",
+        "exact",
+        lambda _setup: (Nothing(), Exact()),
+    ),
+    Method(
+        "cd",
+        "continuous decoding: keeps the previous translation as it is and only continues it",
+        "SSBD v2, section 4.2 (CD)",
+        "previous output, as it is",
+        "everything",
+        lambda _setup: (PreviousOutput(settled=True), Everything()),
+    ),
+    Method(
+        "ssbd",
+        "self-speculative biased decoding: verifies the previous translation in one pass, with a bias towards it",
+        "SSBD v2, Algorithm 1, equations 1-3",
+        "previous output",
+        "biased",
+        _ssbd,
+        (BETA, FLOOR, *sampling(0.0)),
+        bias=BETA,
+    ),
+)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.rules.rollback import Rollback
+from redraft.decoding.methods.bild import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import Draft, Provenance
 

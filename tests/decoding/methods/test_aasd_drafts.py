@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.aligned import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import run
+from redraft.decoding.methods.aasd import MOST_LEAVES, MOST_NODES, Aligned, PromptRows
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import Draft, Output, Provenance
 from tests.fakes import END, RandomModel, greedy

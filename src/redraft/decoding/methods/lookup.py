@@ -6,8 +6,11 @@ Saxena, Prompt lookup decoding (2023), and Yang et al., Inference with reference
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
+from redraft.decoding.method import Method, Option, Setup
+from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import EMPTY_DRAFT, Asking, Context, Draft, Drafter, Provenance
 
 #: A token with its provenance.
@@ -95,3 +98,26 @@ class Lookup(Drafter):
         return Draft(
             tuple(token for token, _ in steps), tuple(range(-1, len(steps) - 1)), tuple(source for _, source in steps)
         )
+
+
+KEY = Option("key", 6, 1, 16, "maximum number of last tokens to look an n-gram up by", whole=True)
+NGRAM = Option("ngram", 6, 1, 32, "maximum tokens of an n-gram", whole=True)
+LOOKUP = (replace(KEY, default=3), replace(NGRAM, default=10))
+
+
+def lookup(setup: Setup) -> Lookup:
+    """Return the drafter that the options `LOOKUP` describe."""
+    return Lookup(setup.whole("key"), setup.whole("ngram"), setup.end_tokens)
+
+
+METHODS = (
+    Method(
+        "pld",
+        "prompt lookup: drafts what followed the last tokens at an earlier place in prompt or output",
+        "Saxena 2023 (prompt lookup decoding); LLMA, Yang et al. 2023",
+        "n-grams",
+        "exact",
+        lambda setup: (lookup(setup), Exact()),
+        LOOKUP,
+    ),
+)

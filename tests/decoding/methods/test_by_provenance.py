@@ -7,15 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
-from redraft.decoding.drafters.lookup import Lookup
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
-from redraft.decoding.rules.biased import Biased
-from redraft.decoding.rules.by_provenance import ByProvenance
-from redraft.decoding.rules.everything import Everything
+from redraft.decoding.methods.bild import Rollback
+from redraft.decoding.methods.combined import ByProvenance, FirstNonEmpty
+from redraft.decoding.methods.lookup import Lookup
+from redraft.decoding.methods.ssbd import Biased, Everything, PreviousOutput
 from redraft.decoding.rules.exact import Exact
-from redraft.decoding.rules.rollback import Rollback
 from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import OF_PREVIOUS, Draft, Provenance, Rule, Score
 from tests.fakes import END, RandomModel

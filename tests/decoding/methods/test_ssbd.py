@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.decoding.rules.biased import Biased
+from redraft.decoding.methods.ssbd import Biased
 from redraft.decoding.types import OF_PREVIOUS, ROOT, Draft, Provenance
 
 END = 0

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.decoding.decode import decode
-from redraft.decoding.drafters.aligned import Aligned
-from redraft.decoding.drafters.first_non_empty import FirstNonEmpty
-from redraft.decoding.drafters.lookup import Lookup
 from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.drafters.previous import PreviousOutput
 from redraft.decoding.drive import run
+from redraft.decoding.methods.aasd import Aligned
+from redraft.decoding.methods.combined import FirstNonEmpty
+from redraft.decoding.methods.lookup import Lookup
+from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, Asking, Context, Draft, Provenance, Rows, Score, Verdict
 from tests.fakes import RandomModel, greedy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redraft.decoding.rules.everything import Everything
+from redraft.decoding.methods.ssbd import Everything
 from redraft.decoding.types import Draft, Provenance, Score, Verdict
 from tests.fakes import RandomModel
 

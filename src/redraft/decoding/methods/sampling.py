@@ -11,8 +11,21 @@ With the empty draft this is plain sampling.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from redraft.decoding.drafters.nothing import Nothing
+from redraft.decoding.drafters.small_model import SmallModel
+from redraft.decoding.method import DraftModel, Method, Setup
+from redraft.decoding.methods.options import WINDOW, sampler, sampling
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import Distribution, Draft, Rows, Verdict
+from redraft.decoding.types import (
+    Distribution,
+    Draft,
+    Drafter,
+    Rows,
+    Rule,
+    Verdict,
+)
 
 
 class Rejection:
@@ -48,3 +61,31 @@ def residual(target: Distribution, drafted: Distribution) -> Distribution:
     rest = {token: p - drafted.get(token, 0.0) for token, p in target.items() if p > drafted.get(token, 0.0)}
     # If both distributions are equal except for rounding, nothing is left, and either can be used.
     return rest or target
+
+
+def _speculative_sampling(setup: Setup) -> tuple[Drafter, Rule]:
+    drawing = sampler(setup)
+    return SmallModel(drawing, setup.whole("window"), setup.end_tokens), Rejection(drawing)
+
+
+METHODS = (
+    Method(
+        "sampling",
+        "re-translation from scratch with sampled tokens, one pass per token",
+        "Leviathan et al. 2023, section 2.2 (standardised sampling)",
+        "nothing",
+        "rejection sampling",
+        lambda setup: (Nothing(), Rejection(sampler(setup))),
+        sampling(1.0),
+    ),
+    Method(
+        "speculative-sampling",
+        "a small model drafts samples, accepted so that the target's distribution is preserved",
+        "Leviathan et al. 2023, Algorithm 1; Chen et al. 2023, Algorithm 2",
+        "small model, fixed window",
+        "rejection sampling",
+        _speculative_sampling,
+        (replace(WINDOW, default=5), *sampling(1.0)),
+        draft_model=DraftModel.SMALL,
+    ),
+)

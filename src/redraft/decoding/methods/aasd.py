@@ -1,0 +1,286 @@
+"""Alignment-Augmented Speculative Decoding with Alignment Sampling and Conditional Verification (AASD; Wang et al.).
+
+**Drafts** (`Aligned`): n-grams of prompt and output, merged into a tree and extended by alignment sampling (sections
+3.1 and 3.2, equation 2, Figure 2, Algorithm 1).
+
+The prefill computes a row for every position of the prompt.  If a retrieved token is not the most probable one of the
+row before it (*misaligned*), tokens that rank above it are drafted as its siblings, at most ``width`` of them.
+
+Choices that the paper leaves open:
+
+* The n-gram continues below the siblings too: a sibling is a substitution, and the text after it may be the same.
+* Leaves and nodes are limited.  N-grams come first, earlier occurrences before later ones; then siblings, shallow ones
+  before deep ones, since a deep one is useful only if everything above it is accepted.
+* The prompt's rows arrive with the first pass, so the first draft is extended only at positions in the prefix that the
+  prompt shares with the previous one.  If another drafter makes the first draft, the prompt would have to be computed
+  again, so no draft is extended.
+* Tokens from generated text are not extended: except for those that a lenient rule accepted, they are the most probable
+  of their rows.
+
+**Verification** (`Conditional`; section 3.3, equations 3-6).
+
+A draft token from a trusted source passes if its probability reaches a threshold, which is higher if the target model
+is uncertain:
+
+    p >= min(alpha * H + beta, p_max),    H = -sum(P log P)
+
+Because of the minimum, the target's most probable token always passes.  Other draft tokens are verified strictly: only
+the most probable token passes.  The longest path of passing tokens is accepted; of equally long ones, the most
+probable.
+
+Choices that the paper leaves open:
+
+* H is in nats.
+* Of equally probable tokens, only the one with the lowest id counts as the most probable.  So alpha = 0 and beta = 1
+  are exact acceptance, including ties.
+* The most probable token passes every test, including a fixed threshold (equation 3): if rejected, it would be
+  generated anyway.
+* A drafted end token passes only as the most probable token, so that a copied end does not cut the output short.
+  Nothing is accepted after it.
+* A passing token may override an end token that the target prefers.  ``end_guard`` (from the authors' earlier CASD: p
+  must also exceed the probability of the end token) prevents that; AASD has no such guard, so it is off by default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+
+from redraft.decoding.backend import Capability
+from redraft.decoding.drafters.tree import Tree
+from redraft.decoding.method import Choice, Method, Option, Setup
+from redraft.decoding.methods.lookup import KEY, NGRAM, Pool
+from redraft.decoding.rules.exact import Exact
+from redraft.decoding.types import (
+    EMPTY_DRAFT,
+    ROOT,
+    Asking,
+    Context,
+    Draft,
+    Drafter,
+    Provenance,
+    Rows,
+    Rule,
+    Verdict,
+    common_prefix,
+)
+
+#: Maximum leaves of a tree; more would need more branches of the cache than a backend has by default.
+MOST_LEAVES = 16
+#: Maximum nodes of a tree; every node costs time, accepted or not.
+MOST_NODES = 64
+
+
+class PromptRows:
+    """The most probable tokens at each position of the last prompt after the first; kept for the whole stream.
+
+    A row depends only on the ids up to it, so the rows of a shared prefix are valid for the next prompt too.
+    """
+
+    def __init__(self) -> None:
+        self._prompt: tuple[int, ...] = ()
+        self._best: list[list[int]] = []
+
+    def begin(self, prompt: tuple[int, ...]) -> int:
+        """Start a prompt; return how many rows are missing at its end."""
+        del self._best[common_prefix(self._prompt, prompt) :]
+        self._prompt = prompt
+        return len(prompt) - len(self._best)
+
+    def learn(self, best: list[int]) -> None:
+        """Record the most probable tokens, best first, for the first position without any."""
+        self._best.append(best)
+
+    def at(self, place: int) -> list[int]:
+        """Return the most probable tokens for a position, at least 1; empty if unknown."""
+        return self._best[place - 1] if place <= len(self._best) else []
+
+
+class Aligned(Drafter):
+    """Proposes a tree of all n-grams that follow occurrences of the longest key found.
+
+    Args:
+        key_length: maximum length of a key, at least 1; ``l`` = 6 in the paper.
+        ngram: maximum length of an n-gram, at least 1; ``n`` = 6 in the paper.
+        width: maximum number of siblings of a token by alignment sampling; 2 in the paper, 0 for none.
+        end_tokens: ids that end an output; they are not drafted.
+        leaves: maximum leaves of a tree.
+        nodes: maximum nodes of a tree.
+        rows: the stream's prompt rows.
+    """
+
+    def __init__(
+        self,
+        key_length: int = 6,
+        ngram: int = 6,
+        width: int = 2,
+        end_tokens: frozenset[int] = frozenset(),
+        leaves: int = MOST_LEAVES,
+        nodes: int = MOST_NODES,
+        rows: PromptRows | None = None,
+    ) -> None:
+        self._pool = Pool(key_length, end_tokens)
+        self._ngram, self._width, self._end_tokens = ngram, width, end_tokens
+        self._leaves, self._nodes = leaves, nodes
+        self._rows_awaited = 0
+        self._rows = rows or PromptRows()
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        """Return the tree; for the first pass, also request the missing rows of the prompt."""
+        yield from ()
+        self._pool.read(context)
+        if context.room < 1:
+            return EMPTY_DRAFT
+        if self._width and not context.output:
+            self._rows_awaited = self._rows.begin(context.prompt)
+        tree = self._tree()
+        return tree.draft(tree.marks, max(1, self._rows_awaited))
+
+    def _tree(self) -> Tree[Provenance]:
+        # A token taken both from the prompt and from generated text counts as the prompt's.
+        tree, length = Tree(self._leaves, self._nodes, Provenance.PROMPT), self._ngram
+        places = self._pool.find()[: self._leaves]
+        paths = [tree.add_path(ROOT, self._pool.ngram(place, length)) for place in places]
+        for depth in range(length):
+            for place, path in zip(places, paths, strict=True):
+                if depth < len(path):
+                    rest = self._pool.ngram(place + depth + 1, length - depth - 1)
+                    for token in self._above(place + depth):
+                        tree.add_path(path[depth - 1] if depth else ROOT, [(token, Provenance.PROMPT), *rest])
+        return tree
+
+    def _above(self, place: int) -> list[int]:
+        """Return the tokens that rank above the one at ``place``."""
+        best, token = self._rows.at(place), self._pool.text[place]
+        above = best[: best.index(token)] if token in best else best
+        return [each for each in above if each not in self._end_tokens]
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Record the most probable tokens for every position of the prompt after the first."""
+        for node in range(-self._rows_awaited, ROOT):
+            self._rows.learn(rows.best(node, self._width))
+        self._rows_awaited = 0
+
+
+#: ``test(rows, node, token)`` returns whether a trusted token other than the most probable one may follow ``node``.
+Test = Callable[[Rows, int, int], bool]
+
+
+def entropy_threshold(alpha: float, beta: float) -> Test:
+    """p >= alpha * H + beta (equations 4 and 5), with alpha and beta at least 0.
+
+    The paper uses alpha = 0.1 for LLaMA 3.1 and 0.2 for Qwen 2.5, and beta = 0.1.
+    """
+
+    def test(rows: Rows, node: int, token: int) -> bool:
+        probability = math.exp(rows.logprob(node, token))
+        # H needs the whole vocabulary; since it is at least 0, the first comparison often suffices.
+        return probability >= beta and probability >= alpha * rows.entropy(node) + beta
+
+    return test
+
+
+def fixed_threshold(delta: float) -> Test:
+    """p >= delta (equation 3); 0.1 in the paper's ablation (Table 4)."""
+    return lambda rows, node, token: math.exp(rows.logprob(node, token)) >= delta
+
+
+def among_best(k: int) -> Test:
+    """The token is among the ``k`` most probable ones; 5 in the paper's ablation (Table 4)."""
+    return lambda rows, node, token: token in rows.best(node, k)
+
+
+class Conditional:
+    """Accepts trusted draft tokens that pass a test, and other draft tokens that are the target's argmax.
+
+    Args:
+        test: `entropy_threshold`, `fixed_threshold` or `among_best`.
+        trusted: provenances to which the test applies; the prompt in the paper.
+        end_tokens: ids that end an output.
+        end_guard: whether a token must also be more probable than every end token.
+    """
+
+    def __init__(
+        self, test: Test, trusted: Collection[Provenance], end_tokens: frozenset[int], end_guard: bool = False
+    ) -> None:
+        self._test, self._trusted = test, frozenset(trusted)
+        self._end_tokens, self._end_guard = end_tokens, end_guard
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Accept the longest path of passing tokens; of equally long ones, the most probable."""
+        reached: dict[int, tuple[int, float]] = {ROOT: (0, 0.0)}  # depth and log-probability of the path to each node
+        for child, node in enumerate(draft.parents):
+            if node in reached and self._passes(draft, rows, node, child):
+                depth, logprob = reached[node]
+                reached[child] = (depth + 1, logprob + rows.logprob(node, draft.tokens[child]))
+        last = max(reached, key=reached.__getitem__)
+        return Verdict(tuple(draft.path(last)), rows.argmax(last))
+
+    def _passes(self, draft: Draft, rows: Rows, node: int, child: int) -> bool:
+        token = draft.tokens[child]
+        if node >= 0 and draft.tokens[node] in self._end_tokens:
+            return False
+        if token == rows.argmax(node):
+            return True
+        if draft.provenance[child] not in self._trusted or token in self._end_tokens:
+            return False
+        return self._test(rows, node, token) and not (self._end_guard and self._ends_rather(rows, node, token))
+
+    def _ends_rather(self, rows: Rows, node: int, token: int) -> bool:
+        """Whether an end token is at least as probable as ``token``."""
+        probability = rows.logprob(node, token)
+        return any(rows.logprob(node, end) >= probability for end in self._end_tokens)
+
+
+WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 turns it off", whole=True)
+END_GUARD = Choice(
+    "end_guard", "off", ("off", "on"), "on rejects tokens that are less probable than the end token (CASD)"
+)
+HOW = "verified: by the threshold alpha * entropy + beta, a fixed threshold, their rank, or exactly"
+VERIFICATION = (
+    Choice(
+        "verification",
+        "entropy",
+        ("entropy", "threshold", "top-k", "exact"),
+        f"how tokens from the prompt are {HOW}",
+    ),
+    Option("alpha", 0.1, 0.0, 10.0, "with verification=entropy: growth of the threshold with the entropy, in nats"),
+    Option("beta", 0.1, 0.0, 1.0, "with verification=entropy: threshold at entropy 0"),
+    Option("threshold", 0.1, 0.0, 1.0, "with verification=threshold: the threshold"),
+    Option("top_k", 5, 1, 1000, "with verification=top-k: lowest rank that is kept", whole=True),
+)
+
+
+def conditional(setup: Setup, trusted: Collection[Provenance]) -> Rule:
+    """Return the rule that the options `VERIFICATION` and `END_GUARD` describe, for drafts from ``trusted``."""
+    tests = {
+        "entropy": entropy_threshold(setup.number("alpha"), setup.number("beta")),
+        "threshold": fixed_threshold(setup.number("threshold")),
+        "top-k": among_best(setup.whole("top_k")),
+    }
+    test = tests.get(setup.word("verification"))
+    guard = setup.word("end_guard") == "on"
+    return Exact() if test is None else Conditional(test, trusted, setup.end_tokens, guard)
+
+
+METHODS = (
+    Method(
+        "aasd",
+        "drafts a tree of n-grams with the model's alternatives; accepts tokens from the prompt leniently",
+        "AASD, Algorithm 1, equations 2-6",
+        "n-grams, alignment sampling",
+        "conditional",
+        lambda setup: (
+            Aligned(
+                setup.whole("key"),
+                setup.whole("ngram"),
+                setup.whole("width"),
+                setup.end_tokens,
+                rows=setup.recall(PromptRows),
+            ),
+            conditional(setup, {Provenance.PROMPT}),
+        ),
+        (KEY, NGRAM, WIDTH, *VERIFICATION, END_GUARD),
+        needs=frozenset({Capability.TREES, Capability.PROMPT_ROWS}),
+    ),
+)

@@ -1,0 +1,93 @@
+"""Speculative Decoding with Big Little Decoder (BiLD).
+
+A small model drafts while it is confident (`redraft.decoding.drafters.small_model`: the fallback policy, section 3.3;
+Algorithm 1, lines 3-6), and the large model rolls back what it finds improbable (`Rollback`: the rollback policy,
+section 3.4; Algorithm 1, lines 9-16).  The small model is a second model, or the target's first layers (early exit,
+section 4.4).  Section 7.4 samples.
+"""
+
+from __future__ import annotations
+
+from redraft.decoding.backend import Capability
+from redraft.decoding.drafters.small_model import SmallModel
+from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
+from redraft.decoding.methods.options import WINDOW, sampler, sampling
+from redraft.decoding.rules.exact import walk
+from redraft.decoding.sampling import Sampler
+from redraft.decoding.types import ROOT, Draft, Drafter, Rows, Rule, Verdict
+
+
+class Rollback:
+    """Rollback: the large model keeps draft tokens that it finds probable enough (BiLD, section 3.4, equation 3).
+
+    As in Algorithm 1, lines 9-16, draft tokens are accepted while d <= alpha_RB, where d is the cross-entropy between
+    the large model's distribution and the small model's hard label (section 4.1), d = -log p_L(draft token).  The first
+    token beyond that is dropped with everything after it, and replaced by the large model's own token, which also
+    follows a fully accepted draft.  A drafted end token is verified like any other.
+
+    Args:
+        threshold: alpha_RB in nats, at least 0.  0 accepts only tokens of probability 1; 2 those of at least 0.135.
+        sampler: draws the large model's own token (section 7.4); the distance still uses the model's full distribution
+            rather than the nucleus.
+    """
+
+    def __init__(self, threshold: float, sampler: Sampler) -> None:
+        self._threshold, self._sampler = threshold, sampler
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Accept a path, of siblings the most probable one, and the large model's token after it."""
+
+        def choose(node: int, children: list[int]) -> int | None:
+            logs = {child: rows.logprob(node, draft.tokens[child]) for child in children}
+            best = max(children, key=logs.__getitem__)
+            return best if -logs[best] <= self._threshold else None
+
+        path = walk(draft, rows, choose).accepted
+        last = path[-1] if path else ROOT
+        return Verdict(path, self._sampler.draw(self._sampler.distribution(rows, last)))
+
+
+FALLBACK = Option(
+    "fallback", 0.6, 0.0, 1.0, "the small model drafts while its best probability is above this; 1 drafts nothing"
+)
+ROLLBACK = Option(
+    "rollback", 2.0, 0.0, 100.0, "draft tokens are kept while -log of the target's probability is at most this"
+)
+LAYERS = Option("layers", 1, 1, 999, "number of the model's first layers that draft", whole=True)
+SMALL_END = Choice(
+    "end", "small", ("small", "verified"), "small: the small model may end the output; verified: the large one decides"
+)
+BILD: tuple[Option | Choice, ...] = (FALLBACK, ROLLBACK, WINDOW, SMALL_END, *sampling(0.0))
+
+
+def _bild(setup: Setup) -> tuple[Drafter, Rule]:
+    drawing = sampler(setup)
+    ends = setup.word("end") == "small"
+    drafter = SmallModel(drawing, setup.whole("window"), setup.end_tokens, setup.number("fallback"), ends=ends)
+    return drafter, Rollback(setup.number("rollback"), drawing)
+
+
+METHODS = (
+    Method(
+        "bild",
+        "big little decoder: a small model drafts while it is confident, the large one rolls back improbable tokens",
+        "BiLD, Algorithm 1; sampling: section 7.4",
+        "small model, until unsure",
+        "rollback",
+        _bild,
+        BILD,
+        draft_model=DraftModel.SMALL,
+    ),
+    Method(
+        "bild-early-exit",
+        "big little decoder whose small model is the target's first layers",
+        "BiLD, section 4.4",
+        "first layers, until unsure",
+        "rollback",
+        _bild,
+        (LAYERS, *BILD),
+        needs=frozenset({Capability.EARLY_EXIT}),
+        draft_model=DraftModel.LAYERS,
+        layers=LAYERS,
+    ),
+)

@@ -1,0 +1,45 @@
+"""The default method, which is ours.
+
+It is SSBD (`redraft.decoding.methods.ssbd`) with two biases, one towards what the reader sees and a smaller one towards
+the rest of the previous output.  A partial output stops where the model guesses (`redraft.decoding.certainty`), and
+what two outputs agree on is shown (`redraft.decoding.display`; LocalAgreement, Liu et al. 2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from redraft.decoding.display import Display
+from redraft.decoding.method import Method, Option, Setup
+from redraft.decoding.methods.ssbd import BETA, FLOOR, Biased, PreviousOutput
+from redraft.decoding.types import Drafter, Rule
+
+SHOWN = replace(BETA, default=0.4, help="bias towards shown words: 0 accepts only exact matches, 0.5 and above all")
+HIDDEN = Option("hidden_beta", 0.1, 0.0, 1.0, "the same towards the hidden words of the previous translation")
+STOP = Option(
+    "stop", 0.3, 0.0, 1.0, "end a partial translation where the joint probability of its new words is below; 0 never"
+)
+#: What `redraft` shows: what two outputs agree on, and at first sight what is probable.
+AGREEMENT = Display(agree=2, first_sight=0.4)
+
+
+def _redraft(setup: Setup) -> tuple[Drafter, Rule]:
+    beta, hidden = setup.number("beta"), setup.number("hidden_beta")
+    return PreviousOutput(), Biased(beta, setup.number("floor"), setup.end_tokens, hidden)
+
+
+METHODS = (
+    Method(
+        "redraft",
+        "the default: ssbd with a bias towards what the reader sees and a smaller one towards the rest; a partial "
+        "translation stops where the model guesses, and what two translations agree on is shown",
+        "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement)",
+        "previous output",
+        "biased",
+        _redraft,
+        (SHOWN, HIDDEN, FLOOR, STOP),
+        bias=SHOWN,
+        stop=STOP,
+        display=AGREEMENT,
+    ),
+)
