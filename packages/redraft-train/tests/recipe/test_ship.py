@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="recipe.txt of redraft-train is not 
 
 from redraft.errors import ModelError  # noqa: E402
 from redraft.models import shipped_path  # noqa: E402
-from redraft_bench.bench.tables import LOSSES  # noqa: E402
+from redraft_bench.eval.losses import LOSSES  # noqa: E402
 from redraft_bench.eval.sets import TestSet  # noqa: E402
 from redraft_train.recipe.average import average  # noqa: E402
 from redraft_train.recipe.corpus import LANGUAGES  # noqa: E402

@@ -18,8 +18,8 @@ from redraft.models import SHIPPED, shipped_path
 from redraft.signature import file_hash, with_processor
 from redraft_bench.bench.plots import Plot
 from redraft_bench.bench.read import Result
-from redraft_bench.bench.tables import LOSSES
 from redraft_bench.eval.columns import COLUMNS, cell
+from redraft_bench.eval.losses import LOSSES
 from redraft_bench.eval.table import markdown_table
 from redraft_bench.pages import gpu, language_models
 from redraft_bench.pages.language_models import NAMES, Columns, Row

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from redraft.errors import InputError
-from redraft_bench.bench.tables import LOSSES
 from redraft_bench.eval import spoken
 from redraft_bench.eval.losses import (
+    LOSSES,
     cut,
     empty,
     faulty,
