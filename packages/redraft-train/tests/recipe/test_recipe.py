@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -20,7 +23,7 @@ from redraft_train.recipe import teach as teaching  # noqa: E402
 from redraft_train.recipe.calibrate import Calibration  # noqa: E402
 from redraft_train.recipe.corpus import LANGUAGES, Pair  # noqa: E402
 from redraft_train.recipe.export import write_gguf  # noqa: E402
-from redraft_train.recipe.loop import Hardware  # noqa: E402
+from redraft_train.recipe.loop import Hardware, spawn  # noqa: E402
 from redraft_train.recipe.model import Decoder, Shape  # noqa: E402
 from redraft_train.recipe.packed import Packed  # noqa: E402
 from redraft_train.recipe.recipe import DEFAULT_STAGES, EXPORTED, STAGES, Stage  # noqa: E402
@@ -41,8 +44,22 @@ def out(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def in_processes(*names: str) -> Callable[..., None]:
+    """Return a `spawn` that makes processes only for the stages with these names: each imports torch for seconds."""
+
+    def run(work: Callable[..., None], arguments: Sequence[Any], processes: int) -> None:
+        folder = arguments[1]
+        if folder.name in names:
+            spawn(work, arguments, processes)
+        else:
+            work(0, *arguments, folder / "meet")
+
+    return run
+
+
 def small(monkeypatch) -> None:
-    """Every stage of the recipe becomes one of a few steps and a toy's size."""
+    """Every stage of the recipe becomes one of a few steps and a toy's size, in this process."""
+    monkeypatch.setattr(command, "spawn", in_processes())
     for name, stage in STAGES.items():
         phase = replace(stage.phase, tokens=3_000, batch=512)
         distillation = stage.distillation and replace(stage.distillation, sources=40)
@@ -61,6 +78,8 @@ class TestCommand:
         write_pairs(out, toy_pairs(60))
         (out / "tokenizer.json").unlink()
         monkeypatch.setattr(command, "VOCABULARY", SHAPE.vocabulary)
+        monkeypatch.setattr(command, "train_tokenizer", partial(train_tokenizer, characters_per_side=20_000))
+        monkeypatch.setattr(command, "spawn", in_processes(DEFAULT_STAGES[0]))
         # A toy translates nothing, so here are examples.
         for teacher in ("demo", "teacher"):
             Packed.of([([1, 9, 4, 9, 2], 2), ([1, 10, 4, 10, 2], 2)]).save(out / f"{teacher}-examples.npz")
