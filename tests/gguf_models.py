@@ -59,7 +59,7 @@ VOCABULARY = len(TOKENS)
 Tokenizer: TypeAlias = Callable[[gguf.GGUFWriter], int]
 
 
-class _Writer:
+class Writer:
     """A GGUF under way: facts of the architecture, tokenizer, random tensors."""
 
     def __init__(
@@ -71,14 +71,16 @@ class _Writer:
         heads: int = 0,
         tokenizer: Tokenizer | None = None,
         more: Sequence[str] = (),
+        layers: int = LAYERS,
+        forward: Sequence[int] = (),
     ) -> None:
         self.facts = gguf.GGUFWriter(str(path), architecture)
         self.hidden, self._random = hidden, np.random.default_rng(seed)
         facts = self.facts
         facts.add_context_length(512)
         facts.add_embedding_length(hidden)
-        facts.add_block_count(LAYERS)
-        facts.add_feed_forward_length(2 * hidden)
+        facts.add_block_count(layers)
+        facts.add_feed_forward_length(forward or 2 * hidden)
         facts.add_head_count(heads or hidden // HEAD)
         facts.add_layer_norm_rms_eps(1e-6)
         facts.add_file_type(gguf.LlamaFileType.ALL_F32)
@@ -100,6 +102,10 @@ class _Writer:
     def matrix(self, name: str, inputs: int, outputs: int, scale: float = 1.0) -> None:
         """A weight whose outputs vary by about ``scale`` when its inputs vary by one."""
         self.tensor(name, self._random.normal(size=(outputs, inputs)) * scale / np.sqrt(inputs))
+
+    def matrices(self, name: str, inputs: int, outputs: int, count: int) -> None:
+        """As many matrices in one tensor, one of each expert."""
+        self.tensor(name, self._random.normal(size=(count, outputs, inputs)) / np.sqrt(inputs))
 
     def norms(self, prefix: str, *names: str, size: int | None = None) -> None:
         for name in names:
@@ -134,8 +140,9 @@ class _Writer:
         self.facts.close()
 
 
-def _blocks(prefix: str = "blk") -> list[str]:
-    return [f"{prefix}.{index}." for index in range(LAYERS)]
+def blocks(prefix: str = "blk", layers: int = LAYERS) -> list[str]:
+    """The beginnings of the names of each layer's tensors."""
+    return [f"{prefix}.{index}." for index in range(layers)]
 
 
 def write_llama(
@@ -149,14 +156,14 @@ def write_llama(
 
     Formats of the Q4_K family need a ``hidden`` size divisible by 256; where it is not, llama.cpp takes another one.
     """
-    writer = _Writer(path, "llama", seed, hidden, more=more)
+    writer = Writer(path, "llama", seed, hidden, more=more)
     for key, value in (facts or {}).items():
         writer.facts.add_string(key, value)
     writer.facts.add_head_count_kv(hidden // HEAD)
     writer.facts.add_rope_dimension_count(HEAD)
     writer.embeddings()
     writer.norms("", "output_norm")
-    for block in _blocks():
+    for block in blocks():
         writer.norms(block, "attn_norm", "ffn_norm")
         writer.attention(block)
         writer.feed_forward(block)
@@ -166,7 +173,7 @@ def write_llama(
 
 def write_sliding_window(path: Path, seed: int = 2) -> Path:
     """A Gemma 2 shape: every other layer sees `WINDOW` ids back only."""
-    writer = _Writer(path, "gemma2", seed)
+    writer = Writer(path, "gemma2", seed)
     writer.facts.add_head_count_kv(HEADS)
     writer.facts.add_key_length(HEAD)
     writer.facts.add_value_length(HEAD)
@@ -177,7 +184,7 @@ def write_sliding_window(path: Path, seed: int = 2) -> Path:
     # small, so that the model does not repeat the last token, and the last norm large, so that it decides.
     writer.matrix("token_embd.weight", HIDDEN, VOCABULARY, scale=0.3)
     writer.tensor("output_norm.weight", np.full(HIDDEN, 10.0))
-    for block in _blocks():
+    for block in blocks():
         writer.norms(block, "attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm")
         writer.attention(block)
         writer.feed_forward(block)
@@ -218,7 +225,7 @@ _NORMS = {
 def write_family(path: Path, shape: Heads, seed: int = 8, tokenizer: Tokenizer | None = None) -> Path:
     """A model of two layers with the heads of a family; ``tokenizer`` writes one and returns how many ids it has."""
     hidden, queries, keys = shape.hidden, shape.heads * shape.head, shape.kv_heads * shape.head
-    writer = _Writer(path, shape.architecture, seed, hidden, shape.heads, tokenizer)
+    writer = Writer(path, shape.architecture, seed, hidden, shape.heads, tokenizer)
     facts = writer.facts
     facts.add_head_count_kv(shape.kv_heads)
     facts.add_key_length(shape.head)
@@ -237,7 +244,7 @@ def write_family(path: Path, shape: Heads, seed: int = 8, tokenizer: Tokenizer |
     tied = shape.architecture in {"gemma2", "gemma3", "command-r"}
     writer.embeddings(tied)
     writer.tensor("output_norm.weight", np.full(hidden, 10.0 if tied else 1.0))
-    for block in _blocks():
+    for block in blocks():
         writer.norms(block, *_NORMS.get(shape.architecture, ("attn_norm", "ffn_norm")))
         if shape.architecture in {"qwen3", "gemma3"}:
             writer.norms(block, "attn_q_norm", "attn_k_norm", size=shape.head)
@@ -257,16 +264,16 @@ def write_family(path: Path, shape: Heads, seed: int = 8, tokenizer: Tokenizer |
 
 
 def write_recurrent(path: Path, seed: int = 3) -> Path:
-    """A Mamba shape: its memory is a state that cannot be rolled back."""
+    """A Mamba shape: its memory is a state, which sums up all ids."""
     inner, state, rank, kernel = 2 * HIDDEN, 8, 4, 4
-    writer = _Writer(path, "mamba", seed)
+    writer = Writer(path, "mamba", seed)
     writer.facts.add_ssm_conv_kernel(kernel)
     writer.facts.add_ssm_inner_size(inner)
     writer.facts.add_ssm_state_size(state)
     writer.facts.add_ssm_time_step_rank(rank)
     writer.embeddings()
     writer.norms("", "output_norm")
-    for block in _blocks():
+    for block in blocks():
         writer.norms(block, "attn_norm")
         writer.matrix(f"{block}ssm_in.weight", HIDDEN, 2 * inner)
         writer.matrix(f"{block}ssm_conv1d.weight", kernel, inner)
@@ -281,43 +288,22 @@ def write_recurrent(path: Path, seed: int = 3) -> Path:
     return path
 
 
-def write_hybrid(path: Path, seed: int = 4) -> Path:
-    """An LFM2 shape: a short convolution, then attention."""
-    writer = _Writer(path, "lfm2", seed)
-    writer.facts.add_head_count_kv([0, HEADS])
-    writer.facts.add_shortconv_l_cache(3)
-    writer.facts.add_vocab_size(VOCABULARY)
-    writer.embeddings()
-    writer.norms("", "token_embd_norm")
-    convolution, attention = _blocks()
-    for block in (convolution, attention):
-        writer.norms(block, "attn_norm", "ffn_norm")
-        writer.feed_forward(block)
-    writer.matrix(f"{convolution}shortconv.conv.weight", 3, HIDDEN)
-    writer.matrix(f"{convolution}shortconv.in_proj.weight", HIDDEN, 3 * HIDDEN)
-    writer.matrix(f"{convolution}shortconv.out_proj.weight", HIDDEN, HIDDEN)
-    writer.attention(attention)
-    writer.norms(attention, "attn_q_norm", "attn_k_norm", size=HEAD)
-    writer.close()
-    return path
-
-
 def write_encoder_decoder(path: Path, seed: int = 5) -> Path:
     """A T5 shape."""
     buckets = 8
-    writer = _Writer(path, "t5", seed)
+    writer = Writer(path, "t5", seed)
     writer.facts.add_key_length(HEAD)
     writer.facts.add_value_length(HEAD)
     writer.facts.add_relative_attn_buckets_count(buckets)
     writer.facts.add_decoder_start_token_id(TOKENS.index(START))
     writer.embeddings()
     writer.norms("", "enc.output_norm", "dec.output_norm")
-    for block in (*_blocks("enc.blk"), *_blocks("dec.blk")):
+    for block in (*blocks("enc.blk"), *blocks("dec.blk")):
         writer.norms(block, "attn_norm", "ffn_norm")
         writer.attention(block, "attn_o")
         writer.feed_forward(block)
         writer.matrix(f"{block}attn_rel_b.weight", HEADS, buckets)
-    for block in _blocks("dec.blk"):
+    for block in blocks("dec.blk"):
         writer.norms(block, "cross_attn_norm")
         for name in ("cross_attn_q", "cross_attn_k", "cross_attn_v", "cross_attn_o"):
             writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN)
@@ -327,7 +313,7 @@ def write_encoder_decoder(path: Path, seed: int = 5) -> Path:
 
 def write_embedder(path: Path, seed: int = 6) -> Path:
     """A BERT shape, which makes embeddings of texts and writes nothing."""
-    writer = _Writer(path, "bert", seed)
+    writer = Writer(path, "bert", seed)
     writer.facts.add_layer_norm_eps(1e-6)
     writer.facts.add_causal_attention(False)
     writer.facts.add_pooling_type(gguf.PoolingType.MEAN)
@@ -337,7 +323,7 @@ def write_embedder(path: Path, seed: int = 6) -> Path:
     writer.matrix("position_embd.weight", HIDDEN, 512)
     writer.norms("", "token_embd_norm")
     writer.tensor("token_embd_norm.bias", np.zeros(HIDDEN))
-    for block in _blocks():
+    for block in blocks():
         for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
             writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN)
             writer.tensor(f"{block}{name}.bias", np.zeros(HIDDEN))
@@ -351,10 +337,8 @@ def write_embedder(path: Path, seed: int = 6) -> Path:
     return path
 
 
-#: Architectures that cannot be rolled back, have an encoder or say nothing, by the word that the refusal must contain.
+#: Architectures that have an encoder or say nothing, by the word that the refusal must contain.
 UNFIT: Sequence[tuple[str, Callable[[Path], Path]]] = (
-    ("recurrent", write_recurrent),
-    ("hybrid", write_hybrid),
     ("encoder-decoder", write_encoder_decoder),
     ("embeddings", write_embedder),
 )

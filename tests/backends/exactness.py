@@ -84,7 +84,7 @@ class Reference:
 def bits(rows: object, node: int) -> bytes:
     """The logits of a row as they are in memory."""
     assert isinstance(rows, NumpyRows)
-    row = rows._row(node)
+    row = rows.row(node)
     assert np.isfinite(row).all()
     return bytes(row.tobytes())
 

@@ -521,9 +521,7 @@ def test_sliding_window_is_rolled_back_beyond_window(load: Load, tmp_path: Path)
 @pytest.mark.parametrize(("word", "write"), UNFIT)
 def test_unfit_models_are_refused_by_name(tmp_path: Path, word: str, write: Callable[[Path], Path]) -> None:
     path = write(tmp_path / "speaker.gguf")
-    with pytest.raises(
-        CapabilityError, match=f"model 'speaker.gguf' is .*{word}.*; a decoder-only transformer is needed"
-    ):
+    with pytest.raises(CapabilityError, match=f"model 'speaker.gguf' is .*{word}.*; a decoder-only model is needed"):
         LlamaCpp(path)
 
 

@@ -14,7 +14,7 @@ import pytest
 from redraft.models import shipped_path
 from tests.cli.conftest import Run
 from tests.cli.refusals import RUN, T, check_refusal, events, final
-from tests.gguf_models import write_recurrent
+from tests.gguf_models import write_encoder_decoder
 
 BAD = [
     (["wonder"], ["'wonder'", "demo, translate, listen, serve, generate, models, methods, transcript, doctor"]),
@@ -116,7 +116,7 @@ class TestRefusals:
         whole = shipped_path("demo").read_bytes()[:1_000_000]
         for name, data in {"text": b"no model\n", "empty": b"", "begun": whole[:100], "cut": whole}.items():
             (tmp_path / f"{name}.gguf").write_bytes(data)
-        write_recurrent(tmp_path / "mamba.gguf")
+        write_encoder_decoder(tmp_path / "t5.gguf")
         bad = {
             "wonder": ["model 'wonder'", "demo", "`redraft models`"],
             "qwen3-4b": ["model 'qwen3-4b'", "redraft models get qwen3-4b"],
@@ -126,7 +126,7 @@ class TestRefusals:
             str(tmp_path / "empty.gguf"): ["empty.gguf", "is not a GGUF file"],
             str(tmp_path / "begun.gguf"): ["begun.gguf", "cannot be loaded"],
             str(tmp_path / "cut.gguf"): ["cut.gguf", "cannot be loaded"],
-            str(tmp_path / "mamba.gguf"): ["mamba.gguf", "recurrent", "decoder-only"],
+            str(tmp_path / "t5.gguf"): ["t5.gguf", "encoder-decoder", "decoder-only"],
         }
         for name, words in bad.items():
             check_refusal(redraft(*arguments, "--model", name, stdin=b"Hello.\n"), words)

@@ -64,6 +64,14 @@ class Feed:
         self.wanted += [False] * (len(tokens) - rows) + [True] * rows
         self.rows += rows
 
+    def append(self, other: Feed) -> None:
+        """Append the ids of another feed."""
+        self.tokens += other.tokens
+        self.positions += other.positions
+        self.sequences += other.sequences
+        self.wanted += other.wanted
+        self.rows += other.rows
+
     def parts(self, size: int) -> Iterator[Feed]:
         """Yield the ids in pieces of at most ``size``."""
         for start in range(0, len(self), size):
@@ -191,8 +199,11 @@ class LlamaContext:
         """
         return bool(lib.llama_memory_seq_rm(self._memory, sequence, start, -1))
 
-    def share(self, source: int, target: int, start: int, end: int = -1) -> None:
-        """Share the cells of ``source`` from position ``start`` up to, but not including, ``end`` with ``target``."""
+    def share(self, source: int, target: int, start: int = -1, end: int = -1) -> None:
+        """Share the cells of ``source`` from position ``start`` up to, but not including, ``end`` with ``target``.
+
+        Without bounds, that includes the state of recurrent layers.
+        """
         lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def _run(self, batch: Any) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from redraft.backends import kernels
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.engine import lib
+from redraft.backends.going_back import GoesBack, proven
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError
 
@@ -104,34 +105,36 @@ class LlamaModel:
         path: the file.
         gpu_layers: layers on the GPU; -1 for as many as fit, 0 for none.
         exact: select kernels whose batched and single passes are bit-identical.
+        goes_back: how its cache goes back to an earlier token; None finds out.
 
     Attributes:
         costs: what its passes cost, in all contexts.
+        goes_back: how its cache goes back to an earlier token.
 
     Raises:
         ModelError: the file is missing or broken.
-        CapabilityError: the model's memory cannot be rolled back, or it is not decoder-only.
+        CapabilityError: the model does not go back to an earlier token rightly, or it is not decoder-only.
     """
 
-    def __init__(self, path: Path, *, gpu_layers: int = -1, exact: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, gpu_layers: int = -1, exact: bool = False, goes_back: GoesBack | None = None
+    ) -> None:
         check_gguf(path)
         self.path = path
-        params = lib.llama_model_default_params()
-        params.n_gpu_layers = gpu_layers
-        if exact or not kernels.trusted():
-            params.use_extra_bufts = False
-        forget_complaints()
-        self.handle = lib.llama_model_load_from_file(os.fsencode(path), params)
-        if not self.handle:
-            reason = next(iter(complaints()), "broken file")
-            raise ModelError(f"model file {str(path)!r} cannot be loaded: {reason}")
+        self.handle = self._load(gpu_layers, exact)
         self.metadata = dict(self._read_metadata())
         try:
             self._refuse_unfit()
             _choose_kernels(path, exact, self.metadata.get("general.file_type", ""))
+            recurrent = lib.llama_model_is_recurrent(self.handle) or lib.llama_model_is_hybrid(self.handle)
+            if goes_back is None and recurrent:
+                self.close()  # the probe loads it too
+                goes_back = proven(path, self.metadata, gpu_layers)
+                self.handle = self._load(gpu_layers, exact)
         except CapabilityError:
             self.close()
             raise
+        self.goes_back = goes_back or GoesBack.CELLS
         self.vocab = lib.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
         self.end_tokens = frozenset(
@@ -144,10 +147,20 @@ class LlamaModel:
         # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
 
+    def _load(self, gpu_layers: int, exact: bool) -> Any:
+        params = lib.llama_model_default_params()
+        params.n_gpu_layers = gpu_layers
+        if exact or not kernels.trusted():
+            params.use_extra_bufts = False
+        forget_complaints()
+        handle = lib.llama_model_load_from_file(os.fsencode(self.path), params)
+        if not handle:
+            reason = next(iter(complaints()), "broken file")
+            raise ModelError(f"model file {str(self.path)!r} cannot be loaded: {reason}")
+        return handle
+
     def _refuse_unfit(self) -> None:
         kinds = {
-            "is recurrent, so its memory cannot be rolled back": lib.llama_model_is_recurrent,
-            "is a hybrid with recurrent layers, so its memory cannot be rolled back": lib.llama_model_is_hybrid,
             "is a diffusion model": lib.llama_model_is_diffusion,
             "is an encoder-decoder, which this backend does not run": lib.llama_model_has_encoder,
         }
@@ -157,7 +170,7 @@ class LlamaModel:
         if any(key.endswith(end) and value != usual[end] for key, value in self.metadata.items() for end in usual):
             reasons.append("is made for embeddings, and says nothing")
         if reasons:
-            raise CapabilityError(f"model {self.path.name!r} {reasons[0]}; a decoder-only transformer is needed")
+            raise CapabilityError(f"model {self.path.name!r} {reasons[0]}; a decoder-only model is needed")
 
     def _read_metadata(self) -> Iterator[tuple[str, str]]:
         for index in range(lib.llama_model_meta_count(self.handle)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from redraft.backends.llama_context import Feed, LlamaContext, leaf_paths
@@ -31,6 +31,10 @@ class LlamaSlot:
     branches: dict[int, tuple[int, ...]] = field(default_factory=dict)
     ordered: int = 0
     places: dict[int, int] | None = None
+
+    def read_ahead(self, score: Score) -> Iterator[Feed]:
+        """Yield what must be decoded before `prepare`: nothing."""
+        return iter(())
 
     def prepare(self, score: Score, feed: Feed, *, exact: bool) -> None:
         """Roll the cache back to the prefix it shares with the request, and add the ids to decode.

@@ -2,7 +2,8 @@
 
 There is one context; a slot is a sequence of its cache.  A request reuses the longest prefix of ids in its slot, rolls
 back the rest, and decodes the tail of the prompt and the draft in one call, with logits only where they are needed.
-The branches of a draft tree are further sequences that share the cells of their common part.
+The branches of a draft tree are further sequences that share the cells of their common part.  Models with recurrent
+layers go back to copies of their sequences instead (`redraft.backends.llama_anchors`), and read no trees.
 
 Single and batched passes are bit-identical only if the cells of a sequence are in the order of its positions, since
 attention sums over cells in order.  So with `LlamaOptions.exact` every slot that would share cells has its own context,
@@ -14,10 +15,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from redraft.backends.going_back import GoesBack
+from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import LEAST_EXACT_BATCH, Feed, LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
 from redraft.backends.llama_slot import LlamaSlot
@@ -76,7 +79,7 @@ class LlamaOptions:
             raise OptionError(f"slots and branches together must be at most {MOST_SEQUENCES}")
 
 
-class LlamaCpp(Slotted[LlamaSlot]):
+class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     """A model with a cache of several slots; implements `redraft.decoding.backend.Backend`.
 
     Args:
@@ -86,7 +89,8 @@ class LlamaCpp(Slotted[LlamaSlot]):
 
     Raises:
         ModelError: the file is missing or broken, or does not fit into memory.
-        CapabilityError: the model cannot be rolled back, or exact passes are requested on a GPU.
+        CapabilityError: the model does not go back to an earlier token rightly, it has recurrent layers and exact
+            passes or too many slots are requested, or exact passes are requested on a GPU.
     """
 
     def __init__(self, path: Path, options: LlamaOptions = LlamaOptions(), model: LlamaModel | None = None) -> None:
@@ -100,31 +104,49 @@ class LlamaCpp(Slotted[LlamaSlot]):
         free = FreeCores(usable_cores())
         self._owns_model = model is None
         self.model = model or LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
-        self.capabilities = Capabilities(trees=options.branches > 0, prompt_rows=True, batches=True)
+        self._anchored = self.model.goes_back is GoesBack.ANCHORS
+        if self._anchored:
+            self._check_anchored()
+        #: Recurrent layers cannot read branches.
+        self._branches = 0 if self._anchored else options.branches
+        self.capabilities = Capabilities(trees=self._branches > 0, prompt_rows=True, batches=True)
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.encode, self.token_bytes = self.model.tokenize, self.model.encode, self.model.token_bytes
         self._threads = self._choose_threads(free)
-        apart = options.exact and (options.branches > 0 or needs_pairs(self.model))
+        apart = options.exact and (self._branches > 0 or needs_pairs(self.model))
         self._contexts: list[LlamaContext] = []
-        self._places: list[LlamaSlot] = []  # an empty slot for each number
+        self._places: list[LlamaSlot | AnchoredSlot] = []  # an empty slot for each number
         for _ in range(options.slots if apart else 1):
             self._open_context(1 if apart else options.slots)
         self.context_length = min(options.context_length, self._contexts[0].length)
-        self._slots: dict[int, LlamaSlot] = {}
+        self._slots: dict[int, LlamaSlot | AnchoredSlot] = {}
         self.costs = self.model.costs
         # Then processor time is the cost of a pass on one thread; it stops while other processes run.
         self._alone = not on_gpu(options.gpu_layers) and time.get_clock_info("thread_time").resolution < _FINE
 
+    def _check_anchored(self) -> None:
+        name, most = self.model.path.name, MOST_SEQUENCES // (1 + ANCHORS)
+        if self.options.exact:
+            problem = "whose batched and single passes differ: leave out --exact"
+        elif self.options.slots > most:
+            problem = f"and at most {most} slots, not {self.options.slots}"
+        else:
+            return
+        if self._owns_model:
+            self.model.close()
+        raise CapabilityError(f"model {name!r} has recurrent layers, {problem}")
+
     def _open_context(self, slots: int) -> None:
         options = self.options
         per_sequence = -(-(options.context_length + options.exact) // 256) * 256
+        further = ANCHORS * slots if self._anchored else self._branches
         try:
             context = LlamaContext(
                 self.model,
-                cells=per_sequence * slots + _CELLS_OF_A_BRANCH * options.branches,
-                sequences=slots + options.branches,
-                shared=options.branches > 0,
+                cells=per_sequence * slots + _CELLS_OF_A_BRANCH * self._branches,
+                sequences=slots + further,
+                shared=further > 0,
                 batch=options.batch,
                 threads=self._threads,
                 exact=options.exact,
@@ -133,8 +155,11 @@ class LlamaCpp(Slotted[LlamaSlot]):
             self.close()
             raise
         self._contexts.append(context)
-        spare = list(range(slots, slots + options.branches))
-        self._places += [LlamaSlot(context, sequence, spare) for sequence in range(slots)]
+        spare = list(range(slots, slots + further))
+        if self._anchored:
+            self._places += [AnchoredSlot(context, slot, spare[slot * ANCHORS :][:ANCHORS]) for slot in range(slots)]
+        else:
+            self._places += [LlamaSlot(context, sequence, spare) for sequence in range(slots)]
 
     def _choose_threads(self, free: FreeCores) -> Threads:
         options, cores = self.options, usable_cores()
@@ -159,8 +184,8 @@ class LlamaCpp(Slotted[LlamaSlot]):
             for context in self._contexts:
                 context.threads = self._threads
 
-    def _new_slot(self, slot: int) -> LlamaSlot:
-        return replace(self._places[slot], branches={})
+    def _new_slot(self, slot: int) -> LlamaSlot | AnchoredSlot:
+        return self._places[slot]
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
@@ -200,6 +225,7 @@ class LlamaCpp(Slotted[LlamaSlot]):
         """Return the rows of each slot after one pass of a context."""
         if not requests:
             return {}
+        self._read_ahead(context, requests)
         started, feed, ends = _clocks(), Feed(), [0]
         for slot, score in requests:
             self._slots[slot].prepare(score, feed, exact=self.options.exact)
@@ -213,6 +239,19 @@ class LlamaCpp(Slotted[LlamaSlot]):
             for (slot, score), (start, end) in zip(requests, pairwise(ends), strict=True)
         }
 
+    def _read_ahead(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> None:
+        """Decode what slots must read before their anchors are placed, in as few passes as possible."""
+        reading = [self._slots[slot].read_ahead(score) for slot, score in requests]
+        while reading:
+            feed, going = Feed(), []
+            for pieces in reading:
+                if (piece := next(pieces, None)) is not None:
+                    feed.append(piece)
+                    going.append(pieces)
+            reading = going
+            if len(feed):
+                context.decode(feed)
+
     def _check(self, requests: Sequence[tuple[int, Score]]) -> None:
         """Check requests before anything is changed; free the branches of older trees."""
         wanted: dict[LlamaContext, int] = {}
@@ -223,19 +262,24 @@ class LlamaCpp(Slotted[LlamaSlot]):
                 context = self._slots[slot].context
                 wanted[context] = wanted.get(context, 0) + branches
         most = max(wanted.values(), default=0)
-        if most > self.options.branches:
+        if most and self._anchored:
+            raise CapabilityError(f"model {self.model.path.name!r} has recurrent layers, which cannot read draft trees")
+        if most > self._branches:
             raise CapabilityError(
                 f"draft trees with {most} further branches need branches={most} or more; "
                 f"this backend was opened with branches={self.options.branches}"
             )
         for slot, score in requests:
             state = self._slots[slot]
+            if isinstance(state, AnchoredSlot):
+                continue
             if self._extends(score):
                 wanted[state.context] -= len(state.branches)  # it has these already
             elif state.branches:
                 state.adopt_branch(score.prefix, exact=self.options.exact)
         for context, branches in wanted.items():
-            _make_room(branches, [state for state in self._slots.values() if state.context is context])
+            slots = [each for each in self._slots.values() if isinstance(each, LlamaSlot)]
+            _make_room(branches, [each for each in slots if each.context is context])
 
     def _extends(self, score: Score) -> bool:
         """Whether a request goes on with the branches of its slot; an exact pass needs cells in order."""

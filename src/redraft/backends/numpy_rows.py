@@ -40,7 +40,8 @@ class MatrixRows(ABC):
     def _place(self, node: int) -> int:
         return self._places[node] if self._places else self._root + 1 + node
 
-    def _row(self, node: int) -> Any:
+    def row(self, node: int) -> Any:
+        """Return the logits after ``node``, as a view."""
         return self._logits[self._place(node)]
 
     @abstractmethod
@@ -53,7 +54,7 @@ class MatrixRows(ABC):
     def argmax(self, node: int) -> int:
         """Return the most probable token, the lowest id among equals."""
         if node < -1:  # a row of the prompt: rarely requested
-            return int(self._row(node).argmax())
+            return int(self.row(node).argmax())
         if not self._best:  # all other rows at once: most are requested, and each result synchronises a GPU
             self._best = self._logits[self._root :].argmax(1).tolist()
         return self._best[self._place(node) - self._root]
@@ -61,11 +62,11 @@ class MatrixRows(ABC):
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""
         best, normaliser = self.best(node, k), self._log_normaliser(node)
-        return [(token, value - normaliser) for token, value in zip(best, self._row(node)[best].tolist(), strict=True)]
+        return [(token, value - normaliser) for token, value in zip(best, self.row(node)[best].tolist(), strict=True)]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token``."""
-        return float(self._row(node)[token]) - self._log_normaliser(node)
+        return float(self.row(node)[token]) - self._log_normaliser(node)
 
 
 class NumpyRows(MatrixRows):
@@ -73,7 +74,7 @@ class NumpyRows(MatrixRows):
 
     def _log_normaliser(self, node: int) -> float:
         if node not in self._normaliser:
-            row = self._row(node)
+            row = self.row(node)
             top = float(row[self.argmax(node)])
             base = 0.0 if _LOWEST < top < _HIGHEST else top
             weights = np.exp(row - row.dtype.type(base) if base else row)
@@ -82,7 +83,7 @@ class NumpyRows(MatrixRows):
 
     def best(self, node: int, k: int) -> list[int]:
         """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
-        row = self._row(node)
+        row = self.row(node)
         k = min(k, len(row))
         found = self._best_one_by_one(node, row, k) if k <= _FEW else []
         if len(found) == k:
@@ -113,7 +114,7 @@ class NumpyRows(MatrixRows):
 
     def entropy(self, node: int) -> float:
         """Return the entropy in nats."""
-        row = self._row(node)
+        row = self.row(node)
         logs = row - row[self.argmax(node)]
         weights = np.exp(logs)
         total = float(weights.sum())

@@ -71,8 +71,22 @@ def examine(model: Path, python: str = sys.executable, path: Sequence[str] | Non
     return judge([python, "-P", "-m", "redraft.backends.selftest", str(model)], path=path)
 
 
-def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> SelfTestResult:
-    """Run the child and interpret its result."""
+def judge(
+    command: Sequence[str],
+    *,
+    path: Sequence[str] | None = None,
+    timeout: float | None = None,
+    tolerance: float = TOLERANCE,
+) -> SelfTestResult:
+    """Run a child that prints a difference of logits in its last line, and interpret its result.
+
+    Args:
+        command: the child.
+        path: as for `examine`.
+        timeout: seconds; None for `TIMEOUT_S`.
+        tolerance: maximum difference that is right.
+    """
+    timeout = timeout or TIMEOUT_S
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(each for each in (sys.path if path is None else path) if each),
@@ -81,10 +95,10 @@ def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> SelfT
     }
     try:
         child = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, timeout=TIMEOUT_S, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, timeout=timeout, check=False
         )
     except subprocess.TimeoutExpired as late:
-        return SelfTestResult("hang", _PLAIN_DONE in _lines(late.stdout), f"not done in {TIMEOUT_S:g} s")
+        return SelfTestResult("hang", _PLAIN_DONE in _lines(late.stdout), f"not done in {timeout:g} s")
     except OSError as error:
         return SelfTestResult(
             "untested", plain_run=False, detail=f"{command[0]!r} cannot be run: {error.strerror or error}"
@@ -96,7 +110,7 @@ def judge(command: Sequence[str], *, path: Sequence[str] | None = None) -> SelfT
         fault = ending in _FAULTS or child.returncode > _LARGEST_STATUS
         return SelfTestResult("crash" if fault else "untested", plain_run, ending)
     difference = float(lines[-1])
-    if difference <= TOLERANCE:  # false for NaN
+    if difference <= tolerance:  # false for NaN
         return SelfTestResult("right", plain_run)
     return SelfTestResult("wrong", plain_run, f"logits are off by {difference:.2g} standard deviations")
 

@@ -32,7 +32,7 @@ class TorchRows(MatrixRows):
         if node in self._normaliser:
             return self._normaliser[node]
         if node < -1 or self._places:
-            self._normaliser[node] = float(torch.logsumexp(self._row(node).float(), dim=0))
+            self._normaliser[node] = float(torch.logsumexp(self.row(node).float(), dim=0))
         else:  # those of all rows at once, since each result synchronises a GPU
             found = torch.logsumexp(self._logits[self._root :].float(), dim=1).tolist()
             self._normaliser.update(enumerate(found, -1))
@@ -42,7 +42,7 @@ class TorchRows(MatrixRows):
         """Return the ``k`` most probable tokens, best first, lower ids first among equals."""
         if k == 1:
             return [self.argmax(node)]
-        logits = self._row(node)
+        logits = self.row(node)
         k = min(k, len(logits))
         # `topk` does not specify which of several equals it returns, so all candidates are sorted again.
         candidates = torch.nonzero(logits >= logits.topk(k).values[-1]).flatten()
@@ -52,7 +52,7 @@ class TorchRows(MatrixRows):
 
     def entropy(self, node: int) -> float:
         """Return the entropy in nats."""
-        logs = self._row(node).float() - self._log_normaliser(node)
+        logs = self.row(node).float() - self._log_normaliser(node)
         return -float(torch.nansum(logs.exp() * logs))  # 0 times infinity, for impossible tokens, counts as 0
 
 

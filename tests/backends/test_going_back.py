@@ -1,0 +1,220 @@
+"""Models with recurrent layers: they go back to anchors if a probe has proven that, and compute what fresh slots do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import llama_cpp
+import numpy as np
+import pytest
+
+from redraft import Caption, Style, Translator, Update
+from redraft.backends import going_back
+from redraft.backends.going_back import GoesBack, difference
+from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
+from redraft.backends.llama_model import LlamaModel
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.captions.events import Event
+from redraft.decoding.display import Display
+from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
+from redraft.errors import CapabilityError
+from tests.backends.test_llamacpp import tree
+from tests.gguf_models import CONTROL, VOCABULARY
+from tests.hybrids import HYBRIDS, write_lfm2
+
+Ids = tuple[int, ...]
+SLOTS = 3
+OPTIONS = LlamaOptions(context_length=256, slots=SLOTS, threads=1, gpu_layers=0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("hybrids")
+
+
+def written(folder: Path, name: str) -> Path:
+    path = folder / f"{name}.gguf"
+    return path if path.exists() else HYBRIDS[name](path)
+
+
+class Fresh(LlamaCpp):
+    """Reads every request from its beginning."""
+
+    def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
+        for slot, _score in requests:
+            self._slots[slot].forget()
+        return super().score(requests)
+
+
+@pytest.fixture(params=HYBRIDS)
+def pair(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[LlamaCpp, Fresh]]:
+    """A backend, and one that reads the same with fresh slots."""
+    model = LlamaModel(written(folder, request.param), gpu_layers=0, goes_back=GoesBack.ANCHORS)
+    with (
+        closing(model),
+        closing(LlamaCpp(model.path, OPTIONS, model)) as backend,
+        closing(Fresh(model.path, OPTIONS, model)) as fresh,
+    ):
+        # Random models would hardly ever end.
+        backend.end_tokens = fresh.end_tokens = frozenset(range(len(CONTROL), VOCABULARY, 12))
+        yield backend, fresh
+
+
+def some(draw: random.Random, most: int, least: int = 1) -> Ids:
+    return tuple(draw.choices(range(len(CONTROL), VOCABULARY), k=draw.randint(least, most)))
+
+
+class Stream:
+    """Requests of a slot at random: sources that grow, shrink and change, drafts, outputs that are left off."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.instruction, self.after = some(self.draw, 20, 5), some(self.draw, 12)
+        self.source, self.output = some(self.draw, 6), Ids()
+
+    def next(self) -> Score:
+        draw, kind = self.draw, self.draw.random()
+        if kind < 0.3:
+            self.source += some(draw, 3)
+        elif kind < 0.4:
+            self.source = self.source[: draw.randint(1, len(self.source))] + some(draw, 2)
+        elif kind < 0.45 or len(self.source) > 40:
+            self.source = some(draw, 4)
+        previous = self.output
+        if kind >= 0.45:  # the update goes on
+            self.output = self.output[: draw.randint(0, len(self.output))] + some(draw, 2)
+            prefix = self.instruction + self.source + self.after + self.output
+        else:
+            self.output = ()
+            prefix = self.instruction + self.source + self.after
+        draft = previous[len(self.output) :] if draw.random() < 0.5 else some(draw, 8)
+        self.output += draft if draw.random() < 0.3 else ()
+        rows = 1 if draw.random() < 0.8 else draw.randint(1, len(prefix))
+        return Score(prefix, Draft.chain(draft, Provenance.PREVIOUS), rows)
+
+
+def logits(backend: LlamaCpp, requests: Sequence[tuple[int, Score]]) -> list[np.ndarray]:
+    answers = backend.score(requests)
+    return [
+        np.array([rows.row(node) for node in range(-score.prompt_rows, len(score.draft))])  # type: ignore[attr-defined]
+        for rows, (_, score) in zip(answers, requests, strict=True)
+    ]
+
+
+def test_rows(pair: tuple[LlamaCpp, Fresh]) -> None:
+    """Random updates of several slots, some of them closed and opened again, have the rows of fresh slots."""
+    backend, fresh = pair
+    draw, streams = random.Random(5), {backend.open_slot(): Stream(seed) for seed in range(SLOTS)}
+    assert [fresh.open_slot() for _ in streams] == [*streams]
+    with pytest.raises(CapabilityError, match="all 3 slots are in use"):
+        backend.open_slot()
+    read = 0
+    for step in range(25):
+        if step % 8 == 7:
+            backend.close_slot(1)
+            assert backend.open_slot() == 1
+        chosen = draw.sample(sorted(streams), draw.randint(1, SLOTS))
+        asked = [(slot, streams[slot].next()) for slot in chosen]
+        for found, expected in zip(logits(backend, asked), logits(fresh, asked), strict=True):
+            read += len(found)
+            assert np.allclose(found, expected, rtol=0, atol=0.02)
+    for slot in backend._slots.values():
+        assert isinstance(slot, AnchoredSlot)
+        assert len(slot.anchors) + len(slot.spare) == ANCHORS
+        assert [length for _, length in slot.anchors] == sorted({length for _, length in slot.anchors})
+
+
+SPOKEN = ("We live in", "We live on a", "We live in a small house", "We live in a small house near the sea.")
+LATER = ("It is", "It is cold today.")
+Shown = list[tuple[list[Event], list[Ids]]]
+
+
+def translated(backend: LlamaCpp, method: str, agree: int = 1, **options: float) -> Shown:
+    """The captions of two sentences in two languages, with the ids of the outputs."""
+    style = Style(prompt="{source_language}: {source}\n{target_language}:")
+    chosen = {"method": method, "options": options, "display": Display(agree=agree) if agree > 1 else None}
+    found: Shown = []
+    with Translator(backend, ["de", "ja"], style=style, max_tokens=24, **chosen) as translator:  # type: ignore[arg-type]
+        for utterance, texts in enumerate((SPOKEN, LATER)):
+            for seq, text in enumerate(texts):
+                events = translator.translate(Update(str(utterance), seq, text, final=text == texts[-1]))
+                found.append((events, [state.output for state in translator.states.values()]))
+    return found
+
+
+@pytest.mark.parametrize("pair", ["LFM2", "Qwen3.5 MoE"], indirect=True)
+def test_methods(pair: tuple[LlamaCpp, Fresh]) -> None:
+    backend, fresh = pair
+    greedy = translated(backend, "ar")
+    assert [ids for _, ids in translated(backend, "ssbd", beta=0)] == [ids for _, ids in greedy]
+    assert sum(isinstance(event, Caption) for events, _ in greedy for event in events) > len(greedy)
+    for method, agree in (("redraft", 1), ("ar", 2), ("pld", 1)):
+        assert translated(backend, method, agree) == translated(fresh, method, agree)
+    with pytest.raises(CapabilityError, match="needs a backend with trees"):
+        translated(backend, "aasd")
+
+
+@pytest.mark.parametrize("pair", ["LFM2"], indirect=True)
+def test_what_recurrent_layers_cannot_do(pair: tuple[LlamaCpp, Fresh]) -> None:
+    backend, _fresh = pair
+    slot = backend.open_slot()
+    with pytest.raises(CapabilityError, match="recurrent layers, which cannot read draft trees"):
+        backend.score([(slot, Score((9, 8), tree((5, 6), (7,))))])
+    assert backend.score([(slot, Score((9, 8)))])[0].argmax(ROOT) in range(VOCABULARY)
+    for options, words in ((LlamaOptions(exact=True, gpu_layers=0), "--exact"), (LlamaOptions(slots=65), "at most 64")):
+        with pytest.raises(CapabilityError, match=f"recurrent layers, .*{words}"):
+            LlamaCpp(backend.model.path, options, backend.model)
+
+
+class TestProbe:
+    """What llama.cpp says about going back is not taken for true."""
+
+    @pytest.fixture(autouse=True)
+    def no_memory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def child(self, monkeypatch: pytest.MonkeyPatch, folder: Path, code: str) -> None:
+        """Let the probe's process run ``code`` first."""
+        (folder / "sitecustomize.py").write_text(f"import llama_cpp as lib\n{code}")
+        monkeypatch.syspath_prepend(folder)
+
+    def test_right(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = written(folder, "Qwen3.5")
+        with closing(LlamaModel(path, gpu_layers=0)) as model:
+            assert model.goes_back is GoesBack.ANCHORS
+        monkeypatch.setattr(going_back, "judge", None)  # it is remembered
+        with closing(LlamaCpp(path, OPTIONS)) as backend:
+            assert not backend.capabilities.trees
+
+    def test_llama_says_that_cells_go_back(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With snapshots, taking back a whole pass or more returns true and leaves another state."""
+        plain = llama_cpp.llama_context_default_params
+
+        def with_snapshots() -> object:
+            params = plain()
+            params.n_rs_seq = 64
+            return params
+
+        monkeypatch.setattr(llama_cpp, "llama_context_default_params", with_snapshots)
+        path = written(folder, "Qwen3.5")
+        assert difference(path, GoesBack.CELLS) > going_back.TOLERANCE
+        assert difference(path, GoesBack.ANCHORS) < going_back.TOLERANCE
+
+    def test_wrong(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.child(monkeypatch, tmp_path, "lib.llama_memory_seq_cp = lambda *arguments: None\n")
+        with pytest.raises(CapabilityError, match=r"'LFM2.gguf' .* go back .* rightly \(logits are off by"):
+            LlamaCpp(written(folder, "LFM2"), OPTIONS)
+
+    def test_process_ends(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """LFM2 with its real number of layers ends the process with a few snapshots more than it survives."""
+        code = (
+            "plain = lib.llama_context_default_params\n"
+            "def with_snapshots():\n    params = plain()\n    params.n_rs_seq = 32\n    return params\n"
+            "lib.llama_context_default_params = with_snapshots\n"
+        )
+        self.child(monkeypatch, tmp_path, code)
+        with pytest.raises(CapabilityError, match="go back .* rightly .*does not survive it: SIGABRT"):
+            LlamaCpp(write_lfm2(tmp_path / "lfm2.gguf", layers=16), OPTIONS)
