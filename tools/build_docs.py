@@ -215,7 +215,7 @@ def methods_page() -> str:
         "Methods with a small model take it from `--draft-model`. Some methods need more from the backend:\n\n"
         "- *prompt rows* (predictions for the tokens of the prompt) and *trees* (several drafts in one pass):\n"
         "  llama.cpp, and transformers with decoder-only models\n"
-        "- *early exit* (predictions of the first layers): transformers with decoder-only models\n",
+        "- *early exit* (predictions of the first layers): transformers\n",
     ]
     seen: dict[tuple[str, ...], str] = {}
     for method in our_methods():

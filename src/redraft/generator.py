@@ -12,6 +12,7 @@ import codecs
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import drafting_backend, open_models
@@ -25,8 +26,17 @@ from redraft.decoding.lines import NO_BREAKS
 from redraft.decoding.method import DraftModel, Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.segments import PromptSegment
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Output, Score
-from redraft.errors import CapabilityError, ContextOverflow
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Output, Prompt, Score
+from redraft.errors import ContextOverflow
+
+
+@runtime_checkable
+class _ReadsTexts(Protocol):
+    """A backend whose model has an encoder, and which makes its own prompts."""
+
+    def plain_prompt(self, text: str) -> Prompt:
+        """Return the input of encoder and decoder for a text."""
+
 
 #: Stands for the user's text while a chat template is rendered: a private-use character, which none strips.
 _MARK = "\ue000"
@@ -58,14 +68,14 @@ class Generator:
         small: the draft model, for methods that need one.
         max_tokens: maximum length of a text in tokens.
         raw: whether prompts are continued as they are; otherwise, the model's chat template makes them a turn of the
-            user if the model has one.
+            user if the model has one.  Encoder-decoders read prompts as they are.
         watch: called for every pass.
         final: ``biased`` as the method decodes, or ``beam:N`` for a search with N hypotheses.
 
     Raises:
         OptionError: an option is unknown or out of range.
         CapabilityError: the backend has no free slot or lacks what the method needs, the draft model is missing or has
-            another vocabulary, or the model has an encoder.
+            another vocabulary.
     """
 
     def __init__(
@@ -85,8 +95,6 @@ class Generator:
         self.method.require(backend.capabilities)
         require_trees(final, backend.capabilities)
         self._beam = beam_width(final)
-        if hasattr(backend, "encoder_prompt"):
-            raise CapabilityError("models with an encoder translate only; use a decoder-only model")
         self.backends = {TARGET: backend}
         if self.method.draft_model:
             self.backends[DRAFT_MODEL] = drafting_backend(self.method, self._options, backend, small)
@@ -133,9 +141,11 @@ class Generator:
 
         Raises:
             ContextOverflow: the prompt leaves no room.
+            CapabilityError: the model has an encoder and needs a target language.
         """
         target = self.backends[TARGET]
-        ids = self._ids(prompt)
+        asked = self._prompt(prompt)
+        ids = asked.ids
         limit = min(self._max_tokens, min(each.context_length for each in self.backends.values()) - len(ids))
         if limit < 1:
             raise ContextOverflow(
@@ -146,9 +156,16 @@ class Generator:
         drafter, rule = self.method.build(setup)
         if self._beam > 1:
             drafter = rule = Beam(self._beam, target.end_tokens, frozenset(), NO_BREAKS.end, ())
-        copied = tuple(target.tokenize(prompt))
-        asking = decode(ids, drafter, rule, source_ids=copied, end_tokens=target.end_tokens, limit=limit)
-        stream = _Stream(len(ids), target.token_bytes, show)
+        asking = decode(
+            ids,
+            drafter,
+            rule,
+            source_ids=asked.source_ids,
+            encoder=asked.encoder,
+            end_tokens=target.end_tokens,
+            limit=limit,
+        )
+        stream = _Stream(len(ids), target.token_bytes, show, begins=bool(asked.encoder))
 
         def watch(asked: Sequence[tuple[int, Score]], seconds: float) -> None:
             stream.follow(asked)
@@ -159,12 +176,16 @@ class Generator:
         stream.add(output.tokens, end=True)
         return Generated(stream.text, ids, output)
 
-    def _ids(self, prompt: str) -> tuple[int, ...]:
+    def _prompt(self, prompt: str) -> Prompt:
         """Return the ids of a prompt; control tokens in the user's text are text."""
+        target = self.backends[TARGET]
+        if isinstance(target, _ReadsTexts):
+            return target.plain_prompt(prompt)
         asked = self._chat.ask(_MARK) if self._chat else _MARK
         before, _, after = asked.partition(_MARK)
         parts = PromptSegment(before, True), PromptSegment(prompt, self._chat is None), PromptSegment(after, True)
-        return tuple(self.backends[TARGET].encode([part for part in parts if part.text]))
+        ids = tuple(target.encode([part for part in parts if part.text]))
+        return Prompt(ids, tuple(target.tokenize(prompt)))
 
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`."""
@@ -184,10 +205,17 @@ class Generator:
 
 
 class _Stream:
-    """The text of an output that grows, in whole characters."""
+    """The text of an output that grows, in whole characters; one that begins a text has no space before it."""
 
-    def __init__(self, prompt: int, token_bytes: Callable[[int], bytes], show: Callable[[str], object] | None) -> None:
-        self._prompt, self._token_bytes, self._show = prompt, token_bytes, show
+    def __init__(
+        self,
+        prompt: int,
+        token_bytes: Callable[[int], bytes],
+        show: Callable[[str], object] | None,
+        *,
+        begins: bool,
+    ) -> None:
+        self._prompt, self._token_bytes, self._show, self._begins = prompt, token_bytes, show, begins
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._count, self.text = 0, ""
 
@@ -202,6 +230,8 @@ class _Stream:
         new = b"".join(map(self._token_bytes, output[self._count :]))
         self._count = len(output)
         text = self._decoder.decode(new, end)
+        if self._begins and not self.text:
+            text = text.removeprefix(" ")
         self.text += text
         if text and self._show:
             self._show(text)

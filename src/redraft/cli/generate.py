@@ -15,6 +15,7 @@ EXAMPLES = """\b
 Examples:
   redraft generate --model my.gguf "Name three rivers in Europe."
   redraft generate --model my.gguf --method aasd --prompt-file report.txt
+  redraft generate --model hf:google/flan-t5-small "Is Bern in France?"
   cat main.py | redraft generate --model my.gguf --raw --method pld --json
 """
 
@@ -51,8 +52,8 @@ def generate(
 ) -> None:
     """Continue TEXT, or standard input, and print what the model writes as it is decoded.
 
-    The text is a turn of the user if the model has a chat template. Models that only translate, such as the demo
-    models, are not made for this.
+    The text is a turn of the user if the model has a chat template. Encoder-decoders such as T5 read it as it is.
+    Models that only translate, such as the demo models, are not made for this.
     """
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.generator import Generator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from redraft.decoding.methods.ssbd import PreviousOutput  # noqa: E402
 from redraft.decoding.rules.exact import Exact  # noqa: E402
 from redraft.decoding.types import ROOT, Asking, Output, Score  # noqa: E402
 from redraft.errors import CapabilityError, ContextOverflow, ModelError, OptionError  # noqa: E402
+from redraft.generator import Generator  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.backends.hf.models import END, LIMIT, PAD, VOCABULARY, chain, logs, tree  # noqa: E402
 
@@ -53,6 +55,11 @@ def asking(backend: HfEncoderDecoder, source: Ids, previous: Ids = (), begun: Id
         end_tokens=frozenset({END}),
         limit=LIMIT - len(begun),
     )
+
+
+def banned(backend: HfEncoderDecoder, logs: list[float]) -> list[float]:
+    """Log-probabilities as the backend reports them, without the tokens that the model never writes."""
+    return backend.allowed(torch.tensor([logs]))[0].log_softmax(-1).tolist()
 
 
 def plain(model: Any, source: Ids, prefix: Ids) -> list[list[float]]:
@@ -209,3 +216,71 @@ def test_styles_that_no_encoder_reads_are_refused(style: Style) -> None:
         OptionError, match="(context|glossary|template): an encoder-decoder model accepts only the text"
     ):
         Translator(opened(tiny.t5()), ["de"], style=style)
+
+
+# Early exit
+
+
+@pytest.mark.parametrize("make", FAMILIES)
+def test_early_exit_is_first_layer_of_decoder(make: Make) -> None:
+    model = make()
+    reference = deepcopy(model)
+    decoder = reference.get_decoder()
+    field = "block" if hasattr(decoder, "block") else "layers"
+    setattr(decoder, field, getattr(decoder, field)[:1])
+    target = opened(model)
+    short = target.early_exit(1)
+    slots = target.open_slot(), short.open_slot()
+    begun = start_of(model)
+    for number, source in enumerate(tiny.prompts(3, seed=5)):
+        (rows,) = short.score([(slots[1], Score((*begun, 5, 6), chain((7, 8)), encoder=source))])
+        (own,) = target.score([(slots[0], Score((*begun, 5, 6), chain((7, 8)), encoder=source))])
+        for answer, backend, alone in ((rows, short, reference), (own, target, model)):
+            expected = plain(alone, source, (*begun, 5, 6, 7, 8))
+            for node in (ROOT, 0, 1):
+                assert logs(answer, node) == pytest.approx(banned(backend, expected[node - 2]), abs=1e-4)
+        assert target.encoder_passes + short.encoder_passes == number + 1
+    assert {id(each) for each in short.model.parameters()} < {id(each) for each in target.model.parameters()}
+    short.close()
+    assert target._sharing == [target]
+    with pytest.raises(CapabilityError, match="must leave after 1 to 1 of its 2 layers, not after 2"):
+        target.early_exit(2)
+
+
+@pytest.mark.parametrize("make", FAMILIES)
+def test_bild_by_early_exit(make: Make) -> None:
+    """At a rollback of 0 nothing is kept, so the output is greedy; without fallback and rollback, it is the exit's."""
+    texts = ["".join(chr(ord("a") + token % 20) for token in source) for source in tiny.prompts(2, seed=4)]
+    for fallback, rollback in ((0, 0), (0, 100)):
+        options: dict[str, float | str] = {"fallback": fallback, "rollback": rollback, "end": "verified"}
+        backend = opened(make())
+        with Generator(backend, "bild-early-exit", options, max_tokens=5) as generator:
+            for text in texts:
+                made = generator.generate(text)
+                kept = made.output.accepted
+                assert made.output.draft_passes > 0 and (kept > 0) == (rollback > 0)
+                if not rollback:
+                    source = backend.plain_prompt(text).encoder
+                    assert made.output.tokens == tiny.greedy(backend.model, source, 5)[0]
+
+
+# Texts other than translations
+
+
+@pytest.mark.parametrize("method", ["ar", "jacobi", "gs-jacobi", "pld"])
+def test_generated_texts(method: str) -> None:
+    for make in (tiny.marian, tiny.t5):
+        backend, pieces = opened(make()), list[str]()
+        with Generator(backend, method, max_tokens=LIMIT) as generator:
+            made = generator.generate("abc dabc", pieces.append)
+        expected = tiny.greedy(backend.model, backend.tokenizer.encoder_ids("abc dabc"))[0]
+        assert made.output.tokens == expected
+        whole = b"".join(map(backend.token_bytes, expected)).decode().removeprefix(" ")
+        assert made.text == "".join(pieces) == whole
+
+
+def test_model_that_needs_target_language_only_translates() -> None:
+    tokenizer = tiny.tokenizer("__de__", "__en__")
+    backend = backend_of(tiny.m2m100(), tokenizer, "tiny", HfOptions(64, 1, device="cpu", threads=1))
+    with Generator(backend) as generator, pytest.raises(CapabilityError, match="'tiny' needs a target language"):
+        generator.generate("abc")

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from redraft.backends.hf.base import HfBackend, TorchRows
 from redraft.backends.hf.cache import CellPlan, Masks, PassRow
+from redraft.backends.hf.layers import decoder_layers, shortened
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.decoding.backend import Capabilities
@@ -40,7 +40,7 @@ class HfDecoder(HfBackend[_Slot]):
     """A decoder-only model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
-        _name, layers = _layers(model.base_model)
+        layers = decoder_layers(model)
         self.layers = len(layers) or model.config.get_text_config().num_hidden_layers
         super().__init__(model, tokenizer, name, options, self.layers)
         self.capabilities = Capabilities(trees=True, prompt_rows=True, batches=True, early_exit=len(layers) > 1)
@@ -55,12 +55,7 @@ class HfDecoder(HfBackend[_Slot]):
         Raises:
             CapabilityError: ``layers`` is not below the model's number of layers.
         """
-        if not self.capabilities.early_exit or not 1 <= layers < self.layers:
-            raise CapabilityError(
-                f"an early exit of model {self.name!r} must leave after 1 to {self.layers - 1} of its {self.layers} "
-                f"layers, not after {layers}"
-            )
-        return HfDecoder(_shortened(self.model, layers), self.tokenizer, self.name, self.options)
+        return HfDecoder(shortened(self.model, layers, self.name), self.tokenizer, self.name, self.options)
 
     def check_attention(self) -> None:
         """Score a small tree next to another request, and compare with passes that need neither mask nor cache.
@@ -168,24 +163,3 @@ class HfDecoder(HfBackend[_Slot]):
             logits_to_keep=max(row.wanted for row in rows),
         )
         return self.allowed(output.logits)
-
-
-def _layers(base: nn.Module) -> tuple[str, Sequence[nn.Module]]:
-    """Return name and list of a decoder's layers, its longest list of modules; empty for other structures."""
-    found = [(name, list(part)) for name, part in base.named_children() if isinstance(part, nn.ModuleList)]
-    return max(found, key=lambda each: len(each[1]), default=("", []))
-
-
-def _shortened(model: Any, layers: int) -> Any:
-    """Return the model without its later layers; parameters are shared."""
-
-    def shallow(module: Any) -> Any:
-        twin = copy(module)
-        twin._modules = dict(module._modules)
-        return twin
-
-    short, base = shallow(model), shallow(model.base_model)
-    name, every = _layers(base)
-    base._modules[name] = nn.ModuleList(every[:layers])
-    short._modules[model.base_model_prefix] = base
-    return short

@@ -19,6 +19,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from redraft.backends.hf.base import HfBackend, TorchRows
 from redraft.backends.hf.cache import CellPlan
 from redraft.backends.hf.languages import SourcePrompts
+from redraft.backends.hf.layers import decoder_layers, shortened
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.decoding.backend import Capabilities
@@ -47,13 +48,36 @@ class HfEncoderDecoder(HfBackend[_Slot]):
     """An encoder-decoder model; implements `redraft.decoding.backend.Backend`.  See `HfBackend` for the arguments."""
 
     def __init__(self, model: Any, tokenizer: HfTokenizer, name: str, options: HfOptions) -> None:
-        super().__init__(model, tokenizer, name, options, _decoder_layers(model))
-        self.capabilities = Capabilities()
-        self.encoder_prompt = SourcePrompts(model, tokenizer, name).encode
+        layers = len(decoder_layers(model))
+        super().__init__(model, tokenizer, name, options, layers)
+        self.capabilities = Capabilities(early_exit=layers > 1)
+        prompts = SourcePrompts(model, tokenizer, name)
+        self.encoder_prompt, self.plain_prompt = prompts.encode, prompts.plain
         self.encoder_passes = 0
+        #: The backends with this encoder: the model, and its early exits.
+        self._sharing: list[HfEncoderDecoder] = [self]
 
     def _new_slot(self, slot: int) -> _Slot:
         return _Slot()
+
+    def early_exit(self, layers: int) -> HfEncoderDecoder:
+        """Return a model of the decoder's first ``layers`` layers with the same weights, encoder and head.
+
+        Its cache is separate; what the encoder makes of a source is computed once.
+
+        Raises:
+            CapabilityError: ``layers`` is not below the decoder's number of layers.
+        """
+        short = HfEncoderDecoder(shortened(self.model, layers, self.name), self.tokenizer, self.name, self.options)
+        short._sharing = self._sharing
+        self._sharing.append(short)
+        return short
+
+    def close(self) -> None:
+        """Free the cache, and the weights unless another backend shares them."""
+        if self in self._sharing:
+            self._sharing.remove(self)
+        super().close()
 
     @torch.inference_mode()
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
@@ -99,13 +123,11 @@ class HfEncoderDecoder(HfBackend[_Slot]):
 
     def _encode(self, ids: tuple[int, ...]) -> _Slot:
         """Encode a source and reset the decoder, whose states depend on it."""
-        source = torch.tensor([ids], device=self.device)
-        states = self.model.get_encoder()(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
-        self.encoder_passes += 1
+        slots = (slot for backend in self._sharing for slot in backend._slots.values())
+        states = next((slot.states for slot in slots if slot.encoder == ids and slot.states is not None), None)
+        if states is None:
+            source = torch.tensor([ids], device=self.device)
+            encoder = self.model.get_encoder()
+            states = encoder(input_ids=source, attention_mask=torch.ones_like(source)).last_hidden_state
+            self.encoder_passes += 1
         return _Slot(ids, states, EncoderDecoderCache(self._cache, DynamicCache()))
-
-
-def _decoder_layers(model: Any) -> int:
-    config = model.config
-    layers = getattr(config, "num_decoder_layers", None) or getattr(config, "decoder_layers", None)
-    return int(layers or config.num_hidden_layers)

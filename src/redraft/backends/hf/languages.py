@@ -67,6 +67,17 @@ class SourcePrompts:
         ids = self._tokenizer.tokenize(text)
         return Prompt(decoder, tuple(ids), (*before, *self._tokenizer.encoder_ids(asked)))
 
+    def plain(self, text: str) -> Prompt:
+        """Return the ids for a text as it is, such as a task for T5 or a sentence for a model of one language pair.
+
+        Raises:
+            CapabilityError: the model needs the target language.
+        """
+        if self._tags or self._codes:
+            raise CapabilityError(f"model {self._name!r} needs a target language, so it can only translate")
+        decoder = (self._start,) if self._forced is None else (self._start, self._forced)
+        return Prompt(decoder, tuple(self._tokenizer.tokenize(text)), tuple(self._tokenizer.encoder_ids(text)))
+
     def _begun(self, source: Language, target: Language) -> tuple[int, ...]:
         """Return the decoder's first ids; sets the tokenizer's source language if it has one."""
         base = self._tokenizer.base
