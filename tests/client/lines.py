@@ -33,7 +33,11 @@ class Line:
             writer.transport.abort()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await self.open()
+        try:
+            there, back = await self.open()
+        except OSError:  # no server is there
+            writer.transport.abort()
+            return
         pair = {writer, back}
         self._writers |= pair
         await asyncio.gather(self._pump(reader, back), self._pump(there, writer))

@@ -1,4 +1,4 @@
-"""Random drops, moves, restarts and decisions: nothing hidden is ever sent, no final caption is lost or doubled.
+"""Random drops, moves, kills, stops and decisions: nothing hidden is ever sent, no final caption is lost or doubled.
 
 ``REDRAFT_STRESS`` is the number of steps of each run, 120 if it is not set.
 """
@@ -22,7 +22,7 @@ from websockets.exceptions import WebSocketException
 from redraft.captions.events import Caption, Update
 from redraft.client import Backoff, Client
 from tests.client.lines import EXACT, Line, line
-from tests.serve.fanout.conftest import RedisServer, replica
+from tests.serve.fanout.conftest import RedisServer
 from tests.serve.servers import Running, running
 
 STEPS = int(os.environ.get("REDRAFT_STRESS", "120"))
@@ -32,12 +32,47 @@ WORDS = "we saw her duck it was".split()
 Key = tuple[str, str]
 
 
+class Place:
+    """A server on a port, which it comes back to after its end."""
+
+    def __init__(self, stack: ExitStack, **settings: Any) -> None:
+        self._stack, self._settings = stack, {"busy": 1000, "updates_per_second": 500, "drain_seconds": 2, **settings}
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        self._running = ExitStack()
+        self.server: Running = self._running.enter_context(running(**self._settings, port=self.port))
+        self.port = self.server.port
+        self._stack.callback(self._running.close)
+
+    def stop(self) -> None:
+        """Drain, then end."""
+        self._running.close()
+
+    def kill(self) -> None:
+        """End at once, and store and send nothing more."""
+        self.server.kill()
+        self._running.close()
+
+
+class Redis(Place):
+    """A Redis, which comes back empty."""
+
+    def __init__(self, found: RedisServer) -> None:
+        self.port, self.start, self.kill = found.port, found.start, found.kill  # type: ignore[method-assign]
+        self.stop = found.kill  # type: ignore[method-assign]
+
+
 class Run:
     """A talk under stress, and what must be true of it."""
 
-    def __init__(self, seed: int, client: Client, cable: Line, servers: list[Running], others: list[Running]) -> None:
+    def __init__(self, seed: int, client: Client, cable: Line, servers: list[Place], others: list[Place]) -> None:
         self.drawn, self.client, self.cable = random.Random(seed), client, cable
         self.servers, self.others = servers, others
+        #: What may end and come back, and the one that is away.
+        self.mortal = [*servers, *others]
+        self.away: asyncio.Task[None] | None = None
         self.finals: dict[Key, str] = {}
         self.twice: list[Key] = []
         self.hidden, self.corrected = set[Key](), dict[Key, str]()
@@ -119,20 +154,23 @@ class Run:
         self.cable.to = self.drawn.choice(self.servers).port
         self.cable.cut()
 
-    async def restart(self) -> None:
-        """A server loses the session."""
-        server = self.drawn.choice(self.servers)
+    async def kill(self) -> None:
+        self._end("kill")
 
-        def work() -> None:
-            for session in list(server.hub._sessions.values()):
-                session.fail("draining", "restarted", 1012)
-                if server.hub.fanout:
-                    server.hub.fanout.drop(session)
-                server.hub._sessions.pop(session.name)
-                server.hub.rooms.forget(session)
-                session.release()
+    async def stop(self) -> None:
+        self._end("stop")
 
-        server.call(work)
+    def _end(self, how: str) -> None:
+        """Let a server or Redis end, unless one is away, and come back a while later."""
+        place, seconds = self.drawn.choice(self.mortal), self.drawn.uniform(0, 1)
+
+        async def work() -> None:
+            await asyncio.to_thread(getattr(place, how))
+            await asyncio.sleep(seconds)
+            await asyncio.to_thread(place.start)
+
+        if self.away is None or self.away.done():
+            self.away = asyncio.create_task(work())
 
     async def wait(self) -> None:
         await asyncio.sleep(self.drawn.uniform(0, 0.2))
@@ -141,12 +179,12 @@ class Run:
         does: list[Callable[[], Any]] = [
             *[self.update] * 10,
             *[self.wait] * 4,
-            *(self.pause, self.hide, self.show, self.correct, self.cut, self.move),
+            *(self.pause, self.hide, self.show, self.correct, self.cut, self.move, self.kill, self.stop),
         ]
-        if len(self.servers) == 1:  # among several, viewers would have to leave a session that nobody owns
-            does.append(self.restart)
         for _ in range(STEPS):
             await self.drawn.choice(does)()
+        if self.away:
+            await self.away
         if self.paused:
             await self.pause()
         if self.growing:
@@ -158,7 +196,7 @@ class Run:
     def shown(self) -> dict[Key, str]:
         return {key: self.corrected.get(key, text) for key, text in self.finals.items() if key not in self.hidden}
 
-    async def page(self, server: Running) -> dict[Key, str]:
+    async def page(self, server: Place) -> dict[Key, str]:
         """What a new viewer's page shows in the end."""
         found: dict[Key, str] = {}
         async with connect(f"ws://127.0.0.1:{server.port}/v1/watch/{self.client.session}") as viewer:
@@ -172,9 +210,10 @@ class Run:
                         found.pop(key, None)
         return found
 
-    async def transcript(self, server: Running) -> dict[Key, str]:
+    async def transcript(self, place: Place) -> dict[Key, str]:
         path = f"/v1/sessions/{self.client.session}/transcript?format=jsonl"
-        rows = map(json.loads, (await asyncio.to_thread(server.ask, path)).text.splitlines())
+        found = await asyncio.to_thread(place.server.ask, path)
+        rows = map(json.loads, found.text.splitlines() if found.status == 200 else ())
         return {(row["utterance"], row["language"]): row["text"] for row in rows}
 
 
@@ -197,12 +236,13 @@ async def background(*work: Any) -> AsyncIterator[None]:
         assert not problems, problems
 
 
-async def stress(seed: int, servers: list[Running], others: list[Running]) -> None:
+async def stress(seed: int, servers: list[Place], others: list[Place], redis: RedisServer | None = None) -> None:
     async with AsyncExitStack() as stack:
         cable = await stack.enter_async_context(line(servers[0].port))
         address, backoff = f"http://127.0.0.1:{cable.port}", Backoff(0.01, 0.2, SECONDS)
         client = await stack.enter_async_context(Client(address, TO, method=EXACT, room="hall", backoff=backoff))
         run = Run(seed, client, cable, servers, others)
+        run.mortal += [Redis(redis)] if redis else []
         await stack.enter_async_context(background(run.read(), *(run.watch() for _ in range(3))))
         await run.work()
         assert not run.twice
@@ -218,15 +258,13 @@ async def stress(seed: int, servers: list[Running], others: list[Running]) -> No
 @pytest.mark.parametrize("number", [1, 2])
 def test_stress(number: int, seed: int) -> None:
     with ExitStack() as stack:
-        servers = [stack.enter_context(running(busy=1000, updates_per_second=500)) for _ in range(number)]
-        asyncio.run(stress(seed, servers, []))
+        asyncio.run(stress(seed, [Place(stack) for _ in range(number)], []))
 
 
 def test_stress_with_viewers_elsewhere(redis: RedisServer) -> None:
     with ExitStack() as stack:
-        servers = [stack.enter_context(replica(redis, updates_per_second=500, busy=1000)) for _ in range(2)]
-        others = [stack.enter_context(replica(redis, viewers_only=True))]
-        asyncio.run(stress(0, servers, others))
+        servers = [Place(stack, fanout=redis.url) for _ in range(2)]
+        asyncio.run(stress(0, servers, [Place(stack, fanout=redis.url, viewers_only=True)], redis))
 
 
 @pytest.fixture

@@ -96,6 +96,26 @@ class Running:
         self.call(work)
         assert done.wait(SECONDS)
 
+    def kill(self) -> None:
+        """Send and store nothing more, and end, as though the process was killed."""
+        done = threading.Event()
+
+        def work() -> None:
+            if self.hub.fanout:
+                for publisher in self.hub.fanout._publishers.values():
+                    publisher.task.cancel()
+                self.hub.fanout._publishers.clear()
+            for listening in self.server.servers:
+                listening.close()
+            for connection in list(self.server.server_state.connections):
+                connection.transport.abort()
+            self.server._draining = self.loop.create_task(asyncio.sleep(0))
+            self.server.should_exit = True
+            done.set()
+
+        self.call(work)
+        assert done.wait(SECONDS)
+
     @property
     def engine(self) -> Engine:
         """The engine, or the first of several."""

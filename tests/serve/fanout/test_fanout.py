@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from itertools import count
 from typing import Any
 
 import pytest
@@ -98,7 +100,12 @@ def test_forgotten_elsewhere(redis: RedisServer, viewers: Running) -> None:
     assert viewers.ask("/v1/sessions/nobody").json["error"]["code"] == "missing"
 
 
-def test_moved_session(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+def test_moved_session(
+    redis: RedisServer, speakers: Running, viewers: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the clock of the later replica is behind."""
+    ever_earlier = count(2_000_000_000, -20)
+    monkeypatch.setattr(time, "time", lambda: float(next(ever_earlier)))
     with replica(redis) as others, speakers.socket() as socket:
         started = socket.start(method="ar")
         name, token = started["session"], started["token"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from redraft import protocol
@@ -20,35 +21,50 @@ from redraft.serve.sessions.transcript import SessionFile
 from tests.serve.fakes import offline
 
 KEYS: list[Key] = [("1", "de"), ("1", "ja"), ("2", "de"), ("3", "ja")]
-NAMES = ["partial", "final", "fail", "hide", "show", "pause", "release", "correct", "away", "back"]
+NAMES = ["partial", "final", "fail", "hide", "show", "pause", "release", "correct", "away", "back", "look"]
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(KEYS)), max_size=40)
 
 
 class Page:
-    """What a viewer's page shows after the messages that it was sent."""
+    """What a viewer's page shows after the messages that it was sent.
 
-    def __init__(self) -> None:
+    On one connection, none of these is about a caption that is hidden, and no final caption comes again.
+    """
+
+    def __init__(self, hidden: Container[Key] = ()) -> None:
         self.finals: dict[Key, str] = {}
         self.partials: dict[Key, str] = {}
         self.outbox: Outbox | None = None
+        self.hidden = hidden
+        self.sent = dict[Key, str]()
 
     def connect(self, broadcast: Broadcast) -> None:
         self.outbox = Outbox(1000)
+        self.sent.clear()
         broadcast.watch(self.outbox)
 
     def leave(self, broadcast: Broadcast) -> None:
         if self.outbox is not None:
-            self.read()
             broadcast.detach(self.outbox)
             self.outbox = None
 
     def read(self) -> None:
-        while self.outbox is not None and (frame := self.outbox._next()) is not None:
+        while self.look():
+            pass
+
+    def look(self) -> bool:
+        """Read one message, and return whether there was one."""
+        frame = None if self.outbox is None else self.outbox._next()
+        if frame is not None:
             self.show(json.loads(frame.text))
+        return frame is not None
 
     def show(self, message: dict[str, Any]) -> None:
         key = message.get("utterance", ""), message.get("language", "")
+        assert message["type"] == "hidden" or key not in self.hidden
         if message["type"] == "final":
+            assert self.sent.get(key) != message["text"]
+            self.sent[key] = message["text"]
             self.finals[key] = message["text"]
             self.partials.pop(key, None)
         elif message["type"] == "partial" and key not in self.finals:
@@ -56,6 +72,7 @@ class Page:
         elif message["type"] == "error":
             self.partials.pop(key, None)
         elif message["type"] == "hidden":
+            self.sent.pop(key, None)
             self.finals.pop(key, None), self.partials.pop(key, None)
 
 
@@ -119,10 +136,19 @@ class Model:
             self.broadcast.correct(key, text)
 
 
+def steps(*names: str) -> list[tuple[str, Key]]:
+    """Steps about one caption, after its utterance has ended in another language."""
+    return [("final", ("1", "ja")), *((name, ("1", "de")) for name in names)]
+
+
 @given(STEPS)
+@example(steps("back", "final"))
+@example(steps("back", "look", "final", "hide"))
+@example(steps("pause", "final", "back", "release", "correct"))
+@example(steps("back", "hide", "final", "show", "hide", "show"))
 def test_everybody_agrees(steps: list[tuple[str, Key]]) -> None:
     model, mirror = Model(), mirrored()
-    broadcast, always, sometimes, elsewhere = model.broadcast, Page(), Page(), Page()
+    broadcast, always, sometimes, elsewhere = model.broadcast, Page(model.hidden), Page(model.hidden), Page()
     always.connect(broadcast)
     elsewhere.connect(mirror.broadcast)
     broadcast.publish(feed := Outbox(1000))
@@ -132,6 +158,8 @@ def test_everybody_agrees(steps: list[tuple[str, Key]]) -> None:
         elif name == "back":
             sometimes.leave(broadcast)
             sometimes.connect(broadcast)
+        elif name == "look":
+            sometimes.look()
         else:
             getattr(model, name)(key, f"{name} {number}")
         always.read()
@@ -140,6 +168,7 @@ def test_everybody_agrees(steps: list[tuple[str, Key]]) -> None:
     while (frame := feed._next()) is not None:
         mirror._apply(protocol.FROM_SERVER.validate_json(frame.text))
     late, late_elsewhere = Page(), Page()
+    sometimes.read()
     sometimes.leave(broadcast)
     for page, of in ((sometimes, broadcast), (late, broadcast), (late_elsewhere, mirror.broadcast)):
         page.connect(of)

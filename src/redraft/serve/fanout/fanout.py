@@ -146,7 +146,7 @@ class Fanout:
         until = time.monotonic() + _LAST_WORDS
         while time.monotonic() < until and not all(each.quiet for each in self._publishers.values()):
             await asyncio.sleep(0.02)
-        tasks = [*self._tasks, *(each.task for each in self._publishers.values())]
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -160,7 +160,10 @@ class Fanout:
             mirror.broadcast.close(1012, DRAINING, error)
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+        self._watch(asyncio.create_task(work))
+
+    def _watch(self, task: asyncio.Task[None]) -> None:
+        """Cancel a task at the end."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -173,7 +176,8 @@ class Fanout:
 
     def publish(self, session: LiveSession) -> None:
         """Publish a session and its captions to other replicas."""
-        self._publishers[session] = Publisher(session, self._store, self._alive, self._lost)
+        publisher = self._publishers[session] = Publisher(session, self._store, self._alive, self._lost)
+        self._watch(publisher.task)
 
     def forget(self, session: LiveSession) -> None:
         """Stop publishing a session that has been forgotten."""
@@ -200,7 +204,7 @@ class Fanout:
     def resumed(self, session: LiveSession) -> None:
         """The owner of a session has connected to this replica again."""
         if publisher := self._publishers.get(session):
-            publisher.since = time.time()
+            publisher.since = 0
 
     async def moved(self, session: LiveSession) -> bool:
         """Whether another replica has taken over a session; False while Redis cannot be reached."""

@@ -65,8 +65,9 @@ class Publisher:
         self.forgotten = False
         #: End of the log.
         self.position = Position(0, 0)
-        #: When the session's owner last connected here: of two replicas with the session, the later one has it.
-        self.since = time.time()
+        #: The epoch with which this replica took the session over, when its owner last connected here; 0 until Redis
+        #: has it.  Of two replicas with the session, the later one has it.
+        self.since = 0
         self.task = asyncio.create_task(self._run())
 
     @property
@@ -104,11 +105,12 @@ class Publisher:
     async def _epoch(self) -> bool:
         """Write the log until it must be rewritten; return False if the owner has gone to another replica."""
         name, store = self.session.name, self._store
-        first = await store.begin(name, _about(self.session), self.since)
+        # Without an owner here, the session is not taken over from another replica.
+        first = await store.begin(name, _about(self.session), self.since or (0 if self.session.in_use else 1))
         store.worked()
         if first is None:
             return False
-        self.position = first
+        self.position, self.since = first, self.since or first.epoch
         feed = self._feed = FeedOutbox()
         self.session.broadcast.publish(feed)
         await self._write(await _waiting(feed), publish=False)

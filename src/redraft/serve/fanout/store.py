@@ -8,7 +8,9 @@
 
 Every key expires.  The first entry of a log describes the session; a new first entry starts a new *epoch*, in which the
 whole log is rewritten.  Positions increase across epochs, and Redis rejects an entry whose position is not the
-greatest: so a replica that has lost a session to another one is notified, and cannot add its captions.
+greatest: so a replica that has lost a session to another one is notified, and cannot add its captions.  A session
+belongs to the replica to which its owner connected last, in the order in which these told Redis: clocks of different
+machines are never compared.
 """
 
 from __future__ import annotations
@@ -224,21 +226,22 @@ class Store:
 
     # Logs of sessions
 
-    async def begin(self, name: str, about: str, since: float) -> Position | None:
-        """Start an epoch of a session's log; Redis chooses the position.
+    async def begin(self, name: str, about: str, since: int) -> Position | None:
+        """Start an epoch of a session's log; Redis chooses the position, by its own clock.
 
         Args:
-            since: when its owner last connected to this replica, in seconds since 1970.
+            since: the epoch with which this replica took the session over; 0 to take it over with this one.
 
         Returns:
-            The position; None if the owner has connected to another replica since then.
+            The position; None if another replica has taken the session over since then.
         """
         key = session_key(name)
-        known = await self.redis.xrange(key, count=1)
-        if known and float(known[0][1].get("since", 0)) > since:
-            return None
+        if since and (known := await self.redis.xrange(key, count=1)):
+            position, fields = known[0]
+            if (int(fields.get("since", 0)) or Position.parse(position).epoch) > since:
+                return None
         async with self.redis.pipeline(transaction=False) as pipe:
-            pipe.xadd(key, {"about": about, "since": repr(since)})
+            pipe.xadd(key, {"about": about, "since": since})
             pipe.expire(key, self.expire)
             found, _ = await pipe.execute()
         return Position.parse(found)

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from itertools import chain
 
 from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.protocol import Frame
-from redraft.serve.sessions.cells import Cell, Key, Utterance, is_outdated, key_of
+from redraft.serve.sessions.cells import Cell, History, Key, is_outdated, key_of
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.transcript import Transcript
 
@@ -92,11 +91,11 @@ class Broadcast:
         frame = cell.frame(key, self.transcript.utterances[key[0]].begun)
         if frame is None:
             return
-        place = None if cell.ended else self._place(key)
+        place = self._place(key, ended=cell.ended)
         if owner and self.owner:
             self.owner.put(frame, place)
         if self._seen(cell):
-            for viewer in self._viewers(key[1]):
+            for viewer in self._unaware(key):
                 viewer.put(frame, place)
 
     def _seen(self, cell: Cell) -> bool:
@@ -147,8 +146,9 @@ class Broadcast:
         if not hidden:
             self._reveal(key)
             return
-        for viewer in self._viewers(key[1]):
-            viewer.drop(self._place(key))
+        for viewer in self._unaware(key):
+            for ended in (False, True):
+                viewer.drop(self._place(key, ended=ended))
             viewer.put(message)
 
     def correct(self, key: Key, text: str, decision: int | None = None) -> None:
@@ -171,11 +171,8 @@ class Broadcast:
         frame = cell.frame(key, utterance.begun)
         if frame is None or not self._seen(cell):
             return
-        for viewer in self._viewers(key[1]):
-            if cell.ended:
-                viewer.fill([frame])
-            else:
-                viewer.put(frame, self._place(key))
+        for viewer in self._unaware(key):
+            viewer.put(frame, self._place(key, ended=cell.ended), counts=not cell.ended)
 
     # Connections
 
@@ -245,23 +242,8 @@ class Broadcast:
         self._catch_up(feed)
         self._say_done(feed)
 
-    def _history(self, viewer: Outbox) -> Iterator[Frame]:
-        """Return the messages for the captions so far, each made when it is sent, and for those that are hidden.
-
-        A viewer that was disconnected may still show what has been hidden meanwhile.
-        """
-        found = self.transcript
-        return self._past(viewer, list(found.ended), list(found.utterances.values()))
-
-    def _past(self, viewer: Outbox, ended: Sequence[Utterance], known: Sequence[Utterance]) -> Iterator[Frame]:
-        for utterance in chain(ended, (each for each in known if not each.ended)):
-            for key, cell in utterance.keyed():
-                if not viewer.wants(key[1]):
-                    continue
-                if cell.hidden:
-                    yield cell.decision(key)
-                elif cell.visible and (frame := cell.frame(key, utterance.begun, aged=True)) is not None:
-                    yield frame
+    def _history(self, viewer: Outbox) -> History:
+        return History(self.transcript.ended, self.transcript.utterances.values(), viewer.wants)
 
     def _catch_up(self, viewer: Outbox) -> None:
         if self.transcript.paused:
@@ -321,6 +303,12 @@ class Broadcast:
         found = [each for each in self.viewers if each.wants(language)]
         return [*found, self.feed] if self.feed else found
 
-    def _place(self, key: object) -> tuple[int, object]:
+    def _unaware(self, key: Key) -> list[Outbox]:
+        """Return the viewers that want news of a caption, unless their history will have it."""
+        utterance = self.transcript.utterances[key[0]]
+        viewers = self._viewers(key[1])
+        return [each for each in viewers if each.history is None or not each.history.covers(utterance, key[1])]
+
+    def _place(self, key: object, *, ended: bool = False) -> tuple[int, object, bool]:
         """Return the key for replacing messages, which distinguishes the sessions of a room."""
-        return id(self), key
+        return id(self), key, ended

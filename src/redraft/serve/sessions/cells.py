@@ -10,7 +10,7 @@ decisions on every connection, in any order, to a server that knows them, some o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -114,19 +114,64 @@ class Utterance:
 
     Attributes:
         begun: its start time in seconds; None if it is unknown.
+        place: its place among those that have ended in some language; None before it has.
         cells: target language -> cell.
     """
 
     name: str
     begun: float | None = None
+    place: int | None = None
     cells: dict[str, Cell] = field(default_factory=dict)
-
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended in some language."""
-        return any(cell.ended for cell in self.cells.values())
 
     def keyed(self) -> Iterator[tuple[Key, Cell]]:
         """Yield its cells by key."""
         for language, cell in list(self.cells.items()):  # threads export while captions are added
             yield (self.name, language), cell
+
+
+class History(Iterator[Frame]):
+    """The messages about the captions so far for one viewer, each made when it is sent, from its cell as it is then.
+
+    Hidden ones are among them: a viewer that was disconnected may still show what has been hidden meanwhile.
+
+    Args:
+        ended: the utterances that have ended in some language; more may follow.
+        known: all utterances.
+        wants: whether the viewer wants captions in a language.
+    """
+
+    def __init__(self, ended: Sequence[Utterance], known: Iterable[Utterance], wants: Callable[[str], bool]) -> None:
+        self._ended, self._wants = ended, wants
+        #: Places of the utterances that are left, then those that had not ended.
+        self._left = range(len(ended))
+        self._open = [each for each in known if each.place is None]
+        #: The utterance whose turn it is, and its languages that are left.
+        self._current, self._languages = Utterance(""), list[str]()
+
+    def covers(self, utterance: Utterance, language: str) -> bool:
+        """Whether it will still send what viewers may see of an utterance that has ended in a language."""
+        left = utterance.place in self._left or (utterance is self._current and language in self._languages)
+        return left and utterance.cells[language].ended
+
+    def __next__(self) -> Frame:
+        """Return the next message."""
+        while (message := self._message()) is None:
+            if self._left:
+                self._current, self._left = self._ended[self._left[0]], self._left[1:]
+            elif self._open:
+                self._current = self._open.pop(0)
+            else:
+                raise StopIteration
+            self._languages = [each for each in self._current.cells if self._wants(each)]
+        return message
+
+    def _message(self) -> Frame | None:
+        """Return the next message about the utterance whose turn it is; None if there is no more."""
+        while self._languages:
+            key = self._current.name, self._languages.pop(0)
+            cell = self._current.cells[key[1]]
+            if cell.hidden:
+                return cell.decision(key)
+            if cell.visible and (frame := cell.frame(key, self._current.begun, aged=True)) is not None:
+                return frame
+        return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 
 from redraft.captions.languages import canonical_tag
 from redraft.protocol import Frame
+from redraft.serve.sessions.cells import History
 
 #: Maximum number of messages queued for a connection.
 MOST_MESSAGES = 256
@@ -33,11 +34,13 @@ class Outbox:
         self.stays, self.languages = stays, languages
         #: How the connection is closed: a close code (RFC 6455) and a reason.
         self.closing: tuple[int, str] | None = None
+        #: The latest history that was queued.
+        self.history: History | None = None
         #: Whether messages were lost because the reader was too slow.
         self.slow = False
         self._most = most
         #: Messages, and histories of messages that are made when their turn comes.
-        self._waiting: OrderedDict[Hashable, Frame | Iterator[Frame]] = OrderedDict()
+        self._waiting: OrderedDict[Hashable, Frame | History] = OrderedDict()
         self._news, self._space = asyncio.Event(), asyncio.Event()
         self._space.set()
 
@@ -45,15 +48,19 @@ class Outbox:
         """Whether its reader wants messages about a language; everybody wants those about none in particular."""
         return language is None or not self.languages or canonical_tag(language) in self.languages
 
-    def put(self, message: Frame, key: Hashable | None = None) -> None:
+    def put(self, message: Frame, key: Hashable | None = None, *, counts: bool = True) -> None:
         """Queue a message.  It replaces a queued message with the same ``key``.
 
         The replacement keeps its place in the queue: at the end, a message that is replaced often would never be sent
         to a slow reader.
+
+        Args:
+            counts: whether it counts towards ``most``.
         """
+        self._most += not counts
         self._put(message, object() if key is None else key)
 
-    def _put(self, message: Frame | Iterator[Frame], key: Hashable) -> None:
+    def _put(self, message: Frame | History, key: Hashable) -> None:
         if self.closing or self.slow:  # after a gap, more messages would look complete
             return
         self._waiting[key] = message
@@ -67,11 +74,11 @@ class Outbox:
     def fill(self, messages: Iterable[Frame]) -> None:
         """Queue many messages, such as those a resuming client has missed; they do not count towards ``most``."""
         for message in messages:
-            self._most += 1
-            self.put(message)
+            self.put(message, counts=False)
 
-    def recount(self, history: Iterator[Frame]) -> None:
+    def recount(self, history: History) -> None:
         """Queue a history, each message of which is made when it is sent: a long one must not hold up others."""
+        self.history = history
         self._most += 1
         self._put(history, object())
 

@@ -113,7 +113,7 @@ class Transcript:
     def begin(self, name: str, time: float | None) -> None:
         """Record the start time of an utterance in seconds; only the first call, before its end, has an effect."""
         utterance = self.utterance(name)
-        if utterance.begun is None and not utterance.ended:
+        if utterance.begun is None and utterance.place is None:
             utterance.begun = time
 
     def partial(self, caption: Caption, lag_ms: float, most: int) -> Cell:
@@ -136,7 +136,8 @@ class Transcript:
         utterance, cell = self.utterance(key[0]), self.cell(key)
         if cell.ended:
             return cell
-        if not utterance.ended:
+        if utterance.place is None:
+            utterance.place = len(self.ended)
             self.ended.append(utterance)
         if isinstance(caption, Caption):
             cell.final, cell.held = caption, held
