@@ -47,6 +47,7 @@ CORE = (
     "captions/ending",
     "captions/state",
     "captions/markup",
+    "captions/thoughts",
     "captions/metadata",
     "captions/sentence",
     "captions/settings",

@@ -74,6 +74,38 @@ class TestOwnTemplate:
         always = "{% for m in messages %}{{ m.content }}{% endfor %}<assistant><think>\n"
         assert render(always).endswith("<assistant><think>\n\n</think>\n\nGerman:")
 
+    @pytest.mark.parametrize(
+        ("opened", "closed"),
+        [
+            ("<seed:think>", "</seed:think>"),
+            ("<think:opensource>\n", "</think:opensource>"),
+            ("[THINK]", "[/THINK]"),
+            ("<|START_THINKING|>", "<|END_THINKING|>"),
+            ("<|channel>thought\n", "<channel|>"),
+            ("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"),
+        ],
+    )
+    def test_thoughts_of_any_family_are_closed(self, opened: str, closed: str) -> None:
+        always = f"{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}<assistant>{opened}"
+        assert render(always).endswith(f"<assistant>{opened.rstrip()}\n\n{closed}\n\nGerman:")
+
+    @pytest.mark.parametrize(
+        "asked",
+        ["enable_thinking", "thinking", "reasoning", "thinking_budget != 0", "thinking_mode != 'disabled'"],
+    )
+    def test_thinking_is_turned_off_by_every_name(self, asked: str) -> None:
+        template = f"{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{{% if {asked} %}}THINK{{% endif %}}"
+        assert "THINK" not in render(template)
+
+    def test_answers_begin_behind_empty_thoughts(self) -> None:
+        """Command A writes empty thoughts before a new answer only, and a mark before every one."""
+        template = (
+            "{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}<|START_TEXT|>{% endif %}"
+            "{{ m.content }}{% endfor %}"
+            "{% if add_generation_prompt %}<assistant><|START_THINKING|><|END_THINKING|>{% endif %}"
+        )
+        assert render(template).endswith("<assistant><|START_THINKING|><|END_THINKING|><|START_TEXT|>German:")
+
     def test_channel_of_answers_is_begun(self) -> None:
         """A model of channels would otherwise begin with its thoughts, which have no end in a caption."""
         channels = (

@@ -63,6 +63,17 @@ Hallo Welt. [Anmerkung: formlos]
 Hallo Welt.（注：非正式）
 Hallo Welt. (English: "hi")
 <think>⏎Okay, hello.⏎Hallo?⏎</think>⏎⏎Hallo Welt.
+[THINK]The user wants German.[/THINK]Hallo Welt.
+[THINK]The user wants German.⏎It is a greeting.[/THINK]⏎Hallo Welt.
+<seed:think>⏎The user wants German.⏎</seed:think>⏎Hallo Welt.
+<|channel>thought⏎The user wants German.⏎<channel|>Hallo Welt.
+<|channel|>analysis<|message|>It is German.<|end|><|start|>assistant<|channel|>final<|message|>Hallo Welt.
+<|START_THINKING|>It is German.<|END_THINKING|><|START_RESPONSE|>Hallo Welt.<|END_RESPONSE|>
+<mm:think>The user wants German.</mm:think>Hallo Welt.
+<think:opensource>The user wants German.</think:opensource>Hallo Welt.
+◁think▷The user wants German.◁/think▷Hallo Welt.
+Here is my thought process: The user wants German. Here is my response: Hallo Welt.
+[BEGIN FINAL RESPONSE]⏎Hallo Welt.
 <think>⏎⏎</think>⏎⏎Hallo Welt.
 <think> short </think>Hallo Welt.
 </think>⏎⏎Hallo Welt.
@@ -257,6 +268,12 @@ def test_growing_source(wrap: Callable[[str, str], str], method: str) -> None:
 def test_refusal_is_no_caption() -> None:
     (failure,) = events({HELLO: "I'm sorry, but I can't assist with that."})
     assert isinstance(failure, Failure) and "no translation, but \"I'm sorry" in failure.message
+
+
+@pytest.mark.parametrize("thoughts", ["<think>⏎This has no end", "[THINK] This has no end", "<think>" + "⏎Hm" * 300])
+def test_thoughts_without_end_have_remedy(thoughts: str) -> None:
+    failures = [each for each in events({HELLO: thoughts}) if isinstance(each, Failure)]
+    assert failures and "--prompt" in failures[-1].message
 
 
 def test_repeated_text_is_reported() -> None:

@@ -15,13 +15,13 @@ from redraft.captions.markup import (
     LABEL,
     NOTE,
     TAG,
-    THOUGHT,
     TRANSLATES,
     Line,
     echoes,
     is_refusal,
     translation_in,
 )
+from redraft.captions.thoughts import closes, closing_mark
 from redraft.captions.words import has_words
 from redraft.decoding.lines import LineBreaks, first_line
 
@@ -33,7 +33,6 @@ _BEGINS = re.compile(
     re.IGNORECASE,
 )
 _AGREES = re.compile(r"(sure|certainly|of course|absolutely|gladly)( thing)?[.!,]*", re.IGNORECASE)
-_THINKS, _THOUGHT = re.compile(rf"\s*<({THOUGHT})>"), "</{}>"
 _FENCE = re.compile(r"```[\w-]*")
 #: A line without words or marks that end sentences: a rule, or a bracket of JSON.
 _RULE = re.compile(r"[^\w\s.,!?…。，！？]+")
@@ -102,11 +101,10 @@ class OutputReader:
             length = self.breaks.end(output[start:])
             part = _Part(start, len(output) if length is None else start + length, length is not None)
             line = self._text(output[part.start : part.stop])
-            if opened := _THINKS.match(line):
-                thinking = _THOUGHT.format(opened[1])
-            closed = thinking in line if thinking else line.startswith("</think>")
-            silent = (thinking and not closed) or (closed and not line.rpartition(">")[2].strip())
-            thinking = "" if closed else thinking
+            opened = thinking or closing_mark(line)
+            mark = (opened if opened in line else "") if opened else closes(line)
+            thinking = "" if mark else opened
+            silent = bool(thinking) or (bool(mark) and not line.rpartition(mark)[2].strip())
             if not silent:
                 found.append(part)
             if not part.ended or not (silent or self._introduces(line)):

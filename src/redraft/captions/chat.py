@@ -17,8 +17,17 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from redraft.captions.thoughts import closed, has_thoughts, without_thoughts
 from redraft.errors import ModelError
 
+#: The names by which templates are asked for answers without thoughts.
+_NO_THOUGHTS = {
+    "enable_thinking": False,
+    "thinking": False,
+    "reasoning": False,
+    "thinking_budget": 0,
+    "thinking_mode": "disabled",
+}
 #: ``render(instruction, earlier, question, header)`` returns the text up to and including the start of the next answer.
 #: ``earlier`` holds (question, answer) pairs, oldest first; ``header`` starts every answer ("German:").
 Render: TypeAlias = Callable[[str, Sequence[tuple[str, str]], str, str], str]
@@ -118,8 +127,7 @@ class ChatTemplate:
             text = self._template.render(
                 messages=[{"role": role, "content": content} for role, content in turns],
                 add_generation_prompt=answer,
-                enable_thinking=False,
-                thinking=False,
+                **_NO_THOUGHTS,
                 tools=None,
                 documents=None,
                 bos_token="",  # the tokenizer adds it
@@ -127,8 +135,7 @@ class ChatTemplate:
             )
         except Exception as error:  # a template may raise anything
             raise unusable(error) from error
-        opened = text.rstrip().endswith("<think>")  # some models always think
-        return text.rstrip() + "\n\n</think>\n\n" if opened else text
+        return closed(text)  # some models always think
 
     def _has_system_role(self) -> bool:
         try:
@@ -143,7 +150,11 @@ class ChatTemplate:
         except ModelError:
             return
         gap, answer, self.turn_end = answered.removeprefix(asked).partition("ANSWER")
-        self._gap = gap if answer and answered.startswith(asked) else ""
+        # Earlier answers often stand without the empty block of thoughts.
+        start = next((each for each in (asked, without_thoughts(asked)) if answered.startswith(each)), None)
+        if start is not None and answer:
+            gap = answered.removeprefix(start).partition("ANSWER")[0]
+            self._gap = "" if start != asked and has_thoughts(gap) else gap
 
 
 def unusable(reason: object) -> ModelError:

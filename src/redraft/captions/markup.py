@@ -9,6 +9,8 @@ import html
 import re
 from collections.abc import Sequence
 
+from redraft.captions.thoughts import thoughts_at
+
 #: Words of many languages for "translation".
 TRANSLATES = re.compile(
     r"translat|traduc|traduz|traducció|übersetz|oversæt|oversett|översätt|vertal|tłumacz|přelož|překlad|preklad|prevod|"
@@ -50,9 +52,6 @@ _OPENED = re.compile(r"\*\*(?=[^\s*])|`+(?=[^\s`])")
 #: Bullets, headings and quotations in Markdown; "- 5" is a number.
 _BULLET = re.compile(r"([-*•>]|#{1,6})\s+(?=[^\W\d])")
 TAG = re.compile(r"<(/?[A-Za-z][\w-]*(\s+[\w-]+=\"[^\"<>]*\")*\s*/?|\|[^|<>]*\|)>")
-#: Tags round a model's thoughts.
-THOUGHT = "think|thinking|thought|reasoning"
-_THOUGHTS = re.compile(rf"(<({THOUGHT})>.*?(</\2>|$)|\s*</think>)\s*")
 _LATIN = re.compile("[a-z]")
 _ENTITY = re.compile(r"&(amp|lt|gt|quot|apos|nbsp|#\d{2,5}|#x[0-9a-fA-F]{2,4});")
 _JSON = (
@@ -72,7 +71,7 @@ _QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
 _WITHIN_WORD = re.compile(r"(?<=\w)['’״](?=\w)")
 _ENDS = ".。!！?？"
 #: Characters without which, anywhere or at the beginning, nothing is left out.
-_TELLING = frozenset(":：=>→⇒➡⟶*`<&([（【{") | (_QUOTES - _APOSTROPHES)
+_TELLING = frozenset(":：=>→⇒➡⟶*`<&([（【{◁") | (_QUOTES - _APOSTROPHES)
 _TELLING_FIRST = frozenset("-•#_") | _APOSTROPHES
 _REFUSES = re.compile(
     r"((i['’]?m|i am) sorry|sorry|i apologi[sz]e|unfortunately)\b.{0,40}\b(can['’]?t|cannot|unable|not able)\b.{0,30}"
@@ -125,6 +124,7 @@ def translation_in(line: Line, source: str) -> None:
     """Leave out all that is not the translation of a source."""
     if _TELLING.isdisjoint(line.text) and line.text.strip()[:1] not in _TELLING_FIRST:
         return
+    _without_thoughts(line, source)
     _without_markup(line, source)
     while True:
         before = line.text
@@ -154,10 +154,13 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"[\W_]+", " ", text).casefold().split())
 
 
+def _without_thoughts(line: Line, source: str) -> None:
+    while not thoughts_at(source) and (end := thoughts_at(line.text)):
+        line.cut(0, end + len(line.text[end:]) - len(line.text[end:].lstrip()))
+
+
 def _without_markup(line: Line, source: str) -> None:
     if "<" not in source:
-        while found := _THOUGHTS.match(line.text):
-            line.cut(*found.span())
         while found := TAG.search(line.text):
             breaks = found[0].startswith("<br")
             line.cut(*found.span(), instead=" " if breaks else "")

@@ -21,6 +21,7 @@ from redraft.captions.sentence import as_sentence, ends_sentence
 from redraft.captions.settings import PAUSE, PAUSE_UPDATES, PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
+from redraft.captions.thoughts import closing_mark
 from redraft.captions.words import bare_words, has_words
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.certainty import Certainty
@@ -417,7 +418,10 @@ def _unanswered(decoded: Decoded) -> str:
     """Return the error message for a final text with words but no translation."""
     if not decoded.written:
         return EMPTY
-    return f"the model wrote no translation, but {reprlib.repr(decoded.written)}; use another model"
+    remedy = "use another model"
+    if closing_mark(decoded.written):
+        remedy += ", or turn its thoughts off in a prompt of your own (--prompt)"
+    return f"the model wrote no translation, but {reprlib.repr(decoded.written)}; {remedy}"
 
 
 def _cleared(state: State) -> State:
