@@ -51,7 +51,8 @@ def complaint(text: str) -> str:
         ({"type": "update"}, f"utterance is missing: it must be {NAME} or a whole number"),
         (
             {**UPDATE, "日" * 90: 1},
-            "日" * 60 + " is not known: the allowed fields are utterance, seq, text, final, time, speaker, type, begun",
+            "日" * 60 + " is not known: the allowed fields are utterance, seq, text, final, time, speaker, committed, "
+            "type, begun",
         ),
         ({**START, "targets": []}, "targets must be a list of 1 to 64 entries"),
         ({**START, "targets": ["de", ""]}, f"targets.1 must be {NAME}"),

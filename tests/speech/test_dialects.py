@@ -166,25 +166,26 @@ class TestWhisperLiveKit:
             state(line("Hello world. How are you? At 7.15 sharp", "0:00:01", "0:00:06")),
         )
         assert found == [
-            ServerHypothesis("Hello"),
+            ServerHypothesis("Hello", committed=0),
             ServerHypothesis("Hello world.", True, 1, 3),
-            ServerHypothesis("How"),
-            ServerHypothesis("How are you", start=3),
+            ServerHypothesis("How", committed=0),
+            ServerHypothesis("How are you", start=3, committed=2),
             ServerHypothesis("How are you?", True, 3, 4.5),
-            ServerHypothesis("At 7. 15", start=4.5),
-            ServerHypothesis("At 7.15 sharp", start=4.5),
+            ServerHypothesis("At 7. 15", start=4.5, committed=1),  # the number goes on
+            ServerHypothesis("At 7.15 sharp", start=4.5, committed=3),
         ]
 
     def test_pause_or_another_speaker_ends_what_is_open(self) -> None:
         dialect = whisperlivekit.dialect()
         first = line("no full stop here", "0:00:01", "0:00:03")
-        assert read(dialect, state(first)) == [ServerHypothesis("no full stop here", start=1)]
+        assert read(dialect, state(first)) == [ServerHypothesis("no full stop here", start=1, committed=4)]
         silent = line(None, "0:00:03", "0:00:09", speaker=-2)
         assert read(dialect, state(first, silent)) == [ServerHypothesis("no full stop here", True, 1, 3)]
         second = line("Me neither", "0:01:09", "0:01:10", speaker=2)
-        assert read(dialect, state(first, silent, second)) == [ServerHypothesis("Me neither", start=69, speaker="2")]
+        (found,) = read(dialect, state(first, silent, second))
+        assert found == ServerHypothesis("Me neither", start=69, speaker="2", committed=2)
         assert read(dialect, state(second, buffer="!")) == [
-            ServerHypothesis("Me neither !", start=69, speaker="2")
+            ServerHypothesis("Me neither !", start=69, speaker="2", committed=1)
         ]  # lines leave at the front
 
     def test_start_moves(self) -> None:
@@ -235,7 +236,7 @@ class TestWhisperLiveKit:
 
     def test_chinese(self) -> None:
         found = read(whisperlivekit.dialect(), state(line("你好。我是", "0:00:00", "0:00:02"), buffer="你"))
-        assert found == [ServerHypothesis("你好。", True, 0, 1.2), ServerHypothesis("我是你", start=1.2)]
+        assert found == [ServerHypothesis("你好。", True, 0, 1.2), ServerHypothesis("我是你", start=1.2, committed=2)]
 
     def test_server_that_takes_files_gets_one(self) -> None:
         dialect = whisperlivekit.dialect()

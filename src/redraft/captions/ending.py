@@ -3,7 +3,7 @@
 The last word of an unfinished text is a recogniser's guess, which the next text often replaces; so is its translation.
 `Ending` counts how often that happens in a stream.  Its trust is the first factor of the probability with which new
 words of the translation are shown at first sight (`redraft.decoding.certainty`): a recogniser that never revises is
-trusted at once, and one that often does is not.
+trusted at once, and one that often does is not.  A word that the recogniser has committed is trusted, and not counted.
 
 An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence.  The
 next utterance then goes on with the words behind it.  If several sentences are cut off together, the first text of each
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from redraft.captions.align import end_of
-from redraft.captions.words import bare_words
+from redraft.captions.words import WORD, bare_words
 
 #: Chance that a last word stays until a stream has shown its own, and the number of words for which this one counts.
 CHANCE, WEIGHT = 0.7, 5
@@ -63,8 +63,8 @@ class Ending:
         left = self.left[self.left.index(first[0]) :] if first and first[0] in self.left else ()
         return replace(self, words=left, is_new=False, left=(), is_first=True)
 
-    def after(self, text: str, *, final: bool = False) -> Ending:
-        """Return what is known after the next text of the utterance."""
+    def after(self, text: str, *, final: bool = False, committed: int | None = None) -> Ending:
+        """Return what is known after the next text of the utterance, of which so many words stay (`Update`)."""
         words, last = tuple(bare_words(text)), self.words
         if words == last:
             return replace(self, is_new=False, is_first=False)
@@ -75,10 +75,15 @@ class Ending:
             self.stayed + (counts and _is_near(last[-1], len(last) - 1, words)),
             self.seen + counts,
             words,
-            bool(words) and not _is_near(words[-1], len(words) - 1, last),
+            bool(words) and not is_committed(text, committed) and not _is_near(words[-1], len(words) - 1, last),
             left,
             False,
         )
+
+
+def is_committed(text: str, committed: int | None) -> bool:
+    """Whether a recogniser that has committed this many words of a text will not change any of it."""
+    return committed is not None and len(WORD.findall(text)) <= committed
 
 
 def _is_near(word: str, place: int, words: Sequence[str]) -> bool:

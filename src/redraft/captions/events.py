@@ -85,6 +85,12 @@ def _rules(field: Field, **bounds: object) -> dict[str, object]:
 _UTTERANCE = _rules((lambda value: is_text(value) and value != "", "a non-empty string"), min_length=1, max_length=100)
 _SEQ = _rules((lambda value: is_whole(value) and value >= 0, "a whole number of 0 or more"), ge=0)
 _TIME = _rules(TIME, ge=0, allow_inf_nan=False)
+_COMMITTED = _rules(
+    (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number of 0 or more, or null"),
+    ge=0,
+    le=2**53,
+    description="how many words, from the first on, the recogniser will not change",
+)
 _SPEAKER = _rules(
     (
         lambda value: value is None or (is_text(value) and 0 < len(value) <= 100 and not CONTROLS.search(value)),
@@ -108,6 +114,8 @@ class Update:
         final: whether this is the last update of the utterance.
         time: when it was spoken or received, in seconds from the start of the stream; None if unknown.
         speaker: who is speaking, a name of 1 to 100 characters; None if unknown.
+        committed: number of words, from the first on, that the recogniser will not change (`redraft.captions.words`);
+            None if unknown.
 
     Raises:
         InputError: a field has an invalid value.
@@ -121,6 +129,7 @@ class Update:
     )
     time: float | None = field(default=None, metadata={**_TIME, "description": "seconds from the start of the stream"})
     speaker: str | None = field(default=None, metadata=_SPEAKER)
+    committed: int | None = field(default=None, metadata=_COMMITTED)
 
     def __post_init__(self) -> None:
         for name, check, words in _CHECKS:

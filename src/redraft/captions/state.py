@@ -26,6 +26,7 @@ class Decoded:
         output: what the model wrote.
         limit: maximum length of the output in tokens.
         confirmed: number of tokens that may be shown; None if all of them.
+        certain: number of tokens that may be shown once the recogniser has committed the source.
     """
 
     prompt: Prompt = field(default_factory=Prompt)
@@ -33,6 +34,7 @@ class Decoded:
     output: Output = field(default_factory=lambda: Output((), True))
     limit: int = 0
     confirmed: int | None = None
+    certain: int = 0
 
     @property
     def source(self) -> str:

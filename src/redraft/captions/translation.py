@@ -15,6 +15,7 @@ from functools import reduce
 
 from redraft.captions.align import end_of
 from redraft.captions.answer import OutputReader
+from redraft.captions.ending import is_committed
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.markup import echoes
 from redraft.captions.sentence import as_sentence, ends_sentence
@@ -110,7 +111,9 @@ class Translation:
         else:
             state = replace(state, is_slow=_is_slow(state, update))
         draft, shown = ((), ()) if state.decoded.output.cut else (state.draft, state.shown)
-        state = replace(state, update=update, ending=state.ending.after(text, final=update.final))
+        state = replace(
+            state, update=update, ending=state.ending.after(text, final=update.final, committed=update.committed)
+        )
         events, state = yield from self._answered(state, update)
         if state.ending.left and update.final:
             end = end_of(state.output, draft)
@@ -200,6 +203,8 @@ class Translation:
                 first = min(first, update.time)  # a clock may go back
             state = replace(state, since=(first, updates + 1))
             pauses = _has_waited(first, updates + 1, update)
+            if before.confirmed is not None and is_committed(update.text, update.committed):
+                state = replace(state, decoded=replace(before, confirmed=max(before.confirmed, before.certain)))
         how = _Decoding(text, final, whole=final or pauses)
         # An unchanged source needs no pass, unless its output was stopped.
         if changed or (final and self.settings.final != BIASED) or (how.whole and before.output.stopped):
@@ -322,15 +327,17 @@ class Translation:
             return output, certainty
 
         output, certainty = yield from out_of_loops(attempt, state.draft, barred)
-        outputs, confirmed, agree = state.outputs, None, settings.display.agree
+        outputs, confirmed, certain, agree = state.outputs, None, 0, settings.display.agree
         if certainty:
             # An output that was cut is no evidence for another one, nor for itself.
-            confirmed = certainty.agreed if output.cut else certainty.count
+            confirmed, certain = certainty.count, certainty.certain
+            if output.cut:
+                confirmed = certain = certainty.agreed
             others = outputs[:-1] if prompt == state.decoded.prompt else outputs
             outputs = outputs if output.cut else (*others, output.tokens)[1 - agree :]
         return replace(
             state,
-            decoded=Decoded(prompt, reader, output, limit, confirmed),
+            decoded=Decoded(prompt, reader, output, limit, confirmed, certain),
             outputs=outputs,
             memory=memory,
             tally=state.tally.plus(output),

@@ -39,13 +39,14 @@ class Certainty:
     Attributes:
         count: number of tokens, perhaps with the end token, that may be shown: those of ``known``, then those that are
             probable enough.
+        certain: number of those that may be shown once the source's end is certain, at least ``count``.
     """
 
     def __init__(self, known: Sequence[int], first_sight: float = 1.0, stop: float = 0.0, trust: float = 1.0) -> None:
         self._known, self._first_sight, self._stop = known, _log(first_sight), _log(stop)
         self._shows = first_sight < 1
-        self._length = self._same = self.count = 0
-        self._logprob = _log(trust)
+        self._length = self._same = self.count = self.certain = 0
+        self._logprob = self._trust = _log(trust)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
@@ -55,11 +56,13 @@ class Certainty:
             place = self._length
             if self._add(token):
                 continue
-            may_show = self._shows and self.count == place
+            may_show = self._shows and self.certain == place
             if may_show or -math.inf < self._stop <= self._logprob:  # otherwise no probability is needed
                 self._logprob += min(0.0, rows.logprob(node, token))
-            if may_show and self._logprob >= self._first_sight:
-                self.count = place + 1
+            if may_show and self._logprob - self._trust >= self._first_sight:
+                self.certain = place + 1
+                if self.count == place and self._logprob >= self._first_sight:
+                    self.count = place + 1
 
     def keep(self, tokens: Sequence[int]) -> None:
         """Take note of tokens that were added without a pass; only those of ``known`` may be shown."""
@@ -70,7 +73,7 @@ class Certainty:
         """Add a token to the output; return whether it is one of ``known``."""
         place, self._length = self._length, self._length + 1
         if self._same == place < len(self._known) and token == self._known[place]:
-            self._same = self.count = place + 1
+            self._same = self.count = self.certain = place + 1
         return self._same > place
 
     @property

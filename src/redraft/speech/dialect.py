@@ -31,6 +31,7 @@ class ServerHypothesis:
         start: its start in seconds from the start of the connection's audio; None if unknown.
         end: end of the recognised audio, as ``start``.
         speaker: who is speaking; None if unknown.
+        committed: number of words, from the first on, that the server will not change; None if it does not say.
     """
 
     text: str
@@ -38,6 +39,7 @@ class ServerHypothesis:
     start: float | None = None
     end: float | None = None
     speaker: str | None = None
+    committed: int | None = None
 
 
 class Dialect(Protocol):

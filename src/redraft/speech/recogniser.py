@@ -25,6 +25,7 @@ class Hypothesis:
         end: end of the recognised audio, as ``start``.
         final: whether the utterance has ended; the next hypothesis then belongs to another one.
         speaker: who is speaking; None if unknown.
+        committed: number of words, from the first on, that the recogniser will not change; None if unknown.
     """
 
     text: str
@@ -32,6 +33,7 @@ class Hypothesis:
     end: float
     final: bool = False
     speaker: str | None = None
+    committed: int | None = None
 
 
 #: Maximum seconds of an utterance that are recognised again.
@@ -106,12 +108,14 @@ class Names:
         last = self._last
         if last is None and not text:
             return None  # noise without words is not an utterance
-        if last is not None and not hypothesis.final and text == last.text:
+        same = last is not None and (text, hypothesis.committed) == (last.text, last.committed)
+        if same and not hypothesis.final:
             return None
         when = hypothesis.end if last is not None or hypothesis.final else hypothesis.start
         seq = 0 if last is None else last.seq + 1
-        made = Update(str(self._utterance), seq, text, hypothesis.final, round(max(0.0, when), 3), hypothesis.speaker)
-        self._last = made
+        time = round(max(0.0, when), 3)
+        name, speaker, committed = str(self._utterance), hypothesis.speaker, hypothesis.committed
+        self._last = made = Update(name, seq, text, hypothesis.final, time, speaker, committed)
         if hypothesis.final:
             self._utterance, self._last = self._utterance + 1, None
         return made

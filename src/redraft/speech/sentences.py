@@ -2,7 +2,7 @@
 
 Recognisers end utterances at pauses, but a translation needs the sentence.  So an utterance without a sentence end
 goes on in the next one if that follows soon, and an utterance with several sentences becomes several, each as soon as
-its end has been stable for a while.  Recognisers that write no punctuation keep their utterances.
+its end has been stable for a while or committed.  Recognisers that write no punctuation keep their utterances.
 
 No model translates minutes of speech at once, and nobody reads such a caption.  So a text that is too long is cut
 without a sentence end, where a clause may end (`redraft.speech.clauses`) and the words have been stable.  That holds
@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from redraft.captions.align import end_of
+from redraft.captions.ending import is_committed
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
@@ -90,6 +91,7 @@ class _Utterance:
         words: words of the sentence and what follows it.
         seen: for each of them, since when it and those before it are unchanged.
         places: where each of them begins and ends in the text that was seen last.
+        sure: how many of them the recogniser has committed.
     """
 
     sentence: _Sentence
@@ -100,6 +102,7 @@ class _Utterance:
     words: _Words = ()
     seen: list[_Seen] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
+    sure: int = 0
 
     @property
     def text(self) -> str:
@@ -110,6 +113,15 @@ class _Utterance:
     def _own(self) -> str:
         whole = self.last.text.strip()
         return whole[_boundary(self.cut, whole) :].lstrip()
+
+    @property
+    def committed(self) -> int | None:
+        """How many words of `text` the recogniser has committed; None if it does not say."""
+        if self.last.committed is None:
+            return None
+        whole = self.last.text.strip()
+        gone = len(WORD.findall(whole[: _boundary(self.cut, whole)]))
+        return len(WORD.findall(self.sentence.before)) + max(0, self.last.committed - gone)
 
     @property
     def ahead(self) -> str:
@@ -127,6 +139,7 @@ class _Utterance:
         """Record the words of the newest text."""
         found = [(word, match.span()) for match in WORD.finditer(text) if (word := bare(match[0]))]
         words, time = tuple(word for word, _ in found), self.last.time
+        self.sure = sum(bool(bare(word)) for word in WORD.findall(text)[: self.committed or 0])
         self.places = [place for _, place in found]
         same = next((at for at, (one, other) in enumerate(zip(self.words, words, strict=False)) if one != other), None)
         same = min(len(self.words), len(words)) if same is None else same
@@ -145,7 +158,10 @@ class _Utterance:
             self.words[first:last],
             [text[begin:end] for begin, end in zip(begins, ends, strict=False)],
             [after - before for before, after in pairwise(times if first else [times[0], *times])],
-            [settled or _is_settled(seen, self.last.time) for seen in self.seen[first:last]],
+            [
+                settled or place < self.sure or _is_settled(self.seen[place], self.last.time)
+                for place in range(first, last)
+            ],
         )
 
     def cut_off(self, end: int, words: int, sentence: _Sentence) -> None:
@@ -208,7 +224,7 @@ class SentenceCutter:
         if update.final:
             yield from self._end(utterance)
         elif utterance.text or utterance.sentence.name:
-            yield from self._made(utterance.sentence, utterance.text, update.time)
+            yield from self._made(utterance.sentence, utterance.text, update.time, committed=utterance.committed)
 
     def items(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield what updates make; failures are passed on."""
@@ -290,9 +306,10 @@ class SentenceCutter:
             ends[-1] = len(text), ends[-1][1]  # with signs that are no words
         keys = {words: utterance.words[:words] for _, words in ends}
         utterance.ends = {key: _seen(utterance.ends.get(key), update.time) for key in keys.values()}
-        over = 0
-        for number, (_, words) in enumerate(ends, 1):
-            if update.final or (words < len(places) and _is_settled(utterance.ends[keys[words]], update.time)):
+        over, committed = 0, utterance.committed
+        for number, (end, words) in enumerate(ends, 1):
+            stands = is_committed(text[:end], committed) or _is_settled(utterance.ends[keys[words]], update.time)
+            if update.final or (words < len(places) and stands):
                 over = number
         return ends[:over]
 
@@ -340,7 +357,15 @@ class SentenceCutter:
         elif text or sentence.name:
             yield from self._made(sentence, text, time, final=True)
 
-    def _made(self, sentence: _Sentence, text: str, time: float | None, *, final: bool = False) -> Iterator[Update]:
+    def _made(
+        self,
+        sentence: _Sentence,
+        text: str,
+        time: float | None,
+        *,
+        final: bool = False,
+        committed: int | None = None,
+    ) -> Iterator[Update]:
         """Yield an update of a sentence, not before its start; the first one has the time of that."""
         time = _later(time, sentence.start)
         if not sentence.name:
@@ -351,7 +376,7 @@ class SentenceCutter:
                     sentence.seq = 1
                 else:
                     time = sentence.start
-        yield Update(sentence.name, sentence.seq, text, final, time, sentence.speaker)
+        yield Update(sentence.name, sentence.seq, text, final, time, sentence.speaker, committed)
         sentence.seq += 1
 
     def _new_name(self, utterance: str) -> str:

@@ -226,7 +226,7 @@ class ServerRecogniser:
             self._start = min(end, origin + found.start)
         elif self._start is None:
             self._start = end
-        made = Hypothesis(found.text, self._start, end, found.final, found.speaker)
+        made = Hypothesis(found.text, self._start, end, found.final, found.speaker, found.committed)
         if found.final:
             self._start = None
             self._kept.forget(end)
@@ -280,4 +280,4 @@ def _at(found: ServerHypothesis | Failure, origin: float, now: float) -> Recogni
     if isinstance(found, Failure):
         return found
     start, end = (now if each is None else origin + each for each in (found.start, found.end))
-    return Hypothesis(found.text, start, end, found.final, found.speaker)
+    return Hypothesis(found.text, start, end, found.final, found.speaker, found.committed)

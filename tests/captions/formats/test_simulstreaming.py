@@ -60,19 +60,19 @@ def test_rows_of_translator() -> None:
         translated("COMPLETE", " bitte", "fragen", 5),
         translated("COMPLETE", "fragen wir.", "", 6, final=True),
     ) == [
-        Update("1", 0, "Also...", time=1.0),
-        Update("1", 1, "Also, bitte", time=2.0),
-        Update("1", 2, "Also, bitte fragen", time=3.0),
-        Update("1", 3, "Also, bitte fragen Sie", time=4.0),
-        Update("1", 4, "Also, bitte fragen", time=5.0),
-        Update("1", 5, "Also, bitte fragen wir.", final=True, time=6.0),
+        Update("1", 0, "Also...", time=1.0, committed=0),
+        Update("1", 1, "Also, bitte", time=2.0, committed=0),
+        Update("1", 2, "Also, bitte fragen", time=3.0, committed=0),
+        Update("1", 3, "Also, bitte fragen Sie", time=4.0, committed=1),
+        Update("1", 4, "Also, bitte fragen", time=5.0, committed=2),
+        Update("1", 5, "Also, bitte fragen wir.", final=True, time=6.0, committed=4),
     ]
 
 
 def test_tail_that_is_taken_back_leaves_empty_update() -> None:
     assert read(translated("COMPLETE", "", "So", 1), translated("COMPLETE", "", "", 2, final=True)) == [
-        Update("1", 0, "So", time=1.0),
-        Update("1", 1, "", final=True, time=2.0),
+        Update("1", 0, "So", time=1.0, committed=0),
+        Update("1", 1, "", final=True, time=2.0, committed=0),
     ]
 
 
@@ -90,7 +90,8 @@ def test_no_space_comes_between_chinese_or_japanese_characters() -> None:
 
 
 def test_open_at_end_with_tail() -> None:
-    assert read(translated("COMPLETE", " one", "two", 7))[-1] == Update("1", 1, "one two", final=True, time=7.0)
+    last = read(translated("COMPLETE", " one", "two", 7))[-1]
+    assert last == Update("1", 1, "one two", final=True, time=7.0, committed=1)
 
 
 def test_zero_is_time_and_null_no_status() -> None:

@@ -375,10 +375,10 @@ def read_jsonl(source: LineSource) -> Iterator[Item]:
     """Read one JSON object per line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
 
     ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of at least 0 that
-    increases within an utterance, ``text`` a string; ``final`` (default false) and ``time`` (default null; seconds from
-    the start, at least 0) are optional.  An empty text means that nothing is recognised yet.  Unknown fields and
-    updates after a final one are errors.  If a key occurs twice, the last one counts; blank lines are ignored.  The
-    names of all utterances are kept in memory.
+    increases within an utterance, ``text`` a string; ``final`` (default false), ``time`` (default null; seconds from
+    the start, at least 0), ``speaker`` and ``committed`` (number of words that stay as they are) are optional.  An
+    empty text means that nothing is recognised yet.  Unknown fields and updates after a final one are errors.  If a key
+    occurs twice, the last one counts; blank lines are ignored.  The names of all utterances are kept in memory.
     """
     order = Order()
 
@@ -442,7 +442,8 @@ def read_simulstreaming(source: LineSource) -> Iterator[Item]:
         now = _with_new(confirmed, row)
         text = received(joined(now, row.get("unconfirmed_text", "")))
         if last or text:  # a pause starts no utterance
-            last = Update(str(utterance), last.seq + 1 if last else 0, text, final, float(row["emission_time"]))
+            seq, time = last.seq + 1 if last else 0, float(row["emission_time"])
+            last = Update(str(utterance), seq, text, final, time, committed=_confirmed(confirmed, row, now))
             yield last
         if row.get("status") != "INCOMPLETE":
             confirmed = now
@@ -450,6 +451,13 @@ def read_simulstreaming(source: LineSource) -> Iterator[Item]:
             utterance, confirmed, last = utterance + (last is not None), "", None
     if last:
         yield finished(last)
+
+
+def _confirmed(before: str, row: dict[str, Any], now: str) -> int | None:
+    """Return how many words are confirmed; None after a row without tail, as of the recogniser, which may go on."""
+    if row.get("status") is None and "unconfirmed_text" not in row:
+        return None
+    return len(WORD.findall(before if row.get("status") == "INCOMPLETE" else now))
 
 
 def _row(text: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from redraft.captions.events import FLAG, TEXT, Field, is_text, is_whole
 from redraft.captions.sentence import sentence_ends
-from redraft.captions.words import joined
+from redraft.captions.words import WORD, joined
 from redraft.errors import InputError
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.committed import Committed, Span, squeezed, unsqueezed
@@ -117,8 +117,10 @@ class WhisperLiveKit:
                 rest = ""
             start = committed.time(committed.done, begins=True) if rest.strip() else None
         waiting = waiting[unsqueezed(waiting, committed.done - limit) :]  # speakers can become unknown again
-        now = joined(rest, waiting + found.get("buffer_transcription", "")).strip()
-        return [*ended, ServerHypothesis(now, start=start, speaker=self._speaker)] if now else ended
+        tail = found.get("buffer_transcription", "")
+        now, known = joined(rest, waiting + tail).strip(), joined(rest, waiting)
+        count = len(WORD.findall(known)) - _goes_on(known, tail)
+        return [*ended, ServerHypothesis(now, start=start, speaker=self._speaker, committed=count)] if now else ended
 
     def _ended(self, text: str, end: int) -> ServerHypothesis:
         """Return the next words as a final hypothesis; they end at a place of the committed ones."""
@@ -137,6 +139,12 @@ def _seconds(time: str) -> float:
     found = _TIME.fullmatch(time)
     days, hours, minutes, seconds = found.groups("0") if found else ("0",) * 4
     return max(0.0, int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + float(seconds))
+
+
+def _goes_on(known: str, tail: str) -> bool:
+    """Whether the last of the committed words may go on in the text behind it, as a number does behind its point."""
+    found = WORD.match(known[-1:] + tail[:1])
+    return bool(known) and found is not None and found.end() == 2
 
 
 def _ends(text: str) -> list[int]:
