@@ -72,7 +72,9 @@ Examples:
     "--transcripts", type=click.Path(path_type=Path), metavar="FOLDER", help="Write transcripts to this folder."
 )
 @click.option(
-    "--compat", metavar="NAMES", help="APIs to offer, comma-separated: deepl, libretranslate, openai.  [default: none]"
+    "--compat",
+    metavar="NAMES",
+    help="APIs to offer, comma-separated: alignatt-mt, deepl, libretranslate, openai.  [default: none]",
 )
 @click.option(
     "--recogniser",

@@ -112,7 +112,9 @@ class ServeSettings(BaseSettings):
     listeners: int = Field(4, ge=1, le=1000, description="maximum sessions whose speech is recognised at a time")
     audio_seconds: float = Field(14_400, gt=0, le=10**6, description="maximum seconds of audio per session")
 
-    compat: tuple[str, ...] = Field((), description="services whose APIs to offer: `deepl`, `libretranslate`, `openai`")
+    compat: tuple[str, ...] = Field(
+        (), description="services whose APIs to offer: `alignatt-mt`, `deepl`, `libretranslate`, `openai`"
+    )
 
     transcripts: Path | None = Field(
         None, description="folder for transcripts; if not set, they are kept in memory only"

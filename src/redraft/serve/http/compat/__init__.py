@@ -1,8 +1,8 @@
-"""Imitate the HTTP APIs of DeepL, LibreTranslate, OpenAI and, by plug-ins, other services.
+"""Imitate the APIs of DeepL, LibreTranslate, OpenAI, WhisperLiveKit's translation server and, by plug-ins, others.
 
 Captioning tools send such a service a growing sentence again and again.  `callers` finds out which requests belong to
 the same sentence, and translates them as one utterance; `dialect` removes what a tool adds around the text, and
-`openai` finds the languages in prompts.  Each API has a module.
+`openai` finds the languages in prompts.  WhisperLiveKit names the utterances itself.  Each API has a module.
 
 An entry point in the group ``redraft.dialects`` names a function like those in `BUILT_IN`, and is imported if the
 setting ``compat`` names it; docs/compat.md has an example.
@@ -17,6 +17,7 @@ from typing import TypeAlias
 from starlette.routing import BaseRoute
 
 from redraft.errors import OptionError, first_sentence
+from redraft.serve.http.compat.alignatt_mt import alignatt_mt
 from redraft.serve.http.compat.callers import Callers
 from redraft.serve.http.compat.deepl import deepl
 from redraft.serve.http.compat.libretranslate import libretranslate
@@ -28,7 +29,12 @@ ENTRY_POINT_GROUP = "redraft.dialects"
 #: Makes the routes of an API.
 Dialect: TypeAlias = Callable[[Callers], list[BaseRoute]]
 #: Name in the setting ``compat`` -> its dialect.
-BUILT_IN: dict[str, Dialect] = {"deepl": deepl, "libretranslate": libretranslate, "openai": openai}
+BUILT_IN: dict[str, Dialect] = {
+    "alignatt-mt": alignatt_mt,
+    "deepl": deepl,
+    "libretranslate": libretranslate,
+    "openai": openai,
+}
 
 
 def check_compat(settings: ServeSettings) -> None:

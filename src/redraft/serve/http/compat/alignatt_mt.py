@@ -1,0 +1,389 @@
+"""WhisperLiveKit's translation protocol: a websocket over which a recogniser sends committed words and a tail.
+
+It is version 1 of the protocol of AlignAtt4LLM's ``alignatt-mt-server`` (its docs/mt_server_protocol.md).  An update
+holds all words of the open utterance, those that the recogniser has committed and a tail that may change.  The answer
+holds a translation that only grows within the utterance (``committed_text``) and a draft of the rest (``buffer_text``).
+
+Here, what grows is what is shown (`redraft.decoding.display`), with a bias that keeps all of it, and the draft is what
+is hidden.  A commit of words that were translated as tail releases their translation without a pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import Field
+from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from redraft.captions.events import LONGEST_TEXT, Caption, Failure, Update
+from redraft.captions.formats.read import received
+from redraft.captions.translation import as_output
+from redraft.captions.words import WORD, joined
+from redraft.protocol import Wanted
+from redraft.protocol.codes import Refused
+from redraft.serve.access import Rate
+from redraft.serve.engine.admission import Exchange
+from redraft.serve.engine.lanes import Lane
+from redraft.serve.http.compat.callers import Callers
+from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
+from redraft.serve.sessions.hub import Hub
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+#: Number of committed words after which an utterance is ended, for clients that never do.
+MOST_WORDS = 120
+#: Seconds within which `init` must come, and until a client that reads nothing is disconnected.
+_INIT_SECONDS, _SLOW_SECONDS = 10.0, 10.0
+#: Number of invalid messages in a row after which a connection is closed, and of final updates that may wait.
+_MOST_WRONG, _MOST_FINALS = 20, 100
+#: Keeps all that was committed, and what is committed where the method itself shows everything.
+_KEEPS_ALL, _AGREE = 0.5, 2
+#: Refusals -> error codes of the protocol; others are ``bad_protocol``.
+_CODES = {"option": "unsupported_direction"} | dict.fromkeys(("capacity", "limit", "draining", "engine"), "busy")
+
+
+class Init(Lenient):
+    """The first message.  ``preset`` is returned; ``context_text`` and other overrides have no effect."""
+
+    type: Literal["init"]
+    protocol_version: Literal[1]
+    source_lang: str = Field(max_length=100)
+    target_lang: str = Field(max_length=100)
+    preset: str | None = Field(None, max_length=100)
+    overrides: dict[str, Any] = Field(default_factory=dict)
+    history: list[tuple[str, str]] = Field(default_factory=list)
+    accepted_target_prefix: str = Field("", max_length=LONGEST_TEXT)
+
+
+#: A word, with its start and end in milliseconds, which have no effect.
+_Words = list[tuple[str] | tuple[str, float | None] | tuple[str, float | None, float | None]]
+
+
+class Tail(Lenient):
+    """Words that the recogniser may still change."""
+
+    words: _Words = Field(default_factory=list)
+
+
+class MtUpdate(Lenient):
+    """All words of an utterance so far."""
+
+    type: Literal["update"]
+    seq: int = Field(0, ge=0, le=2**53)
+    utterance_id: int = Field(0, ge=0, le=2**53)
+    words: _Words = Field(default_factory=list)
+    tail: Tail | None = None
+    clock_ms: float | None = Field(None, ge=0, allow_inf_nan=False)
+    is_final: bool = False
+
+    @property
+    def committed(self) -> str:
+        """The committed words as a text."""
+        return _text(self.words)
+
+
+def _text(words: _Words) -> str:
+    text = ""
+    for word, *_ in words:
+        text = joined(text, received(word))
+    return text
+
+
+class Mailbox:
+    """Updates that wait: the newest partial one, behind all final ones in order."""
+
+    def __init__(self) -> None:
+        self._finals: deque[MtUpdate] = deque()
+        self._partial: MtUpdate | None = None
+        self._changed = asyncio.Condition()
+
+    async def put(self, update: MtUpdate) -> None:
+        """Let an update wait; blocks while too many final ones do."""
+        async with self._changed:
+            if update.is_final:
+                await self._changed.wait_for(lambda: len(self._finals) < _MOST_FINALS)
+                self._finals.append(update)
+            overtaken = self._partial is not None and self._partial.utterance_id <= update.utterance_id
+            if not update.is_final:
+                self._partial = update
+            elif overtaken:
+                self._partial = None
+            self._changed.notify_all()
+
+    async def get(self) -> MtUpdate:
+        """Return the next update."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: bool(self._finals) or self._partial is not None)
+            self._changed.notify_all()
+            if self._finals:
+                return self._finals.popleft()
+            update, self._partial = self._partial, None
+        assert update is not None  # noqa: S101  # for the type checker
+        return update
+
+
+class Conversation:
+    """One connection's translation.
+
+    Args:
+        hub: the server's sessions.
+        exchange: its lane.
+        prefix: what the reader saw of the open utterance on an earlier connection.
+    """
+
+    def __init__(self, hub: Hub, exchange: Exchange, prefix: str) -> None:
+        self._hub, self._exchange = hub, exchange
+        #: What was committed of the open utterance.
+        self._committed = prefix
+        #: Name of the open utterance for the engine, and the number of the next update in it.
+        self._name, self._seq = 0, 1
+        #: The client's number of the open utterance, and of the last one that has ended.
+        self._open: int | None = None
+        self._ended = -1
+
+    @property
+    def _lane(self) -> Lane:
+        (lane,) = self._exchange.lanes.values()
+        return lane
+
+    def remember(self, history: Sequence[tuple[str, str]]) -> None:
+        """Add sentences of an earlier connection to the context of prompts."""
+        lane, pairs = self._lane, [(received(source), received(translation)) for source, translation in history]
+
+        def work() -> None:
+            for pair in pairs:
+                lane.remember(*pair)
+
+        self._exchange.engine.post(work)
+
+    def seed(self) -> None:
+        """Have the open utterance's next output begin with what was committed."""
+        lane, vocabulary, text = self._lane, self._hub.service.vocabulary, self._committed
+        update = Update(str(self._name), 0, "")
+
+        def work() -> None:
+            ids = as_output(text, lane.state.output, vocabulary.tokenize, vocabulary.token_bytes)
+            lane.state = replace(lane.state, update=lane.state.update or update, draft=ids, shown=ids)
+
+        self._exchange.engine.post(work)
+
+    async def answer(self, update: MtUpdate) -> dict[str, Any]:
+        """Return the answer to an update.  Raises `Refused` if it cannot be translated."""
+        if update.utterance_id <= self._ended:
+            raise Refused("stale", f"utterance {update.utterance_id} has ended: utterance_id must be greater")
+        if self._open is not None and update.utterance_id != self._open:  # it ends without a final update
+            self._next()
+        self._open = update.utterance_id
+        forced = not update.is_final and len(update.words) > MOST_WORDS
+        final, committed = update.is_final or forced, update.committed
+        text = committed if final or update.tail is None else joined(committed, _text(update.tail.words))
+        if len(text) > LONGEST_TEXT:
+            raise Refused("size", f"the words must have at most {LONGEST_TEXT} characters")
+        time = None if update.clock_ms is None else update.clock_ms / 1000
+        count = len(WORD.findall(committed))
+        sent = Update(str(self._name), self._seq, text, final, time, committed=count)
+        self._seq += 1
+        (events,) = (await self._exchange.ask(sent)).values()
+        captions = [each for each in events if isinstance(each, Caption) and each.utterance == sent.utterance]
+        if not captions and not final:
+            raise Refused("translation", next((each.message for each in events if isinstance(each, Failure)), "failed"))
+        before = self._committed
+        shown, hidden = (captions[-1].text, captions[-1].unstable) if captions else (before, "")
+        if final:
+            now, draft = shown, ""
+            self._next()
+            self._ended = update.utterance_id
+        elif shown.startswith(before):
+            now, draft = shown, hidden
+        else:  # the model has left it all the same
+            now, draft = before, ""
+            self.seed()
+        if not final:
+            self._committed = now
+        return {
+            "type": "translation",
+            "seq": update.seq,
+            "utterance_id": update.utterance_id,
+            "final": final,
+            "forced_final": forced,
+            "committed_text": now,
+            "committed_delta": now[len(before) :] if now.startswith(before) else "",
+            "buffer_text": draft.strip(),
+            "covered_source_units": self._covered(update, draft, final=final),
+            "stop_reason": None,
+        }
+
+    def _next(self) -> None:
+        self._name, self._seq, self._committed, self._open = self._name + 1, 1, "", None
+
+    def _covered(self, update: MtUpdate, draft: str, *, final: bool) -> int | None:
+        """Return how many words the committed translation covers: all of them, or unknown."""
+        tail = update.tail is not None and bool(update.tail.words)
+        output = self._lane.state.decoded.output
+        return None if (tail and not final) or draft or not output.finished else len(update.words)
+
+
+def alignatt_mt(callers: Callers) -> list[BaseRoute]:
+    """Return the route of the protocol, which is the server's address without a path."""
+    hub = callers.hub
+
+    async def serve(websocket: WebSocket) -> None:
+        await websocket.accept()
+        try:
+            await _served(websocket, hub)
+        except Refused as refused:
+            await _refuse(websocket, hub, refused, fatal=True)
+        except (WebSocketDisconnect, TimeoutError):
+            pass
+
+    return [WebSocketRoute("/", serve)]
+
+
+async def _served(websocket: WebSocket, hub: Hub) -> None:
+    """Serve a connection until it ends.  Raises `Refused` if the first message is refused."""
+    hub.admission.owner(bearer(websocket) or websocket.query_params.get("key"))
+    try:
+        init = Init.checked(await asyncio.wait_for(_next_message(websocket, hub), _INIT_SECONDS))
+    except TimeoutError:
+        raise Refused("protocol", f"`init` must come within {_INIT_SECONDS:g} seconds") from None
+    exchange = await _opened(hub, init, address_of(websocket))
+    try:
+        conversation, mailbox = Conversation(hub, exchange, init.accepted_target_prefix.strip()), Mailbox()
+        conversation.remember(init.history)
+        if init.accepted_target_prefix.strip():
+            conversation.seed()
+        await _send(websocket, _started(hub, init))
+        tasks = [
+            asyncio.create_task(_read(websocket, hub, mailbox)),
+            asyncio.create_task(_work(websocket, hub, mailbox, conversation)),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            for result in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(result, Exception) and not isinstance(result, WebSocketDisconnect | TimeoutError):
+                    log.error("a connection failed", exc_info=result)
+    finally:
+        hub.exchanges.close(exchange)
+
+
+def _started(hub: Hub, init: Init) -> dict[str, Any]:
+    return {
+        "type": "init_ok",
+        "protocol_version": VERSION,
+        "direction": _direction(init.source_lang, init.target_lang),
+        "preset": init.preset or "redraft",
+        "model": hub.offer().model,
+    }
+
+
+async def _opened(hub: Hub, init: Init, address: str) -> Exchange:
+    """Open a lane; with earlier sentences in the prompt if they were asked for and the model can use them."""
+    context = init.overrides.get("max_history_utterances")
+    context = context if isinstance(context, int) and 0 < context <= hub.settings.context else 0
+    method = next(iter(hub.service.methods.values()))
+    wanted = Wanted(
+        targets=(language_of(init.target_lang, "target_lang").tag,),
+        source_language=language_of(init.source_lang, "source_lang").tag,
+        options={method.bias.name: _KEEPS_ALL} if method.bias else {},
+        agree=max(_AGREE, method.display.agree),
+        context=context,
+    )
+    try:
+        return await hub.exchanges.keep(wanted, address)
+    except Refused as refused:
+        if not context or refused.field != "context":
+            raise
+        return await hub.exchanges.keep(wanted.model_copy(update={"context": 0}), address)
+
+
+async def _next_message(websocket: WebSocket, hub: Hub) -> dict[str, Any]:
+    """Return the next message; binary ones are passed over.
+
+    Raises:
+        Refused: it is too long, or no JSON object.
+        WebSocketDisconnect: the client has gone.
+    """
+    while True:
+        message = await websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005))
+        if (text := message.get("text")) is not None:
+            break
+    if len(text.encode(errors="replace")) > hub.settings.message_bytes:
+        raise Refused("protocol", f"the message must have at most {hub.settings.message_bytes} bytes")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Refused("protocol", "the message must be valid JSON") from None
+    if not isinstance(found, dict):
+        raise Refused("protocol", "the message must be a JSON object")
+    return found
+
+
+async def _read(websocket: WebSocket, hub: Hub, mailbox: Mailbox) -> None:
+    """Read updates; ends after too many invalid messages."""
+    rate = Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
+    wrong = 0
+    while wrong < _MOST_WRONG:
+        try:
+            update = MtUpdate.checked(await _next_message(websocket, hub))
+        except Refused as refused:
+            wrong += 1
+            await _refuse(websocket, hub, refused, fatal=wrong == _MOST_WRONG)
+        else:
+            wrong = 0
+            await mailbox.put(update)
+        await rate.turn()
+
+
+async def _work(websocket: WebSocket, hub: Hub, mailbox: Mailbox, conversation: Conversation) -> None:
+    """Answer updates, one at a time; ends if the server cannot go on."""
+    while True:
+        update = await mailbox.get()
+        try:
+            hub.admission.check_working()
+            answer = await conversation.answer(update)
+        except Refused as refused:
+            over = refused.code in ("draining", "engine", "missing")
+            await _refuse(websocket, hub, refused, "processing_failed", seq=update.seq, fatal=over)
+            if over:
+                return
+        else:
+            await _send(websocket, answer)
+
+
+async def _send(websocket: WebSocket, message: dict[str, Any]) -> None:
+    """Send a message.  Raises `TimeoutError` if the client does not read."""
+    async with asyncio.timeout(_SLOW_SECONDS):
+        await websocket.send_text(json.dumps(message, ensure_ascii=False))
+
+
+async def _refuse(
+    websocket: WebSocket, hub: Hub, refused: Refused, code: str = "", *, fatal: bool = False, **more: Any
+) -> None:
+    """Send an error, and close the connection if it is ``fatal``."""
+    hub.metrics.count_refusal(refused.code)
+    code = code or _CODES.get(refused.code, "bad_protocol")
+    if code == "unsupported_direction":
+        sources, targets = hub.service.languages
+        more["supported"] = [_direction(source, target) for source in sources for target in targets]
+    with suppress(WebSocketDisconnect, RuntimeError):
+        await _send(websocket, {"type": "error", "code": code, "message": refused.sentence, **more})
+        if fatal:
+            await websocket.close(1008)
+
+
+def _direction(*languages: str) -> str:
+    return "-".join(languages).lower()

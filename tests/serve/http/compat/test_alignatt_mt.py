@@ -1,0 +1,256 @@
+"""WhisperLiveKit's translation protocol: what is committed only grows, whatever a client sends."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from websockets.exceptions import ConnectionClosed
+
+from redraft.serve.access import new_key
+from redraft.serve.http.compat.alignatt_mt import MOST_WORDS
+from tests.serve.fakes import CachedModel
+from tests.serve.servers import Running, Socket, running
+
+WORDS = "we saw her duck under the table and left house before it rained".split()
+SETTINGS: dict[str, Any] = {
+    "compat": ("alignatt-mt",),
+    "methods": ("redraft", "ssbd", "ar"),
+    "busy": 1000,
+    "updates_per_second": 10_000,
+    "sessions_per_address": 128,
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running(**SETTINGS) as found:
+        yield found
+
+
+@contextmanager
+def session(server: Running, **fields: Any) -> Iterator[Socket]:
+    """A connection that was accepted."""
+    with server.socket("/") as socket:
+        found = begun(socket, **fields)
+        assert found["type"] == "init_ok", found
+        yield socket
+
+
+def begun(socket: Socket, **fields: Any) -> dict[str, Any]:
+    socket.say("init", **{"protocol_version": 1, "source_lang": "en", "target_lang": "de", **fields})
+    return socket.hear()
+
+
+def update(words: Sequence[str], tail: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+    more = {"tail": {"words": [[word, None, None] for word in tail]}} if tail else {}
+    timed = [[word, 100.0 * at, 100.0 * at + 90] for at, word in enumerate(words)]
+    return {"utterance_id": 0, "words": timed, "clock_ms": 100.0 * len(words), "is_final": False, **more, **fields}
+
+
+def ask(socket: Socket, words: Sequence[str], tail: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+    socket.say("update", **update(words, tail, **fields))
+    return socket.hear()
+
+
+def test_init(server: Running) -> None:
+    with server.socket("/") as socket:
+        found = begun(socket, preset="gemma_low_latency", context_text="A talk", overrides={"unknown": 1}, new_field=2)
+    assert {name: found[name] for name in ("protocol_version", "direction", "preset")} == {
+        "protocol_version": 1,
+        "direction": "en-de",
+        "preset": "gemma_low_latency",
+    }
+
+
+def test_answer_has_all_fields(server: Running) -> None:
+    with session(server) as socket:
+        found = ask(socket, WORDS[:3], WORDS[3:5], seq=42, utterance_id=3)
+        last = ask(socket, WORDS[:5], seq=43, utterance_id=3, is_final=True)
+    assert (found["type"], found["seq"], found["utterance_id"], found["final"]) == ("translation", 42, 3, False)
+    assert found["covered_source_units"] is None  # there is a tail
+    assert found["committed_text"] == found["committed_delta"]
+    assert (last["final"], last["forced_final"], last["buffer_text"]) == (True, False, "")
+    assert last["covered_source_units"] == 5
+    assert last["committed_text"]
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=25)
+def test_committed_text_only_grows(server: Running, seed: int) -> None:
+    """Tails change, words are committed, utterances end, and the connection is lost now and then."""
+    rng = random.Random(seed)
+    seq, shown, utterance, words = 0, "", 0, list[str]()
+    for _ in range(rng.randint(1, 3)):
+        with session(server, accepted_target_prefix=shown) as socket:
+            for _ in range(rng.randint(1, 6)):
+                seq += 1
+                words += rng.choices(WORDS, k=rng.randint(0, 3))
+                tail = rng.choices(WORDS, k=rng.randint(0, 3)) if rng.random() < 0.7 else []
+                final = rng.random() < 0.2
+                found = ask(socket, words, tail, seq=seq, utterance_id=utterance, is_final=final)
+                assert (found["type"], found["seq"], found["utterance_id"]) == ("translation", seq, utterance)
+                assert found["final"] is final
+                if final:
+                    if found["committed_delta"]:
+                        assert found["committed_text"] == shown + found["committed_delta"]
+                    shown, utterance, words = "", utterance + 1, []
+                else:
+                    assert found["committed_text"] == shown + found["committed_delta"]
+                    shown = found["committed_text"]
+
+
+def test_commit_of_translated_words_needs_no_pass() -> None:
+    """It may release words, and asks the model for nothing."""
+    released = 0
+    for seed in range(12):
+        model, rng = CachedModel(seed), random.Random(seed)
+        with running(model, **SETTINGS) as server, session(server) as socket:
+            words = rng.choices(WORDS, k=6)
+            for count in (1, 2, 3):
+                ask(socket, words[:count], rng.choices(WORDS, k=2))
+            before = ask(socket, words[:4], words[4:])
+            passes = len(model.new)
+            after = ask(socket, words)
+            assert len(model.new) == passes
+            assert after["committed_text"] == before["committed_text"] + after["committed_delta"]
+            released += bool(after["committed_delta"])
+    assert released
+
+
+def test_finals_stay_and_partials_coalesce(server: Running) -> None:
+    """Final updates are answered once and in order; of partial ones that wait, only the newest."""
+    with session(server) as socket:
+        sent = []
+        for utterance in range(5):
+            for count in range(1, 6):
+                sent.append((utterance, 10 * utterance + count, False))
+            sent.append((utterance, 10 * utterance + 9, True))
+        for utterance, seq, final in sent:
+            words = WORDS[: min(seq % 10, 6)]
+            socket.say("update", **update(words, utterance_id=utterance, seq=seq, is_final=final))
+        heard = [socket.hear()]
+        while heard[-1].get("seq") != 49:
+            heard.append(socket.hear())
+    answers = [each for each in heard if each["type"] == "translation"]
+    assert [each["seq"] for each in answers if each["final"]] == [9, 19, 29, 39, 49]
+    assert [each["seq"] for each in answers] == sorted({each["seq"] for each in answers})
+
+
+def test_many_at_once(server: Running) -> None:
+    """Sessions do not wait for each other, and each gets its own translation."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(session(server, target_lang=language)) for language in ("de", "fr", "ja") * 4]
+        for socket in sockets:
+            socket.say("update", **update(WORDS[:4], is_final=True))
+        texts = [socket.hear()["committed_text"] for socket in sockets]
+    assert texts == texts[:3] * 4
+    assert len(set(texts)) > 1
+
+
+def test_utterance_too_long_is_ended(server: Running) -> None:
+    words = random.Random(1).choices(WORDS, k=MOST_WORDS + 1)
+    with session(server) as socket:
+        found = ask(socket, words, ["and"], utterance_id=7)
+        assert (found["final"], found["forced_final"]) == (True, True)
+        late = ask(socket, words, utterance_id=7, seq=5)
+        assert (late["type"], late["code"], late["seq"]) == ("error", "processing_failed", 5)
+        assert ask(socket, WORDS[:2], utterance_id=8)["final"] is False
+
+
+def test_new_utterance_without_final(server: Running) -> None:
+    with session(server) as socket:
+        ask(socket, WORDS[:4], utterance_id=0)
+        found = ask(socket, WORDS[:2], utterance_id=1)
+    assert found["utterance_id"] == 1
+    assert found["committed_text"] == found["committed_delta"]
+
+
+def test_empty_and_strange_words(server: Running) -> None:
+    with session(server) as socket:
+        assert ask(socket, [])["committed_text"] == ""
+        assert ask(socket, ["", " ", "\u2028"], ["\x00"])["committed_text"] == ""
+        socket.say("update", words=[["alone"], ["日本", 1.0]], utterance_id=0)
+        assert socket.hear()["type"] == "translation"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"protocol_version": 2}, "bad_protocol"),
+        ({"type": "start"}, "bad_protocol"),
+        ({"target_lang": "nolanguage"}, "unsupported_direction"),
+        ({"source_lang": ""}, "unsupported_direction"),
+        ({"history": [["one"]]}, "bad_protocol"),
+    ],
+)
+def test_refused_init(server: Running, fields: dict[str, Any], code: str) -> None:
+    message = {"type": "init", "protocol_version": 1, "source_lang": "en", "target_lang": "de", **fields}
+    with server.socket("/") as socket:
+        socket.connection.send(json.dumps(message))
+        found = socket.hear()
+        assert (found["type"], found["code"]) == ("error", code)
+        assert ("supported" in found) == (code == "unsupported_direction")
+        with pytest.raises(ConnectionClosed):
+            socket.hear()
+
+
+@pytest.mark.parametrize("sent", ["{", "[]", "1", '{"type": "update", "words": 1}', '{"type": "other"}', '{"seq": -1}'])
+def test_invalid_message_is_answered(server: Running, sent: str) -> None:
+    with session(server) as socket:
+        socket.connection.send(b"\x00")  # binary messages are passed over
+        socket.connection.send(sent)
+        found = socket.hear()
+        assert (found["type"], found["code"]) == ("error", "bad_protocol")
+        assert ask(socket, WORDS[:2])["type"] == "translation"
+
+
+def test_failed_pass() -> None:
+    """An update that cannot be translated is dropped; the session goes on."""
+    broken: list[bool] = [False]
+    with running(CachedModel(1, broken=lambda _: broken[0]), **SETTINGS) as server, session(server) as socket:
+        before = ask(socket, WORDS[:2])
+        broken[0] = True
+        failed = ask(socket, WORDS[:3], seq=8)
+        broken[0] = False
+        assert (failed["code"], failed["seq"]) == ("processing_failed", 8)
+        found = ask(socket, WORDS[:4])
+        assert found["committed_text"] == before["committed_text"] + found["committed_delta"]
+
+
+def test_full_server() -> None:
+    with running(**{**SETTINGS, "sessions": 1}) as server, session(server), server.socket("/") as socket:
+        assert begun(socket)["code"] == "busy"
+
+
+def test_session_is_given_back(server: Running) -> None:
+    with session(server):
+        assert len(server.hub.exchanges.kept) == 1
+    for _ in range(200):
+        if not server.hub.exchanges.kept:
+            return
+        with server.socket("/v1/live"):
+            pass
+    raise AssertionError("the session is still there")
+
+
+def test_key(tmp_path: Any) -> None:
+    keys = tmp_path / "keys.txt"
+    key = new_key(keys, "talk")
+    with running(**SETTINGS, keys=keys) as server:
+        with server.socket("/") as socket:
+            assert begun(socket)["code"] == "bad_protocol"
+        with server.socket(f"/?key={key}") as socket:
+            assert begun(socket)["type"] == "init_ok"
+        with server.socket("/", additional_headers={"Authorization": f"Bearer {key}"}) as socket:
+            assert begun(socket)["type"] == "init_ok"
+
+
+def test_page_is_still_there(server: Running) -> None:
+    assert server.ask("/").status == 200
