@@ -3,6 +3,9 @@
 The model translates the sentences, or has their translations given.  It learns these, and prefixes of them that end
 where a prefix of the sentence no longer supports them (`redraft_train.prefixes`).  Outputs and a checkpoint are stored
 beside the new model.
+
+A small model can learn the outputs of a large one instead, on sentences and on beginnings of them, so that more of its
+drafts are accepted (prediction alignment: Kim et al. 2023, BiLD, section 3.5.1).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,13 +24,14 @@ from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.backends.hf.facts import quiet
 from redraft.backends.hf.model import backend_of
+from redraft.backends.load import check_same_vocabulary
 from redraft.captions.style import Style
 from redraft.decoding.types import Prompt
 from redraft.errors import ModelError
 from redraft_train.batch import Example
 from redraft_train.lora import Lora, fine_tune, merge
 from redraft_train.outputs import Kept, Key, Output, nearest
-from redraft_train.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs
+from redraft_train.prefixes import Cuts, Ids, TranslatedSource, prefix_pairs, repeats
 from redraft_train.sources import Sentence
 from redraft_train.teacher import TEMPERATURE, HfTeacher
 
@@ -73,30 +77,48 @@ class Adapted:
 
     Attributes:
         backend: the new model.
+        learnt: target language -> number of outputs, or translations, that it has learnt.
         unfinished: target language -> number of outputs left out because they are empty or the model did not end them.
     """
 
     backend: HfDecoder | HfEncoderDecoder
+    learnt: Mapping[str, int]
     unfinished: Mapping[str, int]
 
 
-def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], settings: FineTuning) -> Adapted:
+def adapt(
+    backend: HfDecoder | HfEncoderDecoder,
+    sources: Sequence[Sentence],
+    settings: FineTuning,
+    large: HfDecoder | HfEncoderDecoder | None = None,
+) -> Adapted:
     """Train a model on translations and their prefixes, and write it; ``backend`` gets the new weights.
 
     An interrupted run resumes when it is started again with the same settings.
 
+    Args:
+        backend: the model.
+        sources: what to learn from.
+        settings: settings of the run.
+        large: the model whose outputs it learns; None for itself, or for the translations of the sources.
+
     Raises:
         OptionError: the model does not support a language.
+        CapabilityError: the large model has another vocabulary.
         ModelError: the model ended none of its outputs, or LoRA cannot be applied to it.
     """
     teacher = HfTeacher(backend, settings.languages, settings.style)
     settings.training.mkdir(parents=True, exist_ok=True)
     find = given_translations if settings.given else partial(own_outputs, settings=settings)
+    if large is not None:
+        check_same_vocabulary(large, backend)
+        sources = [*sources, *beginnings(sources, settings)]
+        find = partial(outputs_of, HfTeacher(large, settings.languages, settings.style), settings=settings)
     translated = {tag: list(find(teacher, sources, tag)) for tag in settings.languages}
     if not any(translated.values()):
-        raise ModelError(f"model {backend.name!r} has finished none of its outputs")
+        raise ModelError(f"model {(large or backend).name!r} has finished none of its outputs")
     taught = [each for of_language in translated.values() for each in of_language]
-    examples = make_examples(teacher, taught, settings)
+    examples = make_examples(teacher, taught, settings) if large is None else [*whole(taught)]
     adapted = fine_tune(backend, examples, settings.lora, settings.training / "lora.pt")
     if settings.adapter:
         adapted.save_pretrained(settings.out, save_embedding_layers=False)
@@ -105,8 +127,9 @@ def adapt(backend: HfDecoder | HfEncoderDecoder, sources: Sequence[Sentence], se
         with quiet(local=True):
             merged.save_pretrained(settings.out)
         backend.tokenizer.base.save_pretrained(settings.out)
-    unfinished = {tag: len(sources) - len(of_language) for tag, of_language in translated.items()}
-    return Adapted(backend_of(merged, backend.tokenizer.base, settings.out.name, backend.options), unfinished)
+    learnt = {tag: len(of_language) for tag, of_language in translated.items()}
+    unfinished = {tag: len(sources) - count for tag, count in learnt.items()}
+    return Adapted(backend_of(merged, backend.tokenizer.base, settings.out.name, backend.options), learnt, unfinished)
 
 
 def given_translations(
@@ -146,6 +169,30 @@ def own_outputs(
         output = kept.outputs[_key(prompt)]
         if output is not None and len(output) > 1:
             yield TranslatedSource(source.text, language, prompt, output[:-1], output[-1])
+
+
+def beginnings(sources: Sequence[Sentence], settings: FineTuning) -> Iterator[Sentence]:
+    """Yield random beginnings of the sources, as a large model gets them in live decoding."""
+    generator = random.Random(settings.seed)
+    for source in sources:
+        words = source.text.split(" ")
+        for _ in range(settings.cuts.beginnings if len(words) > 1 else 0):
+            yield Sentence(" ".join(words[: generator.randrange(1, len(words))]))
+
+
+def outputs_of(
+    large: HfTeacher, teacher: HfTeacher, sources: Sequence[Sentence], language: str, settings: FineTuning
+) -> Iterator[TranslatedSource[Prompt]]:
+    """Yield the sources with a large model's outputs, as in `own_outputs`, and the small model's prompts."""
+    for each in own_outputs(large, sources, language, settings):
+        yield replace(each, prompt=teacher.prompt(each.source, language))
+
+
+def whole(translated: Sequence[TranslatedSource[Prompt]]) -> Iterator[Example]:
+    """Yield a training example for each source, without repetitive outputs."""
+    for each in translated:
+        if not repeats(each.output):
+            yield each.prompt, (*each.output, each.end)
 
 
 def _key(prompt: Prompt) -> Key:

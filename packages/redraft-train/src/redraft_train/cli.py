@@ -29,6 +29,8 @@ Examples:
       --out adapter --adapter
   redraft finetune --model hf:base.gguf --prompt prompt.txt --data pairs.tsv \\
       --to de --learn translations --out tuned
+  redraft finetune --model ./small --teacher ./large --data spoken.txt --to de \\
+      --out small-aligned
 """
 
 
@@ -37,8 +39,8 @@ Examples:
     short_help="Fine-tune a model so that it flickers less.",
     groups={
         "Model and data": ("model", "data", "out", "to", "template", "prompt", "adapter"),
-        "Examples": ("sources", "learn", "samples", "beginnings", "spoken", "tolerance", "held_out"),
-        "Training": ("epochs", "rank", "alpha", "rate", "batch", "seed", "device", "dtype", "threads"),
+        "Examples": ("sources", "learn", "teacher", "samples", "beginnings", "spoken", "tolerance", "held_out"),
+        "Training": ("early_exit", "epochs", "rank", "alpha", "rate", "batch", "seed", "device", "dtype", "threads"),
     },
     epilog=EXAMPLES,
 )
@@ -62,6 +64,11 @@ Examples:
     help="Targets: the model's own outputs make it steadier; translations in the data also teach it to translate.",
 )
 @click.option(
+    "--teacher",
+    metavar="MODEL",
+    help="Learn the outputs of this model instead, which has the same vocabulary, to draft for it (BiLD).",
+)
+@click.option(
     "--samples",
     type=common.Whole(0, 64),
     help="Sampled outputs; the closest to the given translation by chrF wins.  "
@@ -78,6 +85,12 @@ Examples:
     help="Probability that a token may lose by the cut, in nats; more gives longer targets.",
 )
 @click.option("--held-out", type=common.Whole(0), default=60, help="Sources per language to evaluate on; 0 skips that.")
+@click.option(
+    "--early-exit",
+    type=common.Whole(1, 999),
+    metavar="LAYERS",
+    help="Also train the first LAYERS layers to draft, by the mean of both losses (BiLD).",
+)
 @click.option("--epochs", type=common.Whole(1, 1000), default=3, help="Passes over the examples.")
 @click.option("--rank", type=common.Whole(1, 1024), default=16, help="LoRA rank.")
 @click.option(
@@ -97,16 +110,29 @@ Examples:
 @click.option("--seed", type=common.Whole(0), default=0, help="Random seed.")
 @common.as_json
 def finetune(
-    model: str, data: Path, out: Path, to: Sequence[str], samples: int | None, held_out: int, seed: int, **more: Any
+    model: str,
+    data: Path,
+    out: Path,
+    to: Sequence[str],
+    samples: int | None,
+    teacher: str | None,
+    early_exit: int | None,
+    held_out: int,
+    seed: int,
+    **more: Any,
 ) -> None:
-    """Fine-tune a model on translations and their beginnings, so that it flickers less.
+    """Fine-tune a model on translations and their beginnings, so that it flickers less, or drafts better.
 
-    The model learns with LoRA, from its own translations of the sources or from those in the data. Interrupted runs
-    resume. Afterwards, a table compares re-translation of held-out sources before and after; docs/training.md explains
-    it.
+    The model learns with LoRA, from its own translations of the sources, from those in the data, or from another
+    model's. Interrupted runs resume. Afterwards, a table compares re-translation of held-out sources before and after;
+    docs/training.md explains it.
     """
     languages = _languages(to)
     _require_places(model, out)
+    if teacher is not None:
+        _require_places(teacher, out, "--teacher")
+        if early_exit or samples or more["learn"] == LEARNT[1]:
+            raise OptionError("--teacher excludes --early-exit, --samples and --learn translations")
     try:
         from redraft.captions.own_prompt import prompt_file
         from redraft.captions.style import Style
@@ -130,15 +156,19 @@ def finetune(
         out,
         languages,
         given=given,
-        samples=SAMPLES if samples is None and translated else samples or 0,
+        samples=SAMPLES if samples is None and translated and teacher is None else samples or 0,
         cuts=Cuts(more["beginnings"], more["spoken"], more["tolerance"]),
-        lora=Lora(seed=seed, **{name: more[name] for name in ("rank", "alpha", "rate", "epochs", "batch")}),
+        lora=Lora(
+            seed=seed,
+            early_exit=early_exit or 0,
+            **{name: more[name] for name in ("rank", "alpha", "rate", "epochs", "batch")},
+        ),
         style=Style(template=more["template"], prompt=more["prompt"] and prompt_file(more["prompt"])),
         adapter=more["adapter"],
         seed=seed,
     )
     options = HfOptions(dtype=more["dtype"] or DTYPES[0], device=more["device"], threads=more["threads"])
-    _print(*train(model, options, learnt, measured, settings), more["as_json"])
+    _print(*train(model, options, learnt, measured, settings, teacher), more["as_json"])
 
 
 def _languages(to: Sequence[str]) -> tuple[str, ...]:
@@ -150,13 +180,13 @@ def _languages(to: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(to))
 
 
-def _require_places(model: str, out: Path) -> None:
+def _require_places(model: str, out: Path, option: str = "--model") -> None:
     """Check that the model is a transformers model, and that the output folder can be written."""
     from redraft.backends.load import HF_PREFIX, on_transformers
 
     if not on_transformers(model):
         raise OptionError(
-            f"--model must be hf:NAME, hf:FILE.gguf or the folder of a model of transformers, not {model!r}"
+            f"{option} must be hf:NAME, hf:FILE.gguf or the folder of a model of transformers, not {model!r}"
         )
     if out.is_file():
         raise OptionError(f"--out must be a folder to write, and {str(out)!r} is a file")
@@ -174,14 +204,18 @@ def _print(outcomes: Sequence[LanguageOutcome], line: str, as_json: bool) -> Non
     from rich.console import Console
     from rich.table import Table
 
+    shown = {"ne": ("NE", ".3f"), "chrf": ("chrF", ".1f"), "length": ("length", ".2f")}
+    if any(row["agreement_after"] is not None for row in rows):
+        shown |= {"agreement": ("agreement", ".1%")}
     table = Table("to", box=None)
-    for heading in ("sources", "unfinished", "held out", "NE", "after", "chrF", "after", "length", "after"):
+    compared = [heading for name, _form in shown.values() for heading in (name, "after")]
+    for heading in ("sources", "unfinished", "held out", *compared):
         table.add_column(heading, justify="right")
     for row in rows:
         counts = (str(row[name]) for name in ("target_language", "sources", "unfinished", "held_out"))
         figures = (
             "" if (value := row[f"{name}_{when}"]) is None else format(value, form)
-            for name, form in (("ne", ".3f"), ("chrf", ".1f"), ("length", ".2f"))
+            for name, (_heading, form) in shown.items()
             for when in ("before", "after")
         )
         table.add_row(*counts, *figures)

@@ -1,6 +1,7 @@
 """LoRA (Hu et al. 2022, "LoRA: Low-rank adaptation of large language models") on prompts and outputs.
 
-The loss covers only the outputs and their end tokens.
+The loss covers only the outputs and their end tokens.  For early exit it is the mean of two losses, that of the first
+layers and that of the whole model, with the same head (Kim et al. 2023, BiLD, section 4.4).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tqdm import tqdm
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
+from redraft.backends.hf.layers import shortened
 from redraft.errors import CapabilityError
 from redraft_train.batch import Example, TrainingBatch, collate, length, logits
 
@@ -46,6 +48,7 @@ class Lora:
         epochs: number of epochs.
         batch: examples per step.
         seed: random seed of the added weights and of the order of the examples.
+        early_exit: number of first layers that learn to draft; 0 for none.
     """
 
     rank: int = 16
@@ -54,6 +57,7 @@ class Lora:
     epochs: int = 3
     batch: int = 16
     seed: int = 0
+    early_exit: int = 0
 
 
 def fine_tune(
@@ -69,7 +73,7 @@ def fine_tune(
             from it.
 
     Raises:
-        CapabilityError: LoRA cannot be applied to this model.
+        CapabilityError: LoRA cannot be applied to this model, or it has no such early exit.
     """
     torch.manual_seed(how.seed)
     adapted = _adapted(backend, how)
@@ -121,6 +125,8 @@ class _Run:
         self._adapted, self._how = adapted, how
         self._checkpoint, self._fingerprint = checkpoint, fingerprint
         self._model: Any = adapted.get_base_model()
+        exits = [shortened(self._model, how.early_exit, "to train")] if how.early_exit else []
+        self._trained = [self._model, *exits]
         self._learnt = [weights for weights in adapted.parameters() if weights.requires_grad]
         self._optimizer = torch.optim.AdamW(self._learnt, lr=how.rate, weight_decay=0.0)
         self.step, self.steps = 0, how.epochs * -(-examples // how.batch)
@@ -131,7 +137,8 @@ class _Run:
         """Do one optimizer step; return the mean loss per target id in nats."""
         for group in self._optimizer.param_groups:
             group["lr"] = self._how.rate * _rate_scale(self.step, self.steps)
-        loss = F.cross_entropy(logits(self._model, batch), batch.targets)
+        losses = [F.cross_entropy(logits(model, batch), batch.targets) for model in self._trained]
+        loss = torch.stack(losses).mean()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._learnt, 1.0)
         self._optimizer.step()

@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 for library in ("torch", "fastchrf"):
     pytest.importorskip(library, reason="recipe.txt of redraft-train is not installed")
 
+from redraft_train.agreement import Agreement  # noqa: E402
 from redraft_train.recipe import align  # noqa: E402
 from redraft_train.recipe.__main__ import recipe  # noqa: E402
-from redraft_train.recipe.agreement import Agreement  # noqa: E402
 
 
 def run(*arguments: str) -> Result:

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
 from torch.nn import functional as F
 
+from redraft_train.agreement import Agreement
 from redraft_train.batch import grouped
 from redraft_train.recipe.calibrate import Calibration
 from redraft_train.recipe.examples import Batch, Example, ExampleStream, Mixture, padded
 from redraft_train.recipe.model import Decoder
 from redraft_train.recipe.restart import read_model
 from redraft_train.recipe.tokenizer import EOS
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How well a model predicts given outputs with teacher forcing.
-
-    Attributes:
-        positions: number of tokens predicted, including ends.
-        agreement: share of them that are the model's most probable token, 0-1.
-        cross_entropy: their mean negative log-probability in nats.
-    """
-
-    positions: int
-    agreement: float
-    cross_entropy: float
 
 
 class GivenExamples(ExampleStream):

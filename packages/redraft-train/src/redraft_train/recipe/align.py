@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from redraft import __version__
 from redraft.errors import CapabilityError, ModelError, OptionError
-from redraft_train.recipe.agreement import Agreement, GivenExamples, agreements
+from redraft_train.agreement import Agreement
+from redraft_train.recipe.agreement import GivenExamples, agreements
 from redraft_train.recipe.calibrate import Calibration, calibrate, draw, fingerprint
 from redraft_train.recipe.corpus import LANGUAGES, files, split
 from redraft_train.recipe.examples import Example, Mixture
