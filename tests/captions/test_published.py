@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.captions import published
+from redraft.captions import coverage
 from redraft.captions.languages import parse_language
 from redraft.captions.prompt import Prompter
 from redraft.captions.request import Request
 from redraft.captions.templates import choose_template
 from redraft.errors import ModelError, OptionError
+from redraft.models.hub import CATALOGUE
 
 #: The turns of a Hunyuan model, in short: no system role, the answer follows at once.
 HUNYUAN = (
@@ -158,7 +159,7 @@ def test_hunyuan_unknown_language(metadata: dict[str, str]) -> None:
 
 def test_hunyuan_language_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     prompter = Prompter.for_model(HY_MT2, parse_language("en"), parse_language("de"))
-    monkeypatch.setattr(published, "closest", None)  # it takes milliseconds
+    monkeypatch.setattr(coverage, "closest", None)  # it takes milliseconds
     assert prompter.segments(PLAIN)
 
 
@@ -171,12 +172,72 @@ def test_hunyuan_language_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> 
         ("HY MT1.5 1.8B", "hy-mt1.5"),
         ("Hunyuan-MT-7B", "hy-mt1.5"),
         ("translategemma-12b-it", "translategemma"),
+        ("MiLMMT 46 4B v1.0", "milmmt"),
+        ("CAT Translate 1.4b", "cat-translate"),
+        ("Qwen3.5 4B", "chat"),
+        ("Gemma 4 E2B It", "chat"),
         ("Hunyuan 7B Instruct", "chat"),
         ("Gemma 3 4b It", "chat"),
     ],
 )
 def test_choice(name: str, template: str) -> None:
     assert choose_template({"general.name": name, "tokenizer.chat_template": HUNYUAN}) == template
+
+
+MILMMT = {"general.name": "MiLMMT 46 4B v1.0"}
+CAT = {"general.name": "CAT Translate 1.4b", "tokenizer.chat_template": HUNYUAN}
+
+
+def test_milmmt() -> None:
+    assert rendered(MILMMT, PLAIN) == ("Translate this from English to German:\nEnglish: The hull is dry.\nGerman:")
+    assert rendered(MILMMT, PLAIN, target="zh-TW").endswith("\nChinese (Traditional):")
+    assert rendered(MILMMT, PLAIN, target="zh").endswith("\nChinese (Simplified):")
+
+
+def test_cat_translate() -> None:
+    text = "Translate the following English text into Japanese.\n\n The hull is dry."
+    assert text in rendered(CAT, PLAIN, target="ja")
+
+
+@pytest.mark.parametrize(("metadata", "name"), [(MILMMT, "MiLMMT-46"), (CAT, "CAT-Translate")])
+@pytest.mark.parametrize(("request_", "field"), [(TERMS, "glossary"), (BACKGROUND, "context")])
+def test_models_that_take_text_only(metadata: dict[str, str], name: str, request_: Request, field: str) -> None:
+    with pytest.raises(OptionError, match=f"^{field}: {name}"):
+        rendered(metadata, request_, target="ja")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "target", "models"),
+    [
+        (HY_MT2, "sv", "translategemma-4b and milmmt-46-4b have it"),
+        (CAT, "de", "hy-mt2-1.8b and translategemma-4b have it"),
+        (MILMMT, "uk", "hy-mt2-1.8b and translategemma-4b have it"),
+        (MILMMT, "yo", "lists models with more"),
+    ],
+)
+def test_language_outside_names_models_that_have_it(metadata: dict[str, str], target: str, models: str) -> None:
+    with pytest.raises(OptionError, match=f"^target language '{target}' is not supported .*{models}"):
+        rendered(metadata, PLAIN, target=target)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "target", "warned"),
+    [
+        (TRANSLATEGEMMA, "km", ["Khmer is not among the languages of TranslateGemma: hy-mt2-1.8b and milmmt-46-4b"]),
+        ({"general.name": "Tower Plus 2B", "general.architecture": "gemma2"}, "tr", ["Turkish is not among"]),
+        (TRANSLATEGEMMA, "sv", []),
+    ],
+)
+def test_language_outside_is_warned_of(
+    metadata: dict[str, str], target: str, warned: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert rendered(metadata, PLAIN, target=target)
+    assert len(caplog.messages) == len(warned)
+    assert all(message.startswith(each) for message, each in zip(caplog.messages, warned, strict=True))
+
+
+def test_every_model_of_the_table_is_in_the_catalogue() -> None:
+    assert set(coverage.COVERED) <= set(CATALOGUE)
 
 
 @pytest.mark.parametrize("metadata", [HY_MT2, HY_MT15, TRANSLATEGEMMA])

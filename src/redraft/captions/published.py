@@ -2,32 +2,37 @@
 
 A translation model is only good with the wording that it was trained on.  Each function returns the user's message for
 a request; what goes around it comes from the model's chat template (`redraft.captions.prompt`).  None of these models
-has a system prompt, or starts its answer with the name of a language.
+has a system prompt, and only MiLMMT-46 starts its answer with the name of a language.
 
 * `hy_mt2`: Hy-MT2 (Tencent-Hunyuan/Hy-MT2, README.md, 2026): default, terminology and background prompts;
 * `hy_mt15`: HY-MT1.5 (model card of tencent/HY-MT1.5-1.8B, 2025): default, terminology and context prompts;
 * `translategemma`: TranslateGemma (model card of google/translategemma-4b-it, 2026), whose instruction is in its
-  template.
+  template;
+* `milmmt`: MiLMMT-46 (xiaomi-research/gemmax, README.md, 2026), a prompt without turns;
+* `cat_translate`: CAT-Translate (test.py of cyberagent/CAT-Translate-3.3b-beta, 2026).
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from redraft.captions.languages import Language, closest, parse_language
+from redraft.captions.coverage import CAT, HUNYUAN, MILMMT, supported_tag
+from redraft.captions.languages import Language, parse_language
 from redraft.captions.request import Request
 from redraft.errors import OptionError
 
-#: The languages of both models, with their names in Chinese, which prompts in Chinese use.
+#: The languages of Hy-MT2 and HY-MT1.5 with their names in Chinese, which prompts in Chinese use.
 _HUNYUAN = dict(
-    each.split(":")
-    for each in (
-        "zh:中文 en:英语 fr:法语 pt:葡萄牙语 es:西班牙语 ja:日语 tr:土耳其语 ru:俄语 ar:阿拉伯语 ko:韩语 th:泰语 "
-        "it:意大利语 de:德语 vi:越南语 ms:马来语 id:印尼语 tl:菲律宾语 hi:印地语 zh-Hant:繁体中文 pl:波兰语 "
-        "cs:捷克语 nl:荷兰语 km:高棉语 my:缅甸语 fa:波斯语 gu:古吉拉特语 ur:乌尔都语 te:泰卢固语 mr:马拉地语 "
-        "he:希伯来语 bn:孟加拉语 ta:泰米尔语 uk:乌克兰语 bo:藏语 kk:哈萨克语 mn:蒙古语 ug:维吾尔语 yue:粤语"
-    ).split()
+    zip(
+        HUNYUAN.split(),
+        (
+            "中文 英语 法语 葡萄牙语 西班牙语 日语 土耳其语 俄语 阿拉伯语 韩语 泰语 意大利语 德语 越南语 马来语 "
+            "印尼语 菲律宾语 印地语 繁体中文 波兰语 捷克语 荷兰语 高棉语 缅甸语 波斯语 古吉拉特语 乌尔都语 泰卢固语 "
+            "马拉地语 希伯来语 孟加拉语 泰米尔语 乌克兰语 藏语 哈萨克语 蒙古语 维吾尔语 粤语"
+        ).split(),
+        strict=True,
+    )
 )
+#: Names of languages in prompts of MiLMMT-46 that are not ours.
+_MILMMT_NAMES = {"zh": "Chinese (Simplified)", "zh-Hant": "Chinese (Traditional)", "tl": "Tagalog"}
 
 
 def hy_mt2(request: Request, source: Language, target: Language) -> str:
@@ -91,9 +96,7 @@ def translategemma(request: Request, source: Language, target: Language) -> str:
     Raises:
         OptionError: there are terms or earlier sentences.
     """
-    if request.glossary or request.context:
-        option = "glossary" if request.glossary else "context"
-        raise OptionError(": TranslateGemma does not support it, so leave it out or use another model", option)
+    _refuse_more(request, "TranslateGemma")
     return (
         f"You are a professional {source.name} ({source.code}) to {target.name} ({target.code}) translator. Your goal "
         f"is to accurately convey the meaning and nuances of the original {source.name} text while adhering to "
@@ -103,24 +106,50 @@ def translategemma(request: Request, source: Language, target: Language) -> str:
     )
 
 
+def milmmt(request: Request, source: Language, target: Language) -> str:
+    """Return the whole prompt for MiLMMT-46, which has no turns, and no form for context or terms.
+
+    Raises:
+        OptionError: there are terms or earlier sentences, or the model was not trained on a language.
+    """
+    _refuse_more(request, "MiLMMT-46")
+    tags = supported_tag(source, MILMMT, "source language"), supported_tag(target, MILMMT, "target language")
+    first, second = (_MILMMT_NAMES.get(tag, parse_language(tag).name) for tag in tags)
+    return f"Translate this from {first} to {second}:\n{first}: {request.source}\n{second}:"
+
+
+def cat_translate(request: Request, source: Language, target: Language) -> str:
+    """Return the message for CAT-Translate, which has no form for context or terms.
+
+    Raises:
+        OptionError: there are terms or earlier sentences, or a language is neither Japanese nor English.
+    """
+    _refuse_more(request, "CAT-Translate")
+    for language, field in ((source, "source language"), (target, "target language")):
+        supported_tag(language, CAT, field)
+    return f"Translate the following {source.name} text into {target.name}.\n\n {request.source}"
+
+
+def _refuse_more(request: Request, model: str) -> None:
+    """Refuse terms and earlier sentences.
+
+    Raises:
+        OptionError: the request has some.
+    """
+    if request.glossary or request.context:
+        option = "glossary" if request.glossary else "context"
+        raise OptionError(f": {model} does not support it, so leave it out or use another model", option)
+
+
 def _in_chinese(source: Language, target: Language) -> bool:
     """Whether a pair is with Chinese, for which the prompts are in Chinese.
 
     Raises:
         OptionError: a language is not among those of the models.
     """
-    found = [_hunyuan_tag(source, "source language"), _hunyuan_tag(target, "target language")]
+    found = [supported_tag(source, HUNYUAN, "source language"), supported_tag(target, HUNYUAN, "target language")]
     return not {"zh", "zh-Hant", "yue"}.isdisjoint(found)
 
 
 def _chinese_name(language: Language) -> str:
-    return _HUNYUAN[_hunyuan_tag(language, "target language")]
-
-
-@lru_cache(1024)  # finding it takes milliseconds, and every prompt needs it
-def _hunyuan_tag(language: Language, field: str) -> str:
-    found = closest(language, [parse_language(tag) for tag in _HUNYUAN])
-    if found is None:
-        allowed = ", ".join(_HUNYUAN)
-        raise OptionError(f"{language.tag!r} is not supported by this model; allowed: {allowed}", field)
-    return found.tag
+    return _HUNYUAN[supported_tag(language, HUNYUAN, "target language")]

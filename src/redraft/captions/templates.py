@@ -133,15 +133,11 @@ def _plain_layout(metadata: Metadata, source: Language, target: Language) -> Lay
 
 def _supported(wanted: Language, tags: str, field: str) -> Language:
     """Return the language among ``tags`` that serves for ``wanted``."""
-    from redraft.captions.languages import closest, parse_language
+    from redraft.captions.coverage import supported_tag
+    from redraft.captions.languages import parse_language
 
-    supported = [parse_language(tag, field) for tag in tags.split(",") if tag.strip()]
-    found = closest(wanted, supported) if supported else wanted
-    if found is None:
-        allowed = ", ".join(each.tag for each in supported)
-        more = "`redraft models` lists models with more"
-        raise OptionError(f"{wanted.tag!r} is not supported by this model; allowed: {allowed} ({more})", field)
-    return found
+    known = " ".join(tags.replace(",", " ").split())
+    return parse_language(supported_tag(wanted, known, field), field) if known else wanted
 
 
 def _own_chat(metadata: Metadata) -> ChatTemplate:
@@ -167,13 +163,29 @@ def _hy_mt15_layout(metadata: Metadata, source: Language, target: Language) -> L
     return lambda request: chat.ask(hy_mt15(request, source, target))
 
 
+def _milmmt_layout(_metadata: Metadata, source: Language, target: Language) -> Layout:
+    from redraft.captions.published import milmmt
+
+    return lambda request: milmmt(request, source, target)
+
+
+def _cat_translate_layout(metadata: Metadata, source: Language, target: Language) -> Layout:
+    from redraft.captions.published import cat_translate
+
+    chat = _own_chat(metadata)
+    return lambda request: chat.ask(cat_translate(request, source, target))
+
+
 def _translategemma_layout(metadata: Metadata, source: Language, target: Language) -> Layout:
     """Return TranslateGemma's layout: by its own template, which makes the message from language codes, or by ours.
 
     The template knows some languages only by a longer or shorter tag, and raises for others.
     """
     from redraft.captions.chat import gemma
+    from redraft.captions.coverage import TRANSLATEGEMMA, warn_outside
     from redraft.captions.published import translategemma
+
+    warn_outside("TranslateGemma", TRANSLATEGEMMA, source, target)
 
     def by_turns(request: Request) -> str:
         return gemma(translategemma(request, source, target))
@@ -204,7 +216,9 @@ def _translategemma_layout(metadata: Metadata, source: Language, target: Languag
 
 def _tower_layout(_metadata: Metadata, source: Language, target: Language) -> Layout:
     from redraft.captions.chat import tower
+    from redraft.captions.coverage import TOWER, warn_outside
 
+    warn_outside("Tower+", TOWER, source, target)
     return partial(_conversation, render=tower, source=source.name, target=target.name)
 
 
@@ -243,6 +257,8 @@ TEMPLATES = {
             _hy_mt15_layout,
             sources_only=True,
         ),
+        Template("milmmt", lambda metadata: _plain_name(metadata).startswith("milmmt"), _milmmt_layout),
+        Template("cat-translate", lambda metadata: _is_called(metadata, "cattranslate"), _cat_translate_layout),
         Template("translategemma", _is_translategemma, _translategemma_layout),
         Template("tower", _is_tower, _tower_layout),
         Template("qwen3", _is_qwen3, _qwen3_layout),

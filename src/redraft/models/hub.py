@@ -73,6 +73,30 @@ CATALOGUE = {
         55,
         "GPUs; Gemma terms",
     ),
+    "milmmt-46-4b": HubModel(
+        "mradermacher/MiLMMT-46-4B-v1.0-GGUF",
+        "MiLMMT-46-4B-v1.0.Q4_K_M.gguf",
+        2.5,
+        OWN_TERMS,
+        46,
+        "desktops; Gemma terms",
+    ),
+    "cat-translate-0.8b": HubModel(
+        "mradermacher/CAT-Translate-0.8b-GGUF",
+        "CAT-Translate-0.8b.Q4_K_M.gguf",
+        0.5,
+        FREE,
+        2,
+        "Japanese and English on small machines; MIT",
+    ),
+    "cat-translate-1.4b": HubModel(
+        "mradermacher/CAT-Translate-1.4b-GGUF",
+        "CAT-Translate-1.4b.Q4_K_M.gguf",
+        0.9,
+        FREE,
+        2,
+        "Japanese and English on laptops; MIT",
+    ),
     "hy-mt1.5-1.8b": HubModel(
         "tencent/HY-MT1.5-1.8B-GGUF",
         "HY-MT1.5-1.8B-Q4_K_M.gguf",
@@ -105,6 +129,17 @@ CATALOGUE = {
         "Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, FREE, 119, "desktops; the paper's model; Apache-2.0"
     ),
     "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, FREE, 119, "GPUs; Apache-2.0"),
+    "qwen3.5-0.8b": HubModel(
+        "unsloth/Qwen3.5-0.8B-GGUF", "Qwen3.5-0.8B-Q4_K_M.gguf", 0.5, FREE, 201, "small machines; Apache-2.0"
+    ),
+    "qwen3.5-2b": HubModel("unsloth/Qwen3.5-2B-GGUF", "Qwen3.5-2B-Q4_K_M.gguf", 1.3, FREE, 201, "laptops; Apache-2.0"),
+    "qwen3.5-4b": HubModel("unsloth/Qwen3.5-4B-GGUF", "Qwen3.5-4B-Q4_K_M.gguf", 2.7, FREE, 201, "desktops; Apache-2.0"),
+    "gemma-4-e2b": HubModel(
+        "unsloth/gemma-4-E2B-it-GGUF", "gemma-4-E2B-it-Q4_K_M.gguf", 3.1, FREE, 35, "desktops; Apache-2.0"
+    ),
+    "gemma-4-e4b": HubModel(
+        "unsloth/gemma-4-E4B-it-GGUF", "gemma-4-E4B-it-Q4_K_M.gguf", 5.0, FREE, 35, "GPUs; Apache-2.0"
+    ),
 }
 
 
