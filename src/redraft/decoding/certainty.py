@@ -6,7 +6,8 @@ tokens behind those on which the earlier outputs agree:
 
 * a new token is shown *at first sight* while q is at least ``first_sight``; all others wait for another output;
 * the output *stops* where q is below ``stop``: what follows would not be shown, would cost a pass for each token, and
-  would be a poor draft.  Since ``stop`` is the smaller number, everything that may be shown is decoded.
+  would be a poor draft.  A ``stop`` above ``first_sight`` would leave out what may be shown; by default, they are the
+  same number.
 
 An output that was stopped has no end token.  It is a draft like any other, and no failure.
 

@@ -17,7 +17,7 @@ from redraft.decoding.types import Drafter, Rule
 SHOWN = replace(BETA, default=0.4, help="bias towards shown words: 0 accepts only exact matches, 0.5 and above all")
 HIDDEN = Option("hidden_beta", 0.1, 0.0, 1.0, "the same towards the hidden words of the previous translation")
 STOP = Option(
-    "stop", 0.3, 0.0, 1.0, "end a partial translation where the joint probability of its new words is below; 0 never"
+    "stop", 0.4, 0.0, 1.0, "end a partial translation where the joint probability of its new words is below; 0 never"
 )
 #: What `redraft` shows: what two outputs agree on, and at first sight what is probable.
 AGREEMENT = Display(agree=2, first_sight=0.4)
