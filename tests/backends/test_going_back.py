@@ -22,7 +22,7 @@ from redraft.decoding.display import Display
 from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError
 from tests.backends.test_llamacpp import tree
-from tests.gguf_models import CONTROL, VOCABULARY
+from tests.gguf_models import CONTROL, HIDDEN, LAYERS, VOCABULARY
 from tests.hybrids import HYBRIDS, write_lfm2
 
 Ids = tuple[int, ...]
@@ -155,6 +155,19 @@ def test_methods(pair: tuple[LlamaCpp, Fresh]) -> None:
         assert translated(backend, method, agree) == translated(fresh, method, agree)
     with pytest.raises(CapabilityError, match="needs a backend with trees"):
         translated(backend, "aasd")
+
+
+@pytest.mark.parametrize("pair", ["LFM2", "Qwen3.5"], indirect=True)
+def test_memory_of_a_slot(pair: tuple[LlamaCpp, Fresh]) -> None:
+    """Cells in proportion to the context, and the states of the slot and its anchors."""
+    backend, _fresh = pair
+    short, long = backend.slot_bytes(100), backend.slot_bytes(300)
+    cells = 2 * LAYERS // 2 * HIDDEN * 2  # keys and values of every other layer, two bytes each
+    assert cells <= (long - short) / 200 <= 1.2 * cells
+    slot = backend.open_slot()
+    backend.score([(slot, Score((9, 8)))])
+    state = backend._contexts[0].stored(backend._slots[slot].sequence, states=True)
+    assert short - 100 * (long - short) // 200 == pytest.approx((1 + ANCHORS) * state, abs=2)
 
 
 @pytest.mark.parametrize("pair", ["LFM2"], indirect=True)

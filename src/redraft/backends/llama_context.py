@@ -206,6 +206,11 @@ class LlamaContext:
         """
         lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
+    def stored(self, sequence: int, *, states: bool = False) -> int:
+        """Return the bytes that a sequence takes: its cells and states, or only the states of its recurrent layers."""
+        flags = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY if states else 0
+        return int(lib.llama_state_seq_get_size_ext(self._handle, sequence, flags))
+
     def _run(self, batch: Any) -> int:
         """Run a pass over llama.cpp's batch; return its status."""
         if self._own_thread is None:

@@ -37,6 +37,8 @@ MOST_SEQUENCES = 256
 SMALL_MODEL = 64 << 20
 #: Resolution in seconds of a clock that can time passes; that of Windows is 15 ms.
 _FINE = 1e-5
+#: Ids by which a slot is made longer to measure the memory of one.
+_MEASURED = 16
 #: Cells reserved for each branch of a tree.
 _CELLS_OF_A_BRANCH = 256
 
@@ -190,6 +192,26 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
         self._slots.pop(slot).forget()
+
+    def slot_bytes(self, context_length: int) -> int:
+        """Return the memory of a slot with so many ids: cells, and states with those of its anchors.
+
+        Runs two short passes in a free slot.
+
+        Raises:
+            CapabilityError: all slots are in use.
+        """
+        slot = self.open_slot()
+        try:
+            context, sequence = self._slots[slot].context, self._slots[slot].sequence
+            found = []
+            for length in (1, 1 + _MEASURED):
+                self.score([(slot, Score((self.pad_token,) * length))])
+                found.append(context.stored(sequence))
+            states = context.stored(sequence, states=True) * (1 + ANCHORS) if self._anchored else 0
+        finally:
+            self.close_slot(slot)
+        return (found[1] - found[0]) * context_length // _MEASURED + states
 
     def close(self) -> None:
         """Free the context, and the weights unless they are shared."""

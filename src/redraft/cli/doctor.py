@@ -56,7 +56,7 @@ Examples:
 @click.option("--verbose", is_flag=True, help="Also print what is installed, and the time of each pass.")
 @options.as_json
 def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool, verbose: bool, as_json: bool) -> None:
-    """Say how many languages the model translates in time with live speech on this machine.
+    """Say how many languages the model translates in time with live speech on this machine, and how much memory they need.
 
     --verbose also prints what is installed, and T(n): the time of a pass of the model over n new tokens. Without
     drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The spread is the
@@ -86,6 +86,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
             shown = partial(track, description=words, transient=True, disable=as_json or not console.is_terminal)
             found.append(costs.measure(backend, count, shown))
         curve, path = costs.best_of(found), backend.model.path
+        slot = backend.slot_bytes(LlamaOptions().context_length)
         ours = _ours(backend.metadata)
     signed = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
     if as_json:
@@ -93,6 +94,10 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
         return
     said = pace(curve)
     console.print(f"{said[0].upper()}{said[1:]}.", highlight=False)
+    console.print(
+        f"memory: {_megabytes(path.stat().st_size)} for the weights, {_megabytes(slot)} for each language of a session",
+        highlight=False,
+    )
     console.print(f"models: {_models()}", highlight=False, markup=False, soft_wrap=not console.is_terminal)
     if "\n" in tested:  # a command that fixes something
         console.print(f"kernels: {tested}", highlight=False, soft_wrap=not console.is_terminal)
@@ -240,6 +245,10 @@ def _models() -> str:
     downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
     there = f"{', '.join(SHIPPED)} ship; {', '.join(downloaded) or 'none'} downloaded"
     return f"{there}; the default is {default_model()} (`redraft models use` chooses another one)"
+
+
+def _megabytes(size: int) -> str:
+    return f"{max(1, round(size / 1e6)):,} MB"
 
 
 def _threads(count: int) -> str:
