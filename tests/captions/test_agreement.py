@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Update
 from redraft.captions.metadata import PLAIN_KEY
-from redraft.captions.settings import PAUSE, PAUSE_UPDATES
+from redraft.captions.unchanged import PAUSE, UPDATES
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
@@ -202,8 +202,8 @@ def test_model_that_passes_over_updates_shows_all(missed: int, gap: float, text:
 
 def test_source_unchanged_for_many_updates_is_shown() -> None:
     stream = Stream(Table(TABLE), method="ar", display=TWO)
-    texts = [stream.caption("1").text for _ in range(PAUSE_UPDATES + 2)]
-    assert texts == [""] * PAUSE_UPDATES + ["a b c"] * 2
+    texts = [stream.caption("1").text for _ in range(UPDATES + 2)]
+    assert texts == [""] * UPDATES + ["a b c"] * 2
     assert [stream.caption("12").text for _ in range(2)] == ["a b"] * 2
 
 

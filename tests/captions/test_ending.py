@@ -13,10 +13,10 @@ from redraft.captions.ending import CHANCE, WEIGHT, Ending
 words = st.lists(st.sampled_from("a b c d".split()), max_size=8).map(" ".join)
 
 
-def after(*texts: str, final: bool = False) -> Ending:
+def after(*texts: str, goes_on: bool = False) -> Ending:
     ending = Ending()
     for number, text in enumerate(texts):
-        ending = ending.after(text, final=final and number == len(texts) - 1)
+        ending = ending.after(text, goes_on=goes_on and number == len(texts) - 1)
     return ending
 
 
@@ -58,8 +58,6 @@ def test_trust_is_probability(texts: list[str]) -> None:
         (("we saw", "we saw her"), ()),
     ],
 )
-def test_words_behind_final_text_are_left(texts: tuple[str, ...], left: tuple[str, ...]) -> None:
-    ending = after(*texts, final=True)
-    assert ending.left == left
-    assert ending.begun("It rained").words == left
-    assert ending.begun("Other words").words == ()
+def test_words_that_were_cut_off_are_left(texts: tuple[str, ...], left: tuple[str, ...]) -> None:
+    assert after(*texts, goes_on=True).left == after(*texts, goes_on=True).begun().words == left
+    assert after(*texts).left == after(*texts).begun().words == ()

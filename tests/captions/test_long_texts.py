@@ -21,7 +21,7 @@ def test_time_is_not_quadratic(unit: str, end: str) -> None:
     text, ending = "A B. " + unit * (LENGTH // len(unit)) + end, Ending()
     began = time.process_time()
     _, text = Capitals().lowered(text)
-    ending = ending.after(text).after(f"one {text}").after(f"two {text}", final=True)
+    ending = ending.after(text).after(f"one {text}").after(f"two {text}", goes_on=True)
     assert ending.words[:1] == ("two",)
     assert len(list(sentence_ends(text))) <= len(text)
     assert time.process_time() - began < 3

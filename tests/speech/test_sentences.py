@@ -6,14 +6,16 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Order, Update
+from redraft.captions.unchanged import PAUSE, UPDATES
 from redraft.speech.clauses import SHORTEST
-from redraft.speech.sentences import PAUSE, SETTLED, SETTLED_UPDATES, WORDS, SentenceCutter, in_sentences
+from redraft.speech.sentences import WORDS, SentenceCutter, in_sentences
 from tests.speech.recognised import recognised, transcript, utterances
 from tests.speech.recognisers import errors
 
@@ -136,7 +138,7 @@ def test_names_of_parts() -> None:
 
 def test_two_sentences() -> None:
     texts = ["I like cats.", "I like cats. And", "I like cats. And dogs", "I like cats. And dogs too"]
-    updates = transcript([(text, place * SETTLED / 2) for place, text in enumerate(texts)])
+    updates = transcript([(text, place * PAUSE / 2) for place, text in enumerate(texts)])
     made = [item for item in in_sentences(updates) if isinstance(item, Update)]
     assert [(each.utterance, each.text, each.final) for each in made] == [
         ("1", "I like cats.", False),
@@ -147,6 +149,7 @@ def test_two_sentences() -> None:
         ("2", "And dogs too", True),
     ]
     assert (made[2].time, made[3].time) == (0.0, 0.0)  # the second sentence starts where the first one ends
+    assert [each.seq for each in made if each.goes_on] == [2]
 
 
 def test_end_found_again() -> None:
@@ -165,7 +168,7 @@ def test_end_found_again() -> None:
 
 
 def test_two_sentences_without_times() -> None:
-    updates = transcript([("I like cats. And dogs", None)] * (SETTLED_UPDATES + 1))
+    updates = transcript([("I like cats. And dogs", None)] * (UPDATES + 1))
     assert finals(in_sentences(updates[:-1])) == ["I like cats.", "And dogs"]
 
 
@@ -178,12 +181,12 @@ def test_sentences_at_end() -> None:
 
 def test_revised_sentence_stays() -> None:
     first = "I like cats. And dogs"
-    updates = transcript([(first, 0.0), (first, SETTLED), ("I like bats a lot and dogs too.", SETTLED + 1)])
+    updates = transcript([(first, 0.0), (first, PAUSE), ("I like bats a lot and dogs too.", PAUSE + 1)])
     assert finals(in_sentences(updates)) == ["I like cats.", "a lot and dogs too."]
 
 
 def test_marks_belong_to_sentence_before() -> None:
-    updates = transcript([("我喜欢猫。你", 0.0), ("我喜欢猫。你呢", SETTLED), ("我喜欢猫！「你呢」？", SETTLED + 1)])
+    updates = transcript([("我喜欢猫。你", 0.0), ("我喜欢猫。你呢", PAUSE), ("我喜欢猫！「你呢」？", PAUSE + 1)])
     assert finals(in_sentences(updates)) == ["我喜欢猫。", "「你呢」？"]
 
 
@@ -263,6 +266,14 @@ def check_order(items: Iterable[object]) -> None:
     assert all(final for _, final in order._last.values())
 
 
+def check_cuts(items: Sequence[object]) -> None:
+    """What goes on in the next sentence says so, and only that, among what one update makes."""
+    for item, following in pairwise([*items, None]):
+        if isinstance(item, Update) and item.goes_on:
+            same = isinstance(following, Update) and following.utterance == item.utterance and following.goes_on
+            assert same if not item.final else isinstance(following, Update) and following.text
+
+
 @settings(max_examples=STREAMS)
 @given(st.integers(1, 4).flatmap(lambda number: recognised(number, steady=True)))
 def test_no_word_is_lost(updates: list[Update]) -> None:
@@ -295,7 +306,8 @@ def test_any_stream(updates: list[Update]) -> None:
     made: list[object] = []
     revised = False
     for update in updates:
-        made += sentences.update(update)
+        made += (new := list(sentences.update(update)))
+        check_cuts(new)
         revised = revised or not whole.startswith(spoken(finals(made)))
     made += sentences.finish()
     check_order(made)

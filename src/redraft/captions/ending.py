@@ -5,9 +5,8 @@ The last word of an unfinished text is a recogniser's guess, which the next text
 words of the translation are shown at first sight (`redraft.decoding.certainty`): a recogniser that never revises is
 trusted at once, and one that often does is not.  A word that the recogniser has committed is trusted, and not counted.
 
-An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence.  The
-next utterance then goes on with the words behind it.  If several sentences are cut off together, the first text of each
-lacks the words behind it too.
+An utterance may be the beginning of what was one text before, when `redraft.speech.sentences` cuts off a sentence and
+says so (``goes_on``).  The next utterance then goes on with the words behind it.
 """
 
 from __future__ import annotations
@@ -34,9 +33,7 @@ class Ending:
         seen: number of last words.
         words: the words of the latest text of the utterance, without case and punctuation.
         is_new: whether its last word was not there in the text before.
-        left: words of the text before that the latest one left out at its end, if that is final or the first one of
-            its utterance: it was cut off them.
-        is_first: whether the utterance has had no text yet.
+        left: words of the text before that the latest one was cut off.
     """
 
     stayed: float = CHANCE * WEIGHT
@@ -44,7 +41,6 @@ class Ending:
     words: tuple[str, ...] = ()
     is_new: bool = False
     left: tuple[str, ...] = ()
-    is_first: bool = True
 
     @property
     def trust(self) -> float:
@@ -54,22 +50,16 @@ class Ending:
         """
         return math.sqrt(self.stayed / self.seen) if self.is_new else 1.0
 
-    def begun(self, text: str) -> Ending:
-        """Return what is known when another utterance begins with ``text``.
+    def begun(self) -> Ending:
+        """Return what is known when another utterance begins; its `words` are those that were left over for it."""
+        return replace(self, words=self.left, is_new=False, left=())
 
-        If that goes on with the words that were left over, these are its `words`; otherwise it has none.
-        """
-        first = bare_words(text)[:1]
-        left = self.left[self.left.index(first[0]) :] if first and first[0] in self.left else ()
-        return replace(self, words=left, is_new=False, left=(), is_first=True)
-
-    def after(self, text: str, *, final: bool = False, committed: int | None = None) -> Ending:
+    def after(self, text: str, *, committed: int | None = None, goes_on: bool = False) -> Ending:
         """Return what is known after the next text of the utterance, of which so many words stay (`Update`)."""
         words, last = tuple(bare_words(text)), self.words
         if words == last:
-            return replace(self, is_new=False, is_first=False)
-        was_cut = (final or self.is_first) and len(words) < len(last)
-        left = last[end_of(words, last) :] if was_cut else ()
+            return replace(self, is_new=False)
+        left = last[end_of(words, last) :] if goes_on else ()
         counts = self.is_new and bool(words)
         return Ending(
             self.stayed + (counts and _is_near(last[-1], len(last) - 1, words)),
@@ -77,7 +67,6 @@ class Ending:
             words,
             bool(words) and not is_committed(text, committed) and not _is_near(words[-1], len(words) - 1, last),
             left,
-            False,
         )
 
 

@@ -116,6 +116,7 @@ class Update:
         speaker: who is speaking, a name of 1 to 100 characters; None if unknown.
         committed: number of words, from the first on, that the recogniser will not change (`redraft.captions.words`);
             None if unknown.
+        goes_on: whether this text was cut off before words of the utterance, with which the next utterance goes on.
 
     Raises:
         InputError: a field has an invalid value.
@@ -130,6 +131,10 @@ class Update:
     time: float | None = field(default=None, metadata={**_TIME, "description": "seconds from the start of the stream"})
     speaker: str | None = field(default=None, metadata=_SPEAKER)
     committed: int | None = field(default=None, metadata=_COMMITTED)
+    goes_on: bool = field(
+        default=False,
+        metadata=_rules(FLAG, description="whether it was cut off before words with which the next utterance begins"),
+    )
 
     def __post_init__(self) -> None:
         for name, check, words in _CHECKS:

@@ -12,10 +12,6 @@ from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.errors import OptionError
 
-#: Time in seconds without another text after which all of a translation is shown, since no other one may come; without
-#: times, the number of updates with the same text.
-PAUSE, PAUSE_UPDATES = 2.0, 4
-
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:

@@ -11,6 +11,7 @@ from redraft.captions.answer import OutputReader
 from redraft.captions.capitals import Capitals
 from redraft.captions.ending import Ending
 from redraft.captions.events import Update
+from redraft.captions.unchanged import Since
 from redraft.decoding.types import Output, Prompt, Tally
 
 Ids = tuple[int, ...]
@@ -81,7 +82,8 @@ class State:
         draft: ids of the next draft.
         shown: ids that are shown.
         outputs: the latest outputs for different sources, as many as must agree with the next one.
-        since: time of the first update with the latest source, and number of updates since.
+        since: since when the source is the latest one, without its first update; once that is settled, all of the
+            translation is shown, since no other one may come.
         is_slow: whether words would wait too long for the next translation, since updates are passed over.
         reported: whether a problem of the utterance's partial texts was reported.
     """
@@ -98,7 +100,7 @@ class State:
     draft: Ids = ()
     shown: Ids = ()
     outputs: tuple[Ids, ...] = ()
-    since: tuple[float | None, int] = (None, 0)
+    since: Since = field(default_factory=lambda: Since(None, 0))
     is_slow: bool = False
     reported: bool = False
 

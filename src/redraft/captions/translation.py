@@ -19,10 +19,11 @@ from redraft.captions.ending import is_committed
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.markup import echoes
 from redraft.captions.sentence import as_sentence, ends_sentence
-from redraft.captions.settings import PAUSE, PAUSE_UPDATES, PLAIN, Settings, Vocabulary, Writing
+from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
 from redraft.captions.thoughts import closing_mark
+from redraft.captions.unchanged import PAUSE, Since
 from redraft.captions.words import bare_words, has_words
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.certainty import Certainty
@@ -107,13 +108,12 @@ class Translation:
         before: list[Event] = []
         if state.update is None or update.utterance != state.update.utterance:
             before, state = yield from self.rest(state)
-            state = _begun(state, text)
+            state = _begun(state)
         else:
             state = replace(state, is_slow=_is_slow(state, update))
         draft, shown = ((), ()) if state.decoded.output.cut else (state.draft, state.shown)
-        state = replace(
-            state, update=update, ending=state.ending.after(text, final=update.final, committed=update.committed)
-        )
+        ending = state.ending.after(text, committed=update.committed, goes_on=update.goes_on)
+        state = replace(state, update=update, ending=ending)
         events, state = yield from self._answered(state, update)
         if state.ending.left and update.final:
             end = end_of(state.output, draft)
@@ -193,16 +193,13 @@ class Translation:
         """Decode the text if that may change anything; return whether all of the output is shown, too."""
         before, final = state.decoded, update.final
         changed = prompt != before.prompt
-        first, updates = state.since
         if is_rest:
             pauses = True
         elif changed:
-            pauses, state = False, replace(state, since=(update.time, 0))
+            pauses, state = False, replace(state, since=Since(update.time, 0))
         else:
-            if first is not None and update.time is not None:
-                first = min(first, update.time)  # a clock may go back
-            state = replace(state, since=(first, updates + 1))
-            pauses = _has_waited(first, updates + 1, update)
+            state = replace(state, since=state.since.again(update.time))
+            pauses = state.since.is_settled(update.time)
             if before.confirmed is not None and is_committed(update.text, update.committed):
                 state = replace(state, decoded=replace(before, confirmed=max(before.confirmed, before.certain)))
         how = _Decoding(text, final, whole=final or pauses)
@@ -433,12 +430,12 @@ def _unanswered(decoded: Decoded) -> str:
 
 def _cleared(state: State) -> State:
     """Return a state without source and output."""
-    return replace(state, decoded=Decoded(), draft=(), shown=(), outputs=(), since=(None, 0))
+    return replace(state, decoded=Decoded(), draft=(), shown=(), outputs=(), since=Since(None, 0))
 
 
-def _begun(state: State, text: str) -> State:
+def _begun(state: State) -> State:
     """Return the state at the beginning of another utterance."""
-    ending, (draft, shown) = state.ending.begun(text), state.behind
+    ending, (draft, shown) = state.ending.begun(), state.behind
     state = replace(_cleared(state), ending=ending, behind=((), ()), is_slow=False, reported=False)
     if not ending.words:
         return state
@@ -447,17 +444,10 @@ def _begun(state: State, text: str) -> State:
 
 def _is_slow(state: State, update: Update) -> bool:
     """Whether updates were passed over, and the source before is so old that words should not wait for another one."""
-    since = state.since[0]
+    since = state.since.time
     if state.update is None or since is None or update.time is None:
         return state.is_slow
     return update.seq - state.update.seq > 1 and update.time - since >= PAUSE
-
-
-def _has_waited(since: float | None, updates: int, update: Update) -> bool:
-    """Whether the source has stayed the same for so long that its translation need not wait for another one."""
-    if since is None or update.time is None:
-        return updates >= PAUSE_UPDATES
-    return update.time - since >= PAUSE
 
 
 def _common(first: Ids, second: Ids) -> Ids:

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redraft.captions.sentence import ends_sentence
+from redraft.captions.unchanged import PAUSE
 from redraft.captions.words import UNSPACED
 
 #: The least words of each part.
 SHORTEST = 5
 #: What makes a place good: a sentence or a clause ends there by its mark, the next word usually begins a clause, and
-#: each second of a pause, up to two.
-_END, _MARK, _BEGINS, _PAUSE, _LONGEST_PAUSE = 6.0, 3.0, 1.0, 1.5, 2.0
+#: each second of a pause, up to so many.
+_END, _MARK, _BEGINS, _SECOND = 6.0, 3.0, 1.0, 1.5
 #: A mark behind a word; in scripts written without spaces, a space is one.
 _MARKED = re.compile(rf"[,;:،؛、，；：–—၊༌][\"'’”»)」』）]*\s*$|[{UNSPACED}]\S*\s+$")
 _UNSPACED_WORD = re.compile(f"[{UNSPACED}]")
@@ -85,4 +86,4 @@ def _worth(speech: Speech, place: int) -> float:
     text = speech.texts[place - 1]
     marked = _END if ends_sentence(text) else _MARK if _MARKED.search(text) else 0.0
     begins = _BEGINS if speech.words[place] in _BEGINNINGS else 0.0
-    return marked + begins + _PAUSE * min(_LONGEST_PAUSE, max(0.0, speech.pauses[place]))
+    return marked + begins + _SECOND * min(PAUSE, max(0.0, speech.pauses[place]))

@@ -11,8 +11,8 @@ for utterances that are otherwise kept, too.
 The new utterances are named "1", "2", ...  A sentence that has ended never changes again.  Joined in order, the final
 texts of the sentences are the final texts of the utterances: no word is lost, doubled or moved.  There is one
 exception: if the recogniser revises a sentence that has ended already, its words stay as they were, and the next
-sentence begins where the revised text continues it best (`SETTLED` keeps this rare).  Utterances that overlap, as those
-of two speakers, are never joined.
+sentence begins where the revised text continues it best; waiting for words to settle keeps this rare.  Utterances that
+overlap, as those of two speakers, are never joined.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from redraft.captions.ending import is_committed
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
+from redraft.captions.unchanged import PAUSE, Since
 from redraft.captions.words import WORD, bare, bare_words, joined
 from redraft.errors import InputError
 from redraft.speech.clauses import SHORTEST, Speech, best_cut, length
 
-#: Longest pause in seconds over which a sentence goes on.
-PAUSE = 2.0
 #: The longest sentence, in words and in seconds: a longer one does not go on in another utterance, and is cut where it
 #: goes on in its own.
 WORDS, SECONDS = 40, 20.0
@@ -41,13 +40,8 @@ WORDS, SECONDS = 40, 20.0
 _KEPT = 2
 #: Words among which the next cut is looked for: more than decide on it, also where two characters count as one.
 _NEAR = 8 * WORDS
-#: Seconds for which the words up to a sentence end must be unchanged before the sentence is cut off; without times, the
-#: number of updates.
-SETTLED, SETTLED_UPDATES = 2.0, 4
 
 _Words = tuple[str, ...]
-#: Since when words are unchanged: time, and number of updates.
-_Seen = tuple[float | None, int]
 
 
 @dataclass(slots=True)
@@ -97,10 +91,10 @@ class _Utterance:
     sentence: _Sentence
     last: Update
     cut: str = ""
-    ends: dict[_Words, _Seen] = field(default_factory=dict)
+    ends: dict[_Words, Since] = field(default_factory=dict)
     since: float | None = None
     words: _Words = ()
-    seen: list[_Seen] = field(default_factory=list)
+    seen: list[Since] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
     sure: int = 0
 
@@ -146,20 +140,20 @@ class _Utterance:
         times, new = [time] * (len(words) - same), len(words) - same
         if time is not None and self.since is not None:
             times = [self.since + (time - self.since) * (place + 1) / new for place in range(new)]
-        self.seen = [(since, updates + 1) for since, updates in self.seen[:same]] + [(each, 1) for each in times]
+        self.seen = [each.again() for each in self.seen[:same]] + [Since(each) for each in times]
         self.words = words
 
     def speech(self, text: str, first: int, last: int, *, settled: bool) -> Speech:
         """Return words of a text for `best_cut`; ``settled`` for words that no longer change anyway."""
         begins = [begin for begin, _ in self.places[first : last + 1]]
         ends = begins[1:] if last < len(self.places) else [*begins[1:], len(text)]
-        times = [since or 0.0 for since, _ in self.seen[max(0, first - 1) : last]]
+        times = [each.time or 0.0 for each in self.seen[max(0, first - 1) : last]]
         return Speech(
             self.words[first:last],
             [text[begin:end] for begin, end in zip(begins, ends, strict=False)],
             [after - before for before, after in pairwise(times if first else [times[0], *times])],
             [
-                settled or place < self.sure or _is_settled(self.seen[place], self.last.time)
+                settled or place < self.sure or self.seen[place].is_settled(self.last.time)
                 for place in range(first, last)
             ],
         )
@@ -261,7 +255,7 @@ class SentenceCutter:
         if self._ahead and _is_begun(update.text, self._ahead):
             utterance.cut = self._ahead
         utterance.words = _words(sentence.before)
-        utterance.seen = [(sentence.paused, 1)] * len(utterance.words)
+        utterance.seen = [Since(sentence.paused)] * len(utterance.words)
         self._waiting, self._newest = None, update.utterance
 
     def _spoken_since(self, update: Update) -> float | None:
@@ -281,9 +275,9 @@ class SentenceCutter:
         utterance.see(text)
         sentence, done, gone = utterance.sentence, 0, 0
         for end, words, seen in self._cuts(utterance, text):
-            since = _later(seen, sentence.start)
-            over = since if words < len(utterance.words) else time
-            yield from self._made(sentence, text[done:end].strip(), over, final=True)
+            since, goes_on = _later(seen, sentence.start), words < len(utterance.words)
+            over = since if goes_on else time
+            yield from self._made(sentence, text[done:end].strip(), over, final=True, goes_on=goes_on)
             sentence, done, gone = sentence.next(since), end, words
         if done:
             utterance.cut_off(done, gone, sentence)
@@ -294,7 +288,7 @@ class SentenceCutter:
         for end, words in [] if self._whole else self._over(utterance, text):
             if words > first:
                 yield from self._clauses(utterance, text, first, words, ended=True)
-                yield end, words, utterance.seen[words - 1][0]
+                yield end, words, utterance.seen[words - 1].time
                 first = words
         yield from self._clauses(utterance, text, first, len(utterance.words), ended=final)
 
@@ -305,10 +299,11 @@ class SentenceCutter:
         if ends and update.final and ends[-1][1] == len(places):
             ends[-1] = len(text), ends[-1][1]  # with signs that are no words
         keys = {words: utterance.words[:words] for _, words in ends}
-        utterance.ends = {key: _seen(utterance.ends.get(key), update.time) for key in keys.values()}
-        over, committed = 0, utterance.committed
+        before, committed = utterance.ends, utterance.committed
+        utterance.ends = {key: before[key].again() if key in before else Since(update.time) for key in keys.values()}
+        over = 0
         for number, (end, words) in enumerate(ends, 1):
-            stands = is_committed(text[:end], committed) or _is_settled(utterance.ends[keys[words]], update.time)
+            stands = is_committed(text[:end], committed) or utterance.ends[keys[words]].is_settled(update.time)
             if update.final or (words < len(places) and stands):
                 over = number
         return ends[:over]
@@ -325,13 +320,13 @@ class SentenceCutter:
             last: number of words up to the last of them.
             ended: whether they no longer change.
         """
-        since = utterance.seen[first - 1][0] if first else utterance.sentence.start
+        since = utterance.seen[first - 1].time if first else utterance.sentence.start
         while self._is_long(utterance, first, near := min(last, first + _NEAR), since, ended=ended):
             count = best_cut(utterance.speech(text, first, near, settled=ended), WORDS, ended=ended)
             if count is None:
                 return
             first += count
-            since = utterance.seen[first - 1][0]
+            since = utterance.seen[first - 1].time
             yield _behind_marks(text, utterance.places[first - 1][1]), first, since
 
     def _is_long(self, utterance: _Utterance, first: int, last: int, since: float | None, *, ended: bool) -> bool:
@@ -365,6 +360,7 @@ class SentenceCutter:
         *,
         final: bool = False,
         committed: int | None = None,
+        goes_on: bool = False,
     ) -> Iterator[Update]:
         """Yield an update of a sentence, not before its start; the first one has the time of that."""
         time = _later(time, sentence.start)
@@ -372,11 +368,11 @@ class SentenceCutter:
             sentence.name = self._new_name(sentence.part_of)
             if sentence.start is not None and (time is None or sentence.start < time):
                 if final:
-                    yield Update(sentence.name, 0, text, time=sentence.start, speaker=sentence.speaker)
+                    yield Update(sentence.name, 0, text, False, sentence.start, sentence.speaker, goes_on=goes_on)
                     sentence.seq = 1
                 else:
                     time = sentence.start
-        yield Update(sentence.name, sentence.seq, text, final, time, sentence.speaker, committed)
+        yield Update(sentence.name, sentence.seq, text, final, time, sentence.speaker, committed, goes_on)
         sentence.seq += 1
 
     def _new_name(self, utterance: str) -> str:
@@ -406,15 +402,6 @@ def _is_over(waiting: _Sentence, time: float) -> bool:
 def _later(time: float | None, start: float | None) -> float | None:
     """Return a time, or the start of its sentence if a recogniser's times run backwards."""
     return time if time is None or start is None else max(time, start)
-
-
-def _seen(before: tuple[float | None, int] | None, time: float | None) -> tuple[float | None, int]:
-    return (time, 1) if before is None else (before[0], before[1] + 1)
-
-
-def _is_settled(seen: tuple[float | None, int], time: float | None) -> bool:
-    since, updates = seen
-    return updates >= SETTLED_UPDATES if since is None or time is None else time - since >= SETTLED
 
 
 def _words(text: str) -> _Words:

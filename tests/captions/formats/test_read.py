@@ -230,7 +230,11 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
     ("two objects", b'{"utterance":"u"} {}', ("not valid JSON: Extra data",)),
     ("NUL in the line", b'{"utterance":\x00}', ("not valid JSON",)),
     ("raw control character", b'{"utterance":"u","seq":5,"text":"a\x01b"}', ("Invalid control character",)),
-    ("list", b"[1, 2]", ("must be a JSON object with utterance, seq, text", "speaker, committed, type, not a list")),
+    (
+        "list",
+        b"[1, 2]",
+        ("must be a JSON object with utterance, seq, text", "speaker, committed, goes_on, type, not a list"),
+    ),
     ("string", b'"hello"', ("must be a JSON object", 'not "hello"')),
     ("null", b"null", ("must be a JSON object", "not null")),
     ("empty object", b"{}", ("utterance, seq, text must be given",)),
@@ -240,7 +244,7 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
     (
         "typo",
         line(utterence="u"),
-        ('"utterence" is not known: allowed are utterance, seq, text, final, time, speaker, committed, type',),
+        ('"utterence" is not known: allowed are utterance, seq, text, final, time, speaker, committed, goes_on, type',),
     ),
     ("utterance null", line(utterance=None), ("utterance must be a non-empty string or a whole number, not null",)),
     ("utterance empty", line(utterance=""), ("utterance must be", 'not ""')),

@@ -19,7 +19,7 @@ from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
-from redraft.captions.settings import PAUSE
+from redraft.captions.unchanged import PAUSE
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other, watched
 from redraft.cli.shared.notice import notice

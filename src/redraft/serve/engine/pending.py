@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from redraft.captions.events import Update
-from redraft.captions.settings import PAUSE
+from redraft.captions.unchanged import PAUSE
 from redraft.serve.engine.lanes import Answer
 
 #: Maximum number of unanswered updates over all languages; beyond it, no more are taken.

@@ -129,6 +129,7 @@ class Stream:
             if not each["ends"]:
                 del each["ends"]
             for update in each["updates"]:
+                del update["goes_on"]  # the texts show it
                 if update["speaker"] is None:
                     del update["speaker"]
         return text_hash(json.dumps(fields, sort_keys=True))
@@ -174,7 +175,10 @@ def beside(path: Path) -> Path:
 
 def row_of(update: Update) -> Row:
     """Return the fields of an update that are known, as files have them; readers take the others to be None."""
-    return {name: value for name, value in asdict(update).items() if value is not None}
+    fields = asdict(update)
+    if not update.goes_on:
+        del fields["goes_on"]
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _notes(segments: Iterable[Segment]) -> Iterator[Row]:
