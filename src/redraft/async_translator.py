@@ -24,6 +24,7 @@ from typing import TypedDict, TypeVar, Unpack
 
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.pace import pace
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.style import Style
 from redraft.decoding.display import Display
@@ -31,7 +32,7 @@ from redraft.decoding.method import Method, Value
 from redraft.errors import InputError
 from redraft.serve.engine.engine import Engine, Stopped
 from redraft.serve.engine.lanes import Answer, Lane, SlotPool
-from redraft.serve.engine.pending import Pending, Silence
+from redraft.serve.engine.pending import MOST_PENDING, Pending, Silence
 from redraft.serve.engine.scheduler import UNLIMITED, Load, Scheduler
 from redraft.translator import Translator
 
@@ -63,19 +64,26 @@ class AsyncTranslator:
     has overtaken, and may abandon one that is being translated; final updates are never skipped. The
     rest of a translation is shown when no update has come for two seconds, and at the end.
 
+    It has the methods with which `redraft.client.Client` sends updates and yields events, so that programs can
+    translate here or on a server.
+
     Problems with an update, or of the model with it, are events (`Failure`), and the stream continues.
 
     Args:
         translator: translates and is closed at the end; do not use it meanwhile. If it is a function, it is called on a
             thread when the block begins, and what it raises is raised there.
+        ahead: number of unanswered updates, over all languages, with which `send` returns. With 0, it waits for the
+            answers of all languages: no update is skipped, and events come in the order of the languages.
     """
 
-    def __init__(self, translator: Translator | Callable[[], Translator]) -> None:
-        self._made = translator
+    def __init__(self, translator: Translator | Callable[[], Translator], *, ahead: int = MOST_PENDING) -> None:
+        self._made, self._ahead = translator, ahead
         self._translator: Translator | None = None
         self._engine: Engine | None = None
         self._lanes: Mapping[str, Lane] = MappingProxyType({})
-        self._order, self._pending, self._silence = Order(), Pending(), Silence(self._rest)
+        self._order, self._pending, self._silence = Order(), Pending(ahead), Silence(self._rest)
+        #: Events of an update that other languages have not answered yet.
+        self._held: list[Event] = []
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._entered = self._ended = self._over = False
         self._crashed = False
@@ -91,6 +99,13 @@ class AsyncTranslator:
     def languages(self) -> tuple[str, ...]:
         """The target languages, as captions name them; empty before the block begins."""
         return tuple(self._lanes)
+
+    @property
+    def able(self) -> str:
+        """What the model can do here, in a sentence; empty before enough passes have run."""
+        if self._translator is None or (curve := self._translator.backend.curve()) is None:
+            return ""
+        return pace(curve, len(self._lanes), drafts=self._translator.method.bias is not None)
 
     async def __aenter__(self) -> AsyncTranslator:
         """Load the model.
@@ -180,7 +195,7 @@ class AsyncTranslator:
             await self.end()
 
     async def send(self, update: Update) -> None:
-        """Have an update translated; waits while more than 64 are unanswered, over all languages.
+        """Have an update translated; waits while more than ``ahead`` are unanswered.
 
         One that is not newer than the last one of its utterance, or follows its final one, becomes a `Failure`.
 
@@ -189,7 +204,6 @@ class AsyncTranslator:
         """
         if not isinstance(update, Update):
             raise InputError(f"send takes an Update, not {reprlib.repr(update)}")
-        await self._pending.room()
         if self._engine is None or self._ended:
             raise InputError("send updates in the block, and before `end`")
         try:
@@ -198,8 +212,13 @@ class AsyncTranslator:
             self._events.put_nowait(Failure(str(error), None, update.utterance, update.seq))
             return
         self._pending.add(update, self._lanes)
+        self._silence.stop()
         self._engine.submit([*self._lanes.values()], update)
-        self._silence.follow(update, self.languages)
+        await self._pending.room()
+        if not self._ahead:
+            await asyncio.sleep(0)  # events are taken before the next update is sent
+        if not self._ended:
+            self._silence.follow(update, self.languages)
 
     async def end(self) -> None:
         """Send no more updates; iterating ends when everything is translated."""
@@ -230,9 +249,15 @@ class AsyncTranslator:
         if self._over:
             return
         self._pending.answered(answer)
-        for event in answer.events:
-            self._events.put_nowait(event)
+        self._held += answer.events
+        if self._ahead or not self._pending:
+            for event in sorted(self._held, key=self._place):
+                self._events.put_nowait(event)
+            self._held.clear()
         self._finish()
+
+    def _place(self, event: Event) -> int:
+        return self.languages.index(event.language) if event.language in self._lanes else 0
 
     def _finish(self) -> None:
         if self._ended and not self._pending and not self._over:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from redraft.captions.events import Update
@@ -20,7 +22,9 @@ class _Read(NamedTuple):
 
 
 class Backlog:
-    """Items that have been read and wait to be translated.  Reading starts with the iteration, and ends with `close`.
+    """Items that have been read and wait to be translated.
+
+    Reading starts with the iteration, in an event loop or without one, and ends with `close`.
 
     From a live input, a partial update is dropped when a newer update of its utterance arrives.  So at most one of each
     utterance waits, and all final ones; an update waits for the one that is being translated, and for final ones that
@@ -52,13 +56,34 @@ class Backlog:
         self._news = threading.Condition()
         self._closed = self._over = False
         self._problem: BaseException | None = None
+        #: Called on the thread when there is news, for the iteration in an event loop.
+        self._notify: Callable[[], object] = bool
         self._thread = threading.Thread(target=self._fill, name="redraft-reading", daemon=True)
 
     def __iter__(self) -> Iterator[Item]:
         self._thread.start()
         while (read := self._next()) is not None:
-            self._taken = read.at
-            yield read.item
+            yield self._take(read)
+        if self._problem is not None:
+            raise self._problem
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+
+        def notify() -> None:
+            with suppress(RuntimeError):  # the loop has been closed
+                loop.call_soon_threadsafe(news.set)
+
+        self._notify = notify
+        self._thread.start()
+        while not self._over or self._waiting:
+            news.clear()
+            with self._news:
+                read = self._first()
+            if read is not None:
+                yield self._take(read)
+            elif not self._over:
+                await news.wait()
         if self._problem is not None:
             raise self._problem
 
@@ -97,9 +122,16 @@ class Backlog:
         with self._news:
             while not self._waiting and not self._over:
                 self._news.wait(0.5)  # signals are handled in between, even during silence
-            read = self._waiting.popleft() if self._waiting else None
-            self._news.notify_all()
-            return read
+            return self._first()
+
+    def _first(self) -> _Read | None:
+        read = self._waiting.popleft() if self._waiting else None
+        self._news.notify_all()
+        return read
+
+    def _take(self, read: _Read) -> Item:
+        self._taken = read.at
+        return read.item
 
     def _fill(self) -> None:
         try:
@@ -111,12 +143,14 @@ class Backlog:
                         return
                     self._put(_Read(item, self._clock()))
                     self._news.notify_all()
+                self._notify()
         except BaseException as error:
             self._problem = error
         finally:
             with self._news:
                 self._over = True
                 self._news.notify_all()
+            self._notify()
 
     def _put(self, read: _Read) -> None:
         if self.live:

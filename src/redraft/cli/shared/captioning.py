@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,8 +22,7 @@ from redraft.errors import OptionError
 if TYPE_CHECKING:
     from redraft.captions.events import Event
     from redraft.captions.formats.push import CaptionService
-    from redraft.captions.formats.write import Writer
-    from redraft.client import Client
+    from redraft.cli.shared.driver import Place
     from redraft.speech.backlog import Backlog
     from redraft.speech.delay import Delay
 
@@ -38,11 +37,6 @@ prompt = click.option(
 
 #: Opens the input: fails on entry if it is invalid, then yields updates lazily, and fewer if the end is asked for.
 Opened = Callable[[Ending], AbstractContextManager[Iterable[Item]]]
-#: Called with each event once it is written.
-Watch: TypeAlias = "Callable[[Event], object]"
-#: Translates items and writes events; also takes what watches these, whether the input is live, and its ending.
-#: Returns whether everything was translated.
-Run: TypeAlias = "Callable[[Iterable[Item], Writer, Watch, bool, Ending], bool]"
 
 #: Options of model and engine, which a server sets itself.
 _OF_THE_SERVER = tuple(
@@ -170,7 +164,7 @@ def caption(
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.own_prompt import prompt_file
         from redraft.captions.style import Style
-        from redraft.cli.shared import stream
+        from redraft.cli.shared import driver, stream
         from redraft.cli.shared.uncaptioned import accounted
         from redraft.decoding.beam import beam_width
 
@@ -191,24 +185,24 @@ def caption(
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
-        run, able = remote or _here(stack, languages, wanted, chosen)
+        place = remote or _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
         backlog, written = stack.enter_context(accounted(items, ending, languages, skip=skip))
-        watch = _watch(delay, None if remote else backlog, able)
+        watch = _watch(delay, None if remote else backlog, lambda: place.translator.able)
         writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed, live=live))
 
         def seen(event: Event) -> None:
             written(event)
             watch(event)
 
-        whole = run(backlog, writer, seen, live, ending)
+        whole = driver.run(place, backlog, writer, languages, seen, ending)
     if ending.signal is not None and not ending.endless:
         raise click.exceptions.Exit(128 + ending.signal)
     if not (whole and stream.wrote_everything(writer)):
         raise click.exceptions.Exit(1)
 
 
-def _watch(delay: Delay | None, backlog: Backlog | None, able: Callable[[], str]) -> Watch:
+def _watch(delay: Delay | None, backlog: Backlog | None, able: Callable[[], str]) -> Callable[[Event], object]:
     """Return what warns of captions that are far behind: by ``delay``, or by the age of what is being translated."""
     from redraft.speech.delay import Lateness, captions_behind
 
@@ -224,14 +218,12 @@ def _watch(delay: Delay | None, backlog: Backlog | None, able: Callable[[], str]
     return check
 
 
-def _here(
-    stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]
-) -> tuple[Run, Callable[[], str]]:
-    """Open a translator in this process; also return what says what it can do here, once passes have run."""
+def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any], chosen: Mapping[str, Any]) -> Place:
+    """Open a translator in this process."""
     with interrupt.ends_process():  # slow imports, and a callback of llama.cpp
+        from redraft.async_translator import AsyncTranslator
         from redraft.backends.llamacpp import LlamaOptions
-        from redraft.backends.pace import pace
-        from redraft.cli.shared import stream
+        from redraft.cli.shared.driver import Place
         from redraft.translator import Translator
 
         more = {name: chosen[name] for name in ("max_tokens", "draft_model", "dtype", "final")}
@@ -247,12 +239,8 @@ def _here(
     translator = stack.enter_context(made)
     if not common.is_given("model"):
         introduce(chosen["model"])
-
-    def able() -> str:
-        curve = translator.backend.curve()
-        return pace(curve, len(languages), drafts=translator.method.bias is not None) if curve else ""
-
-    return lambda items, writer, watch, live, _: stream.run(items, translator, writer, watch, live=live), able
+    # Updates are skipped where they are read, so that what is behind can be measured there.
+    return Place(AsyncTranslator(translator, ahead=0))
 
 
 def _on_a_server(
@@ -261,23 +249,16 @@ def _on_a_server(
     chosen: Mapping[str, Any],
     controls: bool,
     news: Callable[[str], object],
-) -> tuple[Run, Callable[[], str]]:
-    """Leave the options that were not given to the server; also return what says what its model can do."""
+) -> Place:
+    """Return the server as the place; options that were not given are left to it."""
     from redraft.cli.shared import remote  # needs an extra
 
-    clients: list[Client] = []
     given = common.given()
     asked = {name: chosen[name] for name in ("server", "key", "room")}
     asked |= wanted if given & {"method", "beta", "option"} else {"style": wanted["style"]}
     asked |= {name: chosen[name] for name in common.DISPLAY if name in given}
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
-
-    def run(items: Iterable[Item], writer: Writer, watch: Watch, _live: bool, ending: Ending) -> bool:
-        return remote.run(
-            items, writer, languages, watch, ending=ending, controls=controls, opened=clients.append, news=news, **asked
-        )
-
-    return run, lambda: clients[0].able if clients else ""
+    return remote.place(languages, news=news, controls=controls, **asked)
 
 
 def _check_server(server: str | None) -> None:

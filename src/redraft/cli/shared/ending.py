@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _thread
+import asyncio
 import errno
 import io
 import os
@@ -12,8 +12,8 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -59,12 +59,12 @@ class Ending:
         self.settle: Callable[[float], object] = lambda seconds: None
         self._first = 0.0
         self._at_once = False
-        #: Number of signals on their way from `_wake`.
-        self._own = 0
-        self._announcing = threading.Thread(target=self._announce, name="redraft-stopping", daemon=True)
+        #: The signals that are handled, and the loop that handles them.
+        self._ours: tuple[signal.Signals, ...] = ()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._announcing: asyncio.Task[None] | None = None
         self._waits = deque[float](maxlen=_LATEST)
         self._stops: list[Callable[[], object]] = []
-        self._lock = threading.Lock()
         # Its other end becomes readable once the end is asked for; events cannot be waited for along with a pipe.
         self._asking, self._waiting = socket.socketpair()
 
@@ -84,7 +84,7 @@ class Ending:
     # For inputs
 
     def when_asked(self, stop: Callable[[], object]) -> None:
-        """Have a function called when the end is asked for; it may be on another thread."""
+        """Have a function called when the end is asked for."""
         self._stops.append(stop)
 
     def until(self, items: Iterable[_T]) -> Iterator[_T]:
@@ -122,10 +122,9 @@ class Ending:
 
     def stop(self) -> None:
         """Ask for the end."""
-        with self._lock:
-            if self.asked:
-                return
-            self.asked = True
+        if self.asked:
+            return
+        self.asked = True
         self._asking.send(b"!")
         for stop in self._stops:
             stop()
@@ -136,66 +135,62 @@ class Ending:
 
         Signals that something else handles or ignores are left alone, as are threads other than the main one.
         """
-        usual = (signal.SIG_DFL, signal.default_int_handler)
-        ours = [each for each in SIGNALS if signal.getsignal(each) in usual]
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        # The system writes each signal into a socket at once, even while the main thread computes.
-        arriving, arrived = socket.socketpair()
-        arriving.setblocking(False)
-        thread = threading.Thread(target=self._watch, args=(arrived, set(ours)), name="redraft-signals", daemon=True)
-        handlers = {each: signal.signal(each, self._handle) for each in ours}
-        descriptor = signal.set_wakeup_fd(arriving.fileno(), warn_on_full_buffer=False)
-        thread.start()
+        before = {each: signal.getsignal(each) for each in SIGNALS}
+        self._ours = tuple(each for each in SIGNALS if before[each] in (signal.SIG_DFL, signal.default_int_handler))
+        self._handled()
         try:
             yield
         finally:
-            signal.set_wakeup_fd(descriptor)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-            arriving.close()
-            thread.join()
-            if self._announcing.is_alive():
-                self._announcing.join()
-            arrived.close()
+            for number in self._ours:
+                signal.signal(number, before[number])
+
+    @asynccontextmanager
+    async def in_loop(self) -> AsyncIterator[None]:
+        """Let the running loop do what the first signal asks for."""
+        self._loop = loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError):  # on Windows, where loops see signals anyway
+            for number in self._ours:  # wakes the loop up, whichever thread gets the signal
+                loop.add_signal_handler(number, bool)
+        self._handled()
+        try:
+            yield
+        finally:
+            self._loop = None
+            with suppress(NotImplementedError):
+                for number in self._ours:
+                    loop.remove_signal_handler(number)
+            self._handled()
+            if self._announcing is not None:
+                await self._announcing
+
+    def _handled(self) -> None:
+        for number in self._ours:
+            signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._at_once:
-            self._at_once = False
-            raise Interrupted
-
-    def _watch(self, arrived: socket.socket, ours: set[int]) -> None:
-        while numbers := arrived.recv(64):
-            for number in ours.intersection(numbers):
-                self._arrived(number)
-
-    def _arrived(self, number: int) -> None:
-        if self._own:
-            self._own -= 1
-            return
-        now = time.monotonic()
+        now, hangup = time.monotonic(), number == getattr(signal, "SIGHUP", None)
         if self.signal is None:
             self.signal, self._first = number, now
-            if number == getattr(signal, "SIGHUP", None):
+            if hangup:
                 _leave_closed_terminal()
-            self.stop()
-            self._announcing.start()  # apart, so that the next signal does not wait
+            if self._loop is None:
+                self.stop()
+            else:
+                self._loop.call_soon_threadsafe(self._stop_in_loop)
         # A closed terminal sends SIGHUP several times, through the shell and from the system.
-        elif now - self._first > _TOGETHER and not self._at_once and number != getattr(signal, "SIGHUP", None):
+        elif now - self._first > _TOGETHER and not self._at_once and not hangup:
             self.signal, self._at_once = number, True
-            self._wake(number)
+            raise Interrupted
 
-    def _wake(self, number: int) -> None:
-        """Have the main thread handle a signal, whatever it waits for."""
-        self._own += 1
-        if hasattr(signal, "pthread_kill"):
-            signal.pthread_kill(threading.main_thread().ident or 0, number)
-        else:
-            _thread.interrupt_main(signal.Signals(number))
+    def _stop_in_loop(self) -> None:
+        self.stop()
+        self._announcing = asyncio.ensure_future(self._announce())
 
-    def _announce(self) -> None:
-        self.settle(_ARRIVING)
+    async def _announce(self) -> None:
+        await asyncio.to_thread(self.settle, _ARRIVING)
         count = self.open()
         finishing = f": finishing {count} sentence{'s' * (count > 1)}" if count else ""
         again = "press Ctrl-C again to stop" if self.signal == signal.SIGINT else "a second signal stops"

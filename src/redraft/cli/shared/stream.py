@@ -1,4 +1,4 @@
-"""The work of ``redraft translate``: read a file, translate each update, write each event."""
+"""Inputs and outputs of commands that make captions."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ import io
 import os
 import stat
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
-from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
-from redraft.captions.unchanged import PAUSE
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other, watched
 from redraft.cli.shared.notice import notice
 from redraft.errors import InputError
-from redraft.translator import Translator
 
 
 def standard_input(ending: Ending | None = None, *, drained: bool = False) -> io.BufferedReader:
@@ -187,74 +183,3 @@ def wrote_everything(writer: Writer) -> bool:
         (isinstance(each, PushWriter) and each.given_up) or (isinstance(each, SubtitleWriter) and each.complained)
         for each in layers(writer)
     )
-
-
-def run(
-    items: Iterable[Item],
-    translator: Translator,
-    writer: Writer,
-    watch: Callable[[Event], object] | None = None,
-    *,
-    live: bool = False,
-) -> bool:
-    """Translate a stream; return whether everything succeeded.  ``watch`` is called with each event once written.
-
-    The rest of an unfinished translation is shown at the end and, if the input is ``live``, when it pauses.
-    """
-    captions = _Captions(translator, writer, watch)
-    try:
-        for item in items:
-            captions.take(item)
-            if live and isinstance(item, Update) and not item.final:
-                captions.wait()
-    finally:
-        captions.stop()
-    captions.rest()
-    return captions.whole
-
-
-class _Captions:
-    """Translates and writes; a timer's thread translates at pauses, since reading cannot be interrupted."""
-
-    def __init__(self, translator: Translator, writer: Writer, watch: Callable[[Event], object] | None) -> None:
-        self.whole = True
-        self._translator, self._writer, self._watch = translator, writer, watch
-        self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
-        self._error: BaseException | None = None
-
-    def take(self, item: Item) -> None:
-        """Translate an update, or pass on a failure; raises what went wrong during a pause."""
-        self.stop()
-        self._write(lambda: [item] if isinstance(item, Failure) else self._translator.translate(item))
-
-    def rest(self) -> None:
-        """Show the rest of the translation; raises what went wrong during a pause."""
-        self._write(self._translator.rest)
-
-    def wait(self) -> None:
-        """Call `rest` after a while, unless `stop` is called first."""
-        self._timer = threading.Timer(PAUSE, self._paused)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def stop(self) -> None:
-        """Stop waiting."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _paused(self) -> None:
-        try:
-            self.rest()
-        except BaseException as error:
-            self._error = error
-
-    def _write(self, translate: Callable[[], Sequence[Event]]) -> None:
-        with self._lock:
-            if self._error is not None:
-                raise self._error
-            for event in translate():
-                self.whole = self.whole and not isinstance(event, Failure)
-                self._writer.write(event)
-                if self._watch:
-                    self._watch(event)

@@ -14,9 +14,14 @@ MOST_PENDING = 64
 
 
 class Pending:
-    """The updates of a stream that are unanswered."""
+    """The updates of a stream that are unanswered.
 
-    def __init__(self) -> None:
+    Args:
+        most: number of them, over all languages, beyond which `room` waits.
+    """
+
+    def __init__(self, most: int = MOST_PENDING) -> None:
+        self._most = most
         #: (utterance, language) -> seq of the newest unanswered update.
         self._updates: dict[tuple[str, str], int] = {}
         #: (utterance, language) -> seq of the update for which the rest of the translation was asked last.
@@ -58,7 +63,7 @@ class Pending:
         await self._room.wait()
 
     def _check_room(self) -> None:
-        (self._room.clear if len(self._updates) > MOST_PENDING else self._room.set)()
+        (self._room.clear if len(self._updates) > self._most else self._room.set)()
 
 
 class Silence:

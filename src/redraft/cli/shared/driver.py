@@ -1,0 +1,158 @@
+"""The loop of commands that make captions: updates go to a translator, here or on a server, its events to a writer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from redraft.captions.events import Event, Failure, Update
+from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.write import SubtitleWriter, Writer
+from redraft.cli.shared.ending import Ending, Interrupted
+from redraft.cli.shared.in_order import InOrder
+from redraft.errors import InputError
+from redraft.speech.backlog import Backlog
+
+if TYPE_CHECKING:
+    from redraft.cli.shared.keys import Keys
+
+
+class Translates(Protocol):
+    """What translates a stream: `redraft.AsyncTranslator` or `redraft.client.Client`."""
+
+    @property
+    def able(self) -> str:
+        """What the model can do there, in a sentence; empty if nothing is known, or worth saying."""
+
+    async def __aenter__(self) -> Any:
+        """Begin."""
+
+    async def __aexit__(self, *_: object) -> None:
+        """End without waiting for captions."""
+
+    async def send(self, update: Update) -> None:
+        """Have an update translated; waits while too many are unanswered."""
+
+    async def end(self) -> None:
+        """Send no more updates; iterating ends when everything is translated."""
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """Yield captions and failures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stream is translated.
+
+    Attributes:
+        translator: translates it.
+        beside: what is open while it is translated, given the writer and the ending: keys, if there are any.
+        viewers: whether others see the captions, so that they are also made when the output is closed.
+    """
+
+    translator: Translates
+    beside: Callable[[Writer, Ending], AbstractContextManager[Keys | None]] = field(
+        default=lambda writer, ending: nullcontext()
+    )
+    viewers: bool = False
+
+
+def run(
+    place: Place,
+    items: Backlog,
+    writer: Writer,
+    languages: Sequence[str],
+    seen: Callable[[Event], object],
+    ending: Ending,
+) -> bool:
+    """Translate a stream; return whether everything succeeded.
+
+    Args:
+        place: where it is translated.
+        items: the updates.
+        writer: writes the captions.
+        languages: the target languages.
+        seen: called with each event once it is written.
+        ending: the end of the updates, which is asked for if an event cannot be written.
+
+    Raises:
+        RedraftError: the translator cannot go on.
+        OSError: the output cannot be written; if there are viewers, they got everything.
+        Interrupted: a second signal has come.
+    """
+    ordered = InOrder(writer, languages) if isinstance(writer, SubtitleWriter) else writer
+    try:
+        return asyncio.run(_Driver(place, ordered, seen, ending).run(items))
+    finally:
+        if isinstance(ordered, InOrder):
+            ordered.close()
+
+
+class _Driver:
+    """Translates a stream in an event loop; arguments as for `run`."""
+
+    def __init__(self, place: Place, writer: Writer, seen: Callable[[Event], object], ending: Ending) -> None:
+        self._translator, self._beside, self._viewers = place.translator, place.beside, place.viewers
+        self._writer, self._seen, self._ending = writer, seen, ending
+        self._whole = True
+        self._closed: OSError | None = None
+
+    async def run(self, items: Backlog) -> bool:
+        """Return whether everything succeeded."""
+        asyncio.get_running_loop().set_exception_handler(_unless_interrupted)
+        async with self._ending.in_loop(), self._translator:
+            with self._beside(self._writer, self._ending) as keys:
+                sending = asyncio.create_task(self._send(items))
+                try:
+                    async for event in self._translator:
+                        if keys is not None:
+                            await keys.free()
+                            keys.seen(event)
+                        self._write(event)
+                    await sending
+                finally:
+                    sending.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await sending
+        if self._closed is not None:
+            raise self._closed
+        return self._whole
+
+    async def _send(self, items: Backlog) -> None:
+        try:
+            async for item in items:
+                if isinstance(item, Failure):
+                    self._write(item)
+                    continue
+                if isinstance(self._writer, InOrder | RowsWriter):  # the first updates of an utterance may be skipped
+                    self._writer.begin(item.utterance, item.time)
+                try:
+                    await self._translator.send(item)
+                except InputError as error:
+                    self._write(Failure(str(error), None, item.utterance, item.seq))
+        finally:
+            await self._translator.end()
+
+    def _write(self, event: Event) -> None:
+        # The error message may be lost with a connection, but the truncated final caption is not.
+        self._whole = self._whole and not (isinstance(event, Failure) or (event.final and event.cut))
+        if self._closed is not None:
+            return
+        try:
+            self._writer.write(event)
+        except OSError as error:
+            self._ending.stop()
+            if not self._viewers:
+                raise
+            self._closed = error
+            return
+        self._seen(event)
+
+
+def _unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log problems of tasks, unless a signal has ended them."""
+    if not isinstance(context.get("exception"), Interrupted):
+        loop.default_exception_handler(context)
