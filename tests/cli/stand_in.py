@@ -3,11 +3,14 @@
     python -m tests.cli.stand_in SECONDS LOG COMMAND...
 
 Every pass takes so many seconds longer.  What the recogniser recognises is appended to the file LOG, a line each:
-the number of the utterance, a tab, and its text so far.
+the number of the utterance, a tab, and its text so far.  With the variable STAND_IN_SOUND there is a microphone or,
+for "system", what the computer plays; a SIGUSR1 takes it away.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -20,7 +23,11 @@ from redraft.cli import main
 from redraft.speech import isolated, registry
 from redraft.speech.audio import Samples
 from redraft.speech.recogniser import Hypothesis, Recognised
+from tests.cli.test_microphone import Punctual
 from tests.speech.recognisers import Scripted
+
+#: Names the device that records, if there is one.
+SOUND = "STAND_IN_SOUND"
 
 
 class Logged(Scripted):
@@ -56,7 +63,16 @@ def slow_down(seconds: float) -> None:
     LlamaContext.decode = slowly  # type: ignore[method-assign]
 
 
+def plug_in(source: str) -> None:
+    """Let a device record, until a signal takes it away."""
+    device = Punctual(("Loudspeaker [Loopback]",) if source == "system" else ("Desk microphone",))
+    sys.modules["sounddevice"] = device
+    signal.signal(signal.SIGUSR1, lambda *_: device.lose())
+
+
 if __name__ == "__main__":
+    if SOUND in os.environ:
+        plug_in(os.environ[SOUND])
     seconds, log, *command = sys.argv[1:]
     if float(seconds):
         slow_down(float(seconds))

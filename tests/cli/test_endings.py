@@ -49,6 +49,8 @@ class Program:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process, self.out, self.err = process, b"", b""
+        #: When it wrote something on standard output last.
+        self.latest = 0.0
         assert process.stdin and process.stdout and process.stderr
         self.stdin = process.stdin
         self._threads = [
@@ -62,6 +64,7 @@ class Program:
         with suppress(OSError, ValueError):  # closed by the test
             while data := os.read(pipe.fileno(), 1 << 16):
                 setattr(self, name, getattr(self, name) + data)
+                self.latest = time.monotonic() if name == "out" else self.latest
 
     def wait_for(self, sign: bytes) -> None:
         """Wait until the program has written something."""
@@ -82,7 +85,9 @@ class Program:
         found: dict[str, dict[str, str | None]] = {}
         for line in self.out.decode().splitlines():
             row = json.loads(line)
-            if row["type"] != "partial" and row["language"] not in found.setdefault(row["utterance"], {}):
+            if row["type"] == "partial" or "language" not in row:
+                continue
+            if row["language"] not in found.setdefault(row["utterance"], {}):
                 found[row["utterance"]][row["language"]] = row.get("source")
         return found
 
