@@ -46,6 +46,7 @@ CORE = (
     "captions/events",
     "captions/ending",
     "captions/state",
+    "captions/unchanged",
     "captions/markup",
     "captions/thoughts",
     "captions/metadata",

@@ -130,8 +130,9 @@ class Stream:
                 del each["ends"]
             for update in each["updates"]:
                 del update["goes_on"]  # the texts show it
-                if update["speaker"] is None:
-                    del update["speaker"]
+                for name in ("speaker", "committed"):
+                    if update[name] is None:
+                        del update[name]
         return text_hash(json.dumps(fields, sort_keys=True))
 
     def save(self, path: Path | str) -> None:
