@@ -106,6 +106,22 @@ def test_committed_text_only_grows(server: Running, seed: int) -> None:
                     shown = found["committed_text"]
 
 
+@given(st.integers(0, 100_000))
+@settings(max_examples=15)
+def test_tail_is_not_committed(server: Running, seed: int) -> None:
+    """What is committed is the beginning of a translation of words that are all committed."""
+    rng, made, words = random.Random(seed), [("", "")], list[str]()
+    with session(server) as socket:
+        for _ in range(rng.randint(2, 7)):
+            words += rng.choices(WORDS, k=rng.randint(0, 2))
+            tail = rng.choices(WORDS, k=rng.randint(0, 3))
+            found = ask(socket, words, tail)
+            whole = f"{found['committed_text']} {found['buffer_text']}".split()
+            made.append((" ".join([*words, *tail]), " ".join(whole)))
+            known = [text for source, text in made if f"{' '.join(words)} ".startswith(f"{source} ".lstrip())]
+            assert any(f"{text} ".startswith(f"{found['committed_text']} ".lstrip()) for text in known)
+
+
 def test_commit_of_translated_words_needs_no_pass() -> None:
     """It may release words, and asks the model for nothing."""
     released = 0

@@ -4,8 +4,9 @@ It is version 1 of the protocol of AlignAtt4LLM's ``alignatt-mt-server`` (its do
 holds all words of the open utterance, those that the recogniser has committed and a tail that may change.  The answer
 holds a translation that only grows within the utterance (``committed_text``) and a draft of the rest (``buffer_text``).
 
-Here, what grows is what is shown (`redraft.decoding.display`), with a bias that keeps all of it, and the draft is what
-is hidden.  A commit of words that were translated as tail releases their translation without a pass.
+The translation that is shown of a text (`redraft.decoding.display`) is committed as soon as all words of that text are:
+a translation of a tail waits for its words, which then release it without a pass.  A bias keeps what was committed; all
+else is the draft.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft.captions.events import LONGEST_TEXT, Caption, Failure, Update
 from redraft.captions.formats.read import received
-from redraft.captions.translation import as_output
+from redraft.captions.stabilise import whole_characters
+from redraft.captions.state import State
+from redraft.captions.translation import Translation, as_output
 from redraft.captions.words import WORD, joined
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
@@ -142,8 +145,9 @@ class Conversation:
 
     def __init__(self, hub: Hub, exchange: Exchange, prefix: str) -> None:
         self._hub, self._exchange = hub, exchange
-        #: What was committed of the open utterance.
+        #: What was committed of the open utterance, and what was shown of its texts that are not committed.
         self._committed = prefix
+        self._waiting: list[tuple[str, str]] = []
         #: Name of the open utterance for the engine, and the number of the next update in it.
         self._name, self._seq = 0, 1
         #: The client's number of the open utterance, and of the last one that has ended.
@@ -165,14 +169,14 @@ class Conversation:
 
         self._exchange.engine.post(work)
 
-    def seed(self) -> None:
-        """Have the open utterance's next output begin with what was committed."""
-        lane, vocabulary, text = self._lane, self._hub.service.vocabulary, self._committed
-        update = Update(str(self._name), 0, "")
+    def _keep(self) -> None:
+        """Have the next output begin with what was committed, and with nothing else that was shown."""
+        lane, text, name = self._lane, self._committed, str(self._name)
 
         def work() -> None:
-            ids = as_output(text, lane.state.output, vocabulary.tokenize, vocabulary.token_bytes)
-            lane.state = replace(lane.state, update=lane.state.update or update, draft=ids, shown=ids)
+            state = lane.state
+            if text or (state.update and state.update.utterance == name):
+                lane.state = kept(state, text, lane.translation, name)
 
         self._exchange.engine.post(work)
 
@@ -192,6 +196,7 @@ class Conversation:
         count = len(WORD.findall(committed))
         sent = Update(str(self._name), self._seq, text, final, time, committed=count)
         self._seq += 1
+        self._keep()
         (events,) = (await self._exchange.ask(sent)).values()
         captions = [each for each in events if isinstance(each, Caption) and each.utterance == sent.utterance]
         if not captions and not final:
@@ -202,13 +207,9 @@ class Conversation:
             now, draft = shown, ""
             self._next()
             self._ended = update.utterance_id
-        elif shown.startswith(before):
-            now, draft = shown, hidden
-        else:  # the model has left it all the same
-            now, draft = before, ""
-            self.seed()
-        if not final:
-            self._committed = now
+        else:
+            now = self._committed = self._released(text, shown, committed)
+            draft = (shown + hidden)[len(now) :] if shown.startswith(now) else ""
         return {
             "type": "translation",
             "seq": update.seq,
@@ -222,14 +223,43 @@ class Conversation:
             "stop_reason": None,
         }
 
+    def _released(self, text: str, shown: str, committed: str) -> str:
+        """Return what is committed after an answer: what was shown of the longest text that is committed."""
+        waiting = [(each, was) for each, was in (*self._waiting, (text, shown)) if is_beginning(each, text)]
+        ready = [was for each, was in waiting if is_beginning(each, committed)]
+        self._waiting = [each for each in waiting if not is_beginning(each[0], committed)]
+        # The newest answer decides what the translation is, so only what it still has.
+        fit = [was for was in ready if shown.startswith(was) and was.startswith(self._committed)]
+        return max(fit, key=len, default=self._committed)
+
     def _next(self) -> None:
         self._name, self._seq, self._committed, self._open = self._name + 1, 1, "", None
+        self._waiting = []
 
     def _covered(self, update: MtUpdate, draft: str, *, final: bool) -> int | None:
         """Return how many words the committed translation covers: all of them, or unknown."""
         tail = update.tail is not None and bool(update.tail.words)
         output = self._lane.state.decoded.output
         return None if (tail and not final) or draft or not output.finished else len(update.words)
+
+
+def kept(state: State, text: str, translation: Translation, utterance: str) -> State:
+    """Return a state of which the reader has seen a text, the beginning of its output, and no more."""
+    pieces, vocabulary = state.decoded.pieces, translation.vocabulary
+    beginnings = (
+        translation.writing.convert(whole_characters(b"".join(pieces[:n])).strip()) for n in range(len(pieces) + 1)
+    )
+    count = next((n for n, each in enumerate(beginnings) if each == text), None)
+    if count is not None and state.draft[:count] == state.output[:count]:
+        return replace(state, shown=state.output[:count])
+    # seen on an earlier connection, or the model has left it all the same
+    ids = as_output(text, state.output, vocabulary.tokenize, vocabulary.token_bytes)
+    return replace(state, update=state.update or Update(utterance, 0, ""), draft=ids, shown=ids)
+
+
+def is_beginning(text: str, other: str) -> bool:
+    """Whether a text is the other one up to the end of a word."""
+    return other.startswith(text) and WORD.findall(other)[: len(words := WORD.findall(text))] == words
 
 
 def alignatt_mt(callers: Callers) -> list[BaseRoute]:
@@ -259,8 +289,6 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
     try:
         conversation, mailbox = Conversation(hub, exchange, init.accepted_target_prefix.strip()), Mailbox()
         conversation.remember(init.history)
-        if init.accepted_target_prefix.strip():
-            conversation.seed()
         await _send(websocket, _started(hub, init))
         tasks = [
             asyncio.create_task(_read(websocket, hub, mailbox)),
