@@ -4,23 +4,88 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from redraft.captions.events import Caption, Update
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.read import Item, ended, read_jsonl, read_lines, read_text
+from redraft.captions.formats.read import (
+    Item,
+    ended,
+    lines_of,
+    printable,
+    read_jsonl,
+    read_lines,
+    read_text,
+    received,
+)
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
-from redraft.captions.sentence import sentence_ends
+from redraft.captions.sentence import as_sentence, ends_sentence, sentence_ends
 from redraft.captions.words import bare_words
+from redraft.serve.http.compat import instructions, naming
+from redraft.serve.http.compat.callers import Continuation
+from redraft.serve.http.compat.dialect import _pieces
+from redraft.serve.http.compat.instructions import Instructions
+from redraft.serve.sessions.posts import texts_of
 from redraft.speech.committed import Committed, Span
 from redraft.speech.sentences import in_sentences
 
+#: What adversarial texts are made of: pieces on which patterns could try many ways.
+PIECES = [
+    *(
+        "A",
+        "*",
+        "a ",
+        "A ",
+        "to ",
+        "into Abcde Fghij (a b c) ",
+        "from ",
+        "translate ",
+        "Translate to German ",
+        "1.",
+        "'",
+    ),
+    *(
+        "<a>",
+        "<a",
+        "</a> ",
+        '"""',
+        "```",
+        " ",
+        "\t",
+        "\n",
+        "\n\n ",
+        "Text: ",
+        ": ",
+        "翻译成",
+        "中文",
+        "ก",
+        "🎉 ",
+        "\n ** ",
+    ),
+    *("Translation: \n", "=> ", "The ", "German (", "zh-", "_", "(", "[", "♪ a", "a.", "e.g. ", "…", "?!", "α;", " - "),
+    *(
+        "2020-01-01T00:00:00 region:a\n",
+        "\x1b[",
+        "\x1b[1;",
+        "\x1b]",
+        "\r",
+        "\x08",
+        "\u200d",
+        "\u0301",
+        "&#1;",
+        "{",
+        "|",
+    ),
+]
 UTTERANCES = 30_000 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 4000
 WORDS = "we saw her duck under the table and left, because it rained. then we ate".split()
 
@@ -112,9 +177,39 @@ MANY: dict[str, Callable[[int], object]] = {
 }
 
 
-def seconds(stage: Callable[[int], object], count: int) -> float:
+def continued(text: str) -> None:
+    place = Continuation()
+    for each in (text, f"{text} x", f"x {text}"):
+        place.place(each, 0.0)
+
+
+def unwrapped(text: str) -> None:
+    """Read a prompt as the imitated API of OpenAI does, where the text and the prompt are adversarial."""
+    naming.named.cache_clear()
+    naming.target_of(text), naming.source_of(text)
+    Instructions().text_of(("caller",), text, [text], lambda instruction: naming.names_target(instruction, text))
+
+
+#: What is done with a client's text: by the imitated APIs, by captions by POST, and by every session.
+CLIENT: dict[str, Callable[[str], object]] = {
+    "deepl, libretranslate": _pieces,
+    "openai": unwrapped,
+    "utterances of callers": continued,
+    "posts": texts_of,
+    "lines": lines_of,
+    "one line": received,
+    "printable": printable,
+    "sentences": lambda text: (as_sentence(text, "."), ends_sentence(text), list(sentence_ends(text))),
+    "words": bare_words,
+}
+
+
+PATTERNS = [each for of in (naming, instructions) for each in vars(of).values() if isinstance(each, re.Pattern)]
+
+
+def seconds(stage: Callable[[Any], object], given: Any) -> float:
     began = time.process_time()
-    stage(count)
+    stage(given)
     return time.process_time() - began
 
 
@@ -123,6 +218,24 @@ def test_long_texts(name: str) -> None:
     """Four times the words of 64 KB take about four times as long."""
     stage = LONG[name]
     assert seconds(stage, 8000) < 10 * min(seconds(stage, 2000) for _ in range(2)) + 0.05
+
+
+@pytest.mark.parametrize("name", CLIENT)
+def test_adversarial_texts(name: str) -> None:
+    """A client's text that is four times as long takes about four times as long, not sixteen or more."""
+    stage = CLIENT[name]
+    for one in [*PIECES, *map("".join, product(PIECES, ["A", " \n"]))]:
+        short, long = ((one * size)[:size] for size in (2000, 8000))
+        if seconds(stage, long) > 0.02 + 8 * seconds(stage, short):  # perhaps because the machine is busy
+            assert min(seconds(stage, long) for _ in range(3)) < 0.02 + 8 * max(seconds(stage, short) for _ in range(3))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda each: str(each.pattern[:30]))
+def test_adversarial_patterns(pattern: re.Pattern[str]) -> None:
+    """Each pattern for prompts by itself, however it is used."""
+    for start, piece in product(("", "translate ", "<a>", "```"), PIECES):
+        for does in (pattern.match, pattern.fullmatch):
+            assert seconds(does, (start + piece * 8000)[:20_000]) < 0.5
 
 
 @pytest.mark.parametrize("name", MANY)

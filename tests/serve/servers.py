@@ -164,7 +164,7 @@ def running(model: CachedModel | None = None, *others: CachedModel, **settings: 
     finally:
         if thread.is_alive():
             loop.call_soon_threadsafe(server.stop)
-        thread.join(SECONDS)
+        thread.join(3 * SECONDS)
         assert not thread.is_alive()
         listening.close()
         loop.close()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from redraft.serve.http.compat import instructions, naming
-from redraft.serve.http.compat.instructions import Instructions, marked
-from redraft.serve.http.compat.naming import named, names_target, source_of, target_of
+from redraft.serve.http.compat.instructions import Instructions
+from redraft.serve.http.compat.naming import names_target, source_of, target_of
 from tests.serve.servers import Running, running
 from tests.serve.talking import expected
 
@@ -53,96 +49,6 @@ def test_prompts_of_tools(system: str, user: str, source: str | None, target: st
         ("caller",), system, [user.format(TEXT)], lambda instruction: names_target(instruction, system)
     )
     assert (found.text, source_of(prompt), target_of(prompt)) == (TEXT, source, target)
-
-
-#: What adversarial texts are made of: pieces on which patterns could try many ways.
-PIECES = [
-    *(
-        "A",
-        "*",
-        "a ",
-        "A ",
-        "to ",
-        "To Abc ",
-        "into Abcde Fghij Klmno (a b c d e f g h) ",
-        "from ",
-        "please ",
-        "translate ",
-    ),
-    *(
-        "Translate to German ",
-        "<a>",
-        "</a>",
-        "<a> ",
-        '"""',
-        "```",
-        " ",
-        "\n",
-        "\n\n",
-        "\n\n ",
-        "Text",
-        "Text: ",
-        "text\n",
-    ),
-    *(
-        ": ",
-        "翻译",
-        "翻译成",
-        "中文",
-        "🎉",
-        "🎉 ",
-        "\n ** ",
-        "Translation: \n",
-        "=> ",
-        "the ",
-        "The ",
-        "German (",
-        "zh-",
-        "_",
-    ),
-]
-
-
-def seconds(does: Callable[[], object]) -> float:
-    """The processor time of the fastest of three runs."""
-    found = []
-    for _ in range(3):
-        began = time.process_time()
-        does()
-        found.append(time.process_time() - began)
-    return min(found)
-
-
-def reading(text: str) -> Callable[[], object]:
-    def read() -> None:
-        named.cache_clear()
-        target_of(text), source_of(text), marked(text)
-        Instructions().text_of(("caller",), text, [text], lambda instruction: names_target(instruction, text))
-
-    return read
-
-
-@pytest.mark.parametrize("pieces", [*itertools.product(PIECES, ["", *PIECES[::5]])], ids=repr)
-def test_time_grows_with_length(pieces: tuple[str, str]) -> None:
-    """A text that is four times as long takes about four times as long, not sixteen or more."""
-    one = "".join(pieces)
-    short, long = ((one * (size // len(one) + 1))[:size] for size in (4000, 16_000))
-    assert seconds(reading(long)) < 0.02 + 8 * seconds(reading(short))
-
-
-def test_every_pattern_is_linear() -> None:
-    """Each pattern of these modules by itself, however it is used."""
-    patterns = [
-        each for module in (naming, instructions) for each in vars(module).values() if isinstance(each, re.Pattern)
-    ]
-    assert len(patterns) >= 8
-    for pattern, piece in itertools.product(patterns, PIECES):
-        for start in ("", "translate ", "<a>", "```"):
-            long = (start + piece * 8000)[:20_000]
-            for does in (pattern.match, pattern.fullmatch):
-                began = time.process_time()
-                does(long)
-                assert time.process_time() - began < 0.5, (pattern.pattern, start, piece)
 
 
 def test_wrappers_are_forgotten() -> None:

@@ -7,9 +7,9 @@ import time
 import unicodedata
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from itertools import count
 
+from redraft.captions.align import in_common
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import lines_of
 from redraft.captions.sentence import as_sentence, ends_sentence
@@ -23,7 +23,7 @@ from redraft.serve.sessions.hub import Hub
 _SHARE = 0.6
 #: A text that keeps less than this share of the earlier text's units is not a revision.
 _SHRUNK = 0.5
-#: Maximum number of units compared after the common prefix; the time grows with their square.
+#: Maximum number of units compared after the common prefix.
 _COMPARED = 200
 #: Number of units by which a revision may shift the text after it.
 _MOVED = 4
@@ -42,10 +42,7 @@ def likeness(older: str, newer: str) -> float:
         return float(older.strip() == newer.strip())
     same = common_prefix(before, after)
     end = min(shorter + _MOVED, same + _COMPARED)
-    matcher = SequenceMatcher(None, before[same:end], after[same:end], autojunk=False)
-    moved = sum(block.size for block in matcher.get_matching_blocks())
-    compared = min(shorter, same + _COMPARED)
-    share = min(1.0, (same + moved) / compared)
+    share = min(1.0, (same + in_common(before[same:end], after[same:end])) / min(shorter, end))
     return share if share >= _SHARE else 0.0
 
 
