@@ -12,7 +12,7 @@ import pytest
 
 from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, final, finals, play, session_of, until, wait_for_end, wait_for_finals
-from tests.serve.servers import Running, Socket
+from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected
 
 ABSENT = "404"
@@ -336,6 +336,36 @@ def test_overlay_reading_mode(server: Running, visit: Callable[..., Any]) -> Non
 def utter(socket: Socket, *texts: str, first: int = 0) -> None:
     for number, text in enumerate(texts, first):
         socket.say("update", utterance=str(number), seq=0, text=text, final=True)
+
+
+@pytest.mark.parametrize(
+    ("locale", "language", "state", "picked"),
+    [
+        ("fr-CA", "fr", "Pas encore commencé", "ar"),
+        ("zh-TW", "zh-Hant", "尚未開始", "ar"),
+        ("mt", "en", "Not started", "ar"),
+        ("de-AT", "de", "Noch nicht begonnen", "de"),
+    ],
+)
+def test_language_of_the_browser(
+    server: Running, visit: Callable[..., Any], locale: str, language: str, state: str, picked: str
+) -> None:
+    page = visit(f"/watch/{language.lower()}", locale=locale)
+    expect(page.locator("#state")).to_have_text(state)
+    expect(page.locator("html")).to_have_attribute("lang", language)
+    with server.socket() as socket:
+        socket.start("ar", "de", room=language.lower())
+        utter(socket, "we saw")
+        wait_for_finals(page, picked, 1)
+        assert set(titles(page)) == {picked}
+
+
+def test_missing_room(visit: Callable[..., Any]) -> None:
+    with running(rooms={"hall": ()}) as other:
+        page = visit(f"{other.url}/watch/stage", locale="de")
+        expect(page.locator("#problem")).to_contain_text("Diesen Raum gibt es nicht.")
+        expect(page.locator("#state")).to_have_text("Nicht verbunden")
+        assert "hall" not in page.content()
 
 
 def test_next_talk(server: Running, visit: Callable[..., Any]) -> None:

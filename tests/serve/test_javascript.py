@@ -258,3 +258,14 @@ def test_text_of_any_length_is_split(tmp_path: Path, between: str) -> None:
 def test_endless_sentence_is_split(tmp_path: Path) -> None:
     ((sentences, asked),) = in_node(tmp_path, "speech/plan", SENTENCES, ["🦆" * 120_000])
     assert "".join(sentences) == "🦆" * 120_000 and max(asked) <= 100_000
+
+
+def test_words_of_every_language(tmp_path: Path) -> None:
+    ((tags, texts),) = in_node(
+        tmp_path, "captions/words", "return [[...module.texts.keys()], [...module.texts.values()]];", [0]
+    )
+    assert len(tags) > 12 and tags[0] == "en"
+    for own in texts:
+        assert len(own) == len(texts[0]) and all(each and each == each.strip() for each in own)
+        assert ["{model}" in each for each in own] == ["{model}" in each for each in texts[0]]
+        assert ["…" in each for each in own] == ["…" in each for each in texts[0]]

@@ -4,10 +4,10 @@ import { Announcer } from "./announcer.js";
 import { Captions } from "./captions.js";
 import { choose } from "./choose.js";
 import { mark, nameOf, ownNameOf } from "./languages.js";
+import { t } from "./words.js";
 
 /** Maximum number of rows, so that long sessions do not slow the page down. */
 const MOST = 500;
-const NOT_TRANSLATED = "Not translated";
 /** Minimum width of a readable column in pixels, at standard type size. */
 const NARROW = 170;
 
@@ -22,7 +22,7 @@ export class Columns {
   #shown;
   #stopChoosing = () => {};
   #head = element("div", { className: "head", role: "row" });
-  #newest = element("button", { type: "button", className: "newest", textContent: "Jump to newest", hidden: true });
+  #newest = element("button", { type: "button", className: "newest", textContent: t("Jump to newest"), hidden: true });
 
   /**
    * @param {HTMLElement} place where they go
@@ -34,15 +34,15 @@ export class Columns {
   constructor(place, region, targets, sourceLanguage, transcript) {
     this.#place = place;
     this.#languages = new Map([
-      [SOURCE, { tag: sourceLanguage, name: "Original", english: sourceLanguage && nameOf(sourceLanguage) }],
+      [SOURCE, { tag: sourceLanguage, name: t("Original"), english: sourceLanguage && nameOf(sourceLanguage) }],
       ...targets.map((tag) => [tag, { tag, name: ownNameOf(tag), english: nameOf(tag) }]),
     ]);
     this.#announcer = new Announcer(region);
-    const link = element("a", { textContent: "transcript", target: "_blank", rel: "noopener" });
+    const link = element("a", { textContent: t("Earlier captions"), target: "_blank", rel: "noopener" });
     const earlier = element("p", { className: "earlier", hidden: true });
+    earlier.append(link);
     const onTrim = () => {
       link.href = transcript();
-      if (earlier.hidden) earlier.append("Earlier captions are in the ", link, ".");
       earlier.hidden = false;
     };
     const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
@@ -125,7 +125,7 @@ export class Columns {
 
   /** Translation has failed: there will be no final caption. */
   failed({ utterance, language }) {
-    this.#captions.final(language, { utterance, text: NOT_TRANSLATED, failed: true });
+    this.#captions.final(language, { utterance, text: t("Not translated"), failed: true });
   }
 }
 

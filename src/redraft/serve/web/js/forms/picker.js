@@ -2,6 +2,7 @@
 // survives a reload and can be shared.
 
 import { mark, ownNameOf, sameOf } from "../captions/languages.js";
+import { t } from "../captions/words.js";
 
 export class LanguagePicker {
   #chosen;
@@ -23,8 +24,8 @@ export class LanguagePicker {
     this.#original = given.get("original") === "true";
     this.#several = this.#shown.size > 1;
     place.hidden = false;
-    const several = toggle("Side by side", () => this.#toggleSeveral());
-    const original = toggle("Original", () => (this.#original = !this.#original));
+    const several = toggle(t("Side by side"), () => this.#toggleSeveral());
+    const original = toggle(t("Original"), () => (this.#original = !this.#original));
     if (targets.length > 1) for (const tag of targets) this.#buttons.set(tag, this.#button(tag));
     place.replaceChildren(...this.#buttons.values(), ...(targets.length > 1 ? [several] : []), original);
     place.onclick = () => {

@@ -1,5 +1,7 @@
 // Buttons for a link: one copies it, the other shows it as a QR code, for phones in the room.
 
+import { t } from "../captions/words.js";
+
 const HERE_ONLY = "This address works on this computer only. For other devices, open this page at the address that they can reach.";
 const LOOPBACK = /^(localhost|127\..*|\[::1\])$/;
 
@@ -30,14 +32,14 @@ export function copyButton(address, text) {
  * @param {() => string} address returns the link
  */
 export function qrButton(address) {
-  const button = element("button", { type: "button", textContent: "QR code" });
+  const button = element("button", { type: "button", textContent: t("QR code") });
   button.addEventListener("click", () => show(address()));
   return button;
 }
 
 function show(address) {
   const dialog = element("dialog", { className: "qr", ariaLabel: "QR code of the link" });
-  const close = element("button", { type: "button", textContent: "Close", autofocus: true });
+  const close = element("button", { type: "button", textContent: t("Close"), autofocus: true });
   dialog.append(
     element("img", { src: `v1/qr?link=${encodeURIComponent(address)}`, alt: `QR code of ${address}`, width: 300, height: 300 }),
     element("p", { className: "address", textContent: address }),

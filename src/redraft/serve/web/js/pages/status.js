@@ -1,6 +1,8 @@
 // What the page says about itself: an error in a banner, until it is dismissed, a status line, the state of the
 // connection, and the model that translates.
 
+import { t } from "../captions/words.js";
+
 const bar = document.getElementById("problem");
 const calm = document.getElementById("notice");
 /** Topic -> its line; the connection has precedence. */
@@ -53,8 +55,8 @@ const WORDS = {
 export function showState(state, sentences) {
   const place = document.getElementById("state");
   place.dataset.state = state;
-  write(place, WORDS[state]);
-  notice(sentences[state] ?? "");
+  write(place, t(WORDS[state]));
+  notice(t(sentences[state] ?? ""));
 }
 
 /**
@@ -63,6 +65,7 @@ export function showState(state, sentences) {
  */
 export function showModel(place, { model, demo }) {
   const name = Object.assign(document.createElement("strong"), { textContent: model });
-  const rest = demo ? ", a small demo model that makes mistakes." : ".";
-  place.replaceChildren("Translated by ", name, rest);
+  const sentence = t(demo ? "Translated by {model}, a small demo model that makes mistakes." : "Translated by {model}.");
+  const [before, behind] = sentence.split("{model}");
+  place.replaceChildren(before, name, behind);
 }

@@ -1,5 +1,7 @@
 // View options: type size, which is remembered, full screen, and captions only.
 
+import { t } from "../captions/words.js";
+
 const SIZES = [0.7, 0.85, 1, 1.2, 1.5, 1.9, 2.4, 3];
 const NAME = "redraft.size";
 const root = document.documentElement;
@@ -13,8 +15,8 @@ const root = document.documentElement;
  * @param {boolean} [options.only] whether the page has anything else to hide
  */
 export function addViewTools(place, { resized, only = false }) {
-  const smaller = button("A−", "A−: smaller captions", () => step(-1));
-  const larger = button("A+", "A+: larger captions", () => step(1));
+  const smaller = button("A−", `A−: ${t("Smaller captions")}`, () => step(-1));
+  const larger = button("A+", `A+: ${t("Larger captions")}`, () => step(1));
   place.append(smaller, larger);
   if (only) place.append(captionsOnly());
   if (document.fullscreenEnabled) place.append(fullScreen());
@@ -48,7 +50,8 @@ function captionsOnly() {
 }
 
 function fullScreen() {
-  const made = button("Full screen", "", () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen()));
+  const toggle = () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen());
+  const made = button(t("Full screen"), "", toggle);
   document.addEventListener("fullscreenchange", () => {
     made.setAttribute("aria-pressed", String(Boolean(document.fullscreenElement)));
   });

@@ -3,6 +3,7 @@
 import { Columns, SOURCE } from "../captions/columns.js";
 import { sameOf } from "../captions/languages.js";
 import { ReadingLines, widthOf } from "../captions/reading.js";
+import { speak, t } from "../captions/words.js";
 import { LanguagePicker } from "../forms/picker.js";
 import { PASSING } from "../net/backoff.js";
 import { insist } from "../net/server.js";
@@ -10,6 +11,8 @@ import { Viewer } from "../net/viewer.js";
 import { qrButton } from "./link-buttons.js";
 import { problem, showModel, showState } from "./status.js";
 import { addViewTools } from "./viewtools.js";
+
+speak(navigator.languages);
 
 const at = (id) => document.getElementById(id);
 const given = new URLSearchParams(location.search);
@@ -95,13 +98,13 @@ function watch(of) {
   });
   viewer.addEventListener("hidden", ({ detail }) => columns.remove(detail));
   viewer.addEventListener("problem", ({ detail }) => {
-    if (detail.fatal) refusal = PASSING.has(detail.code) ? "" : detail.message;
+    if (detail.fatal) refusal = PASSING.has(detail.code) ? "" : detail.code === "room" ? t("This room does not exist.") : detail.message;
     else if (detail.final) columns.failed(detail);
   });
   viewer.addEventListener("state", ({ detail }) => {
     if (detail === "live") refusal = "";
     const refused = detail === "waiting" && refusal;
-    showState(detail, refused ? {} : SENTENCES); // one banner for one event
+    showState(refused ? "idle" : detail, refused ? {} : SENTENCES); // one banner for one event
     if (refused || detail === "live") problem(refused || wrong || unknown);
   });
   viewer.connect();
