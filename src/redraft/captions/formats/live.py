@@ -1,6 +1,10 @@
 """Captions on a terminal, redrawn in place: a block per utterance, a column per language or method.
 
 If the output is not a terminal, captions are written as plain lines.
+
+`rich.live` redraws in place too, but it moves the cursor up by the height of its last picture: after a terminal has
+become narrower and has wrapped those lines, parts of them stand twice.  It also crops a picture that is too tall, where
+older utterances must stay for scrolling back, and refreshes from a timer, which would cost the model time.
 """
 
 from __future__ import annotations

@@ -454,7 +454,7 @@ def read_simulstreaming(source: LineSource) -> Iterator[Item]:
 
 
 def _confirmed(before: str, row: dict[str, Any], now: str) -> int | None:
-    """Return how many words are confirmed; None after a row without tail, as of the recogniser, which may go on."""
+    """Return how many words are confirmed; None after a row without tail, since the recogniser may go on."""
     if row.get("status") is None and "unconfirmed_text" not in row:
         return None
     return len(WORD.findall(before if row.get("status") == "INCOMPLETE" else now))

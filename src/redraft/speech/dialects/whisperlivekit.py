@@ -63,7 +63,7 @@ class WhisperLiveKit:
         self.listens = self.over = False
         self._header = b""
         self._committed = Committed()
-        #: Whether the server tells speakers apart; otherwise every line has speaker 1.
+        #: Whether the server distinguishes speakers; otherwise every line has speaker 1.
         self._diarizes = False
         self._speaker: str | None = None
 
