@@ -300,7 +300,7 @@ def test_file_follows(tmp_path: Path) -> None:
         name = socket.start(method="ar")["session"]
         for utterance, text in (("1", "we saw"), ("2", "her duck"), ("3", "it was")):
             speak(socket, utterance, text)
-        file = tmp_path / f"{name}.jsonl"
+        (file,) = tmp_path.glob(f"*{name}.jsonl")
         assert len(file.read_text().splitlines()) == 3
         socket.say("correct", utterance="1", language="de", text="wir sahen")
         socket.say("hide", utterance="2")

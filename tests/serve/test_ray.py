@@ -191,7 +191,7 @@ def test_replicas_come_and_go(deployed: Deployed) -> None:
 
     def check_transcripts(speakers: list[Speaker]) -> None:
         for speaker in speakers:
-            file = deployed.folder / f"{speaker.client.session}.jsonl"
+            (file,) = deployed.folder.glob(f"*{speaker.client.session}.jsonl")
             rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
             assert [(row["utterance"], row["language"], row["text"]) for row in rows] == speaker.finals
 

@@ -8,8 +8,8 @@ import click
 
 EXAMPLES = """\b
 Examples:
-  redraft transcript transcripts/hall.jsonl
-  redraft transcript transcripts/hall.jsonl --output srt --to de > de.srt
+  redraft transcript transcripts/2026-11-27-hall-*.jsonl
+  redraft transcript transcripts/2026-11-27-hall-*.jsonl --output srt --to de > de.srt
 """
 
 

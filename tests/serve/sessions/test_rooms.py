@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -187,7 +188,7 @@ def test_settings(tmp_path: Path) -> None:
 def test_transcript_file(tmp_path: Path) -> None:
     with running(transcripts=tmp_path) as server, server.socket() as socket:
         name = talk(socket, "we saw")
-        assert [path.name for path in tmp_path.iterdir()] == [f"{ROOM}-{name}.jsonl"]
+        assert [path.name for path in tmp_path.iterdir()] == [f"{date.today()}-{ROOM}-de-{name}.jsonl"]
 
 
 def test_rooms_opened_by_one_address(monkeypatch: pytest.MonkeyPatch) -> None:

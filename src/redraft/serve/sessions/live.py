@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 
 from redraft import protocol
@@ -41,6 +42,8 @@ _UNWRITTEN = (
 )
 #: Maximum number of utterances without an end that get one when the session ends.
 MOST_OPEN = 64
+#: Maximum number of languages in the name of a file.
+_NAMED = 8
 #: Seconds without a pass after which a session whose client has left is given up.
 STUCK_SECONDS = 3.0
 
@@ -100,8 +103,8 @@ class LiveSession:
         self.transcript = self.broadcast.transcript
         self._counts = SessionCounts(self.targets)
         self._silence = Silence(self._rest)
-        room = f"{self.begin.room}-" if self.begin.room else ""
-        self.file = SessionFile(self.folder, room + self.name, self.transcript)
+        about = [date.today().isoformat(), *filter(None, [self.begin.room]), *self.targets[:_NAMED], ""]
+        self.file = SessionFile(self.folder, self.name, self.transcript, "-".join(about))
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -279,15 +279,20 @@ class SessionFile:
 
     Attributes:
         failing: whether captions could not be written, lately.
+
+    Args:
+        name: name of the session, with which the file's name ends.
+        about: how the name of a new file begins.
     """
 
-    def __init__(self, folder: Path | None, name: str, transcript: Transcript) -> None:
+    def __init__(self, folder: Path | None, name: str, transcript: Transcript, about: str = "") -> None:
         self.failing, self._transcript = False, transcript
         #: Whether lines in it must be replaced, besides those of captions that were edited.
         self._outdated, self._edits = False, 0
         #: Held while the file is rewritten, perhaps by another thread; what comes meanwhile is left to the next time.
         self._rewriting = threading.Lock()
-        self._path = folder and folder / f"{name}.jsonl"
+        earlier = next(folder.glob(f"*{name}.jsonl"), None) if folder else None
+        self._path = folder and (earlier or folder / f"{about}{name}.jsonl")
         self._had: set[Key] | None = None
 
     def add(self, caption: Caption) -> None:
