@@ -6,8 +6,9 @@ import asyncio
 import json
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
+from unittest import mock
 
 import pytest
 from websockets.asyncio.client import connect
@@ -15,6 +16,7 @@ from websockets.exceptions import ConnectionClosedOK
 
 from redraft.backoff import Backoff
 from redraft.serve.fanout import feed
+from redraft.serve.fanout.fanout import Listener
 from tests.serve.fanout.conftest import RedisServer, replica
 from tests.serve.fanout.sessions import begin, watch
 from tests.serve.servers import SECONDS, Running
@@ -163,6 +165,18 @@ def test_replica_stopped(redis: RedisServer, viewers: Running) -> None:
             heard = viewer.until("done")
         assert finals(heard) == [("1", "de", expected("we saw")), ("2", "de", expected("her duck"))]
         assert not [each for each in heard if each["type"] == "error"]
+
+
+def test_stop_whose_cancellation_is_lost(redis: RedisServer) -> None:
+    """As when it comes together with a message from Redis."""
+
+    async def deaf(self: Any) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(SECONDS * 10)
+        await asyncio.sleep(SECONDS * 10)
+
+    with mock.patch.object(Listener, "run", deaf), replica(redis):
+        pass  # `replica` asserts that it ends
 
 
 def test_abandoned_session(redis: RedisServer, viewers: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,8 @@ _ALWAYS = "redraft:replicas"
 #: Seconds before a mirror without viewers is dropped, between two checks of logs, and timeouts for reading a log and
 #: for writing everything at the end.
 _IDLE, _LOOK, _READ, _LAST_WORDS = 10.0, 15.0, 5.0, 2.0
+#: Seconds after which a task that goes on is cancelled again at the end.
+_AGAIN = 0.1
 ELSEWHERE = "captions of sessions on other replicas are unavailable: try again"
 
 
@@ -146,10 +148,10 @@ class Fanout:
         until = time.monotonic() + _LAST_WORDS
         while time.monotonic() < until and not all(each.quiet for each in self._publishers.values()):
             await asyncio.sleep(0.02)
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while self._tasks:  # the library may lose a cancellation that comes together with a message
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks, timeout=_AGAIN)
         with suppress(*TROUBLE):
             await self._store.close()
 
