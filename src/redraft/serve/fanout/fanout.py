@@ -194,6 +194,7 @@ class Fanout:
         """Stop publishing a session that another replica has taken over."""
         publisher = self._publishers.pop(session, None)
         if publisher is not None:
+            publisher.forgotten = True  # the cancellation may be lost, too
             publisher.task.cancel()
 
     async def _leave(self, room: str, session: str, publisher: Publisher) -> None:
@@ -228,7 +229,8 @@ class Fanout:
             await self.shared.keep(room, session.name, lambda: session.in_use)
 
     def _lost(self, session: LiveSession) -> None:
-        self._publishers.pop(session, None)
+        if self._publishers.pop(session, None) is None:  # dropped meanwhile
+            return
         self._lost_to(session)
         if session.begin.room:
             self._soon(self.refresh(session.begin.room))

@@ -243,7 +243,8 @@ class Hub:
             raise Refused("limit", f"all {most} places for viewers of this session are taken")
 
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
-        self._sessions.pop(session.name, None)
+        if self._sessions.get(session.name) is session:  # else its owner has begun it again
+            del self._sessions[session.name]
         session.forget()
         if self.fanout:
             self.fanout.forget(session)
