@@ -52,7 +52,7 @@ def complaint(text: str) -> str:
         (
             {**UPDATE, "日" * 90: 1},
             "日" * 60 + " is not known: the allowed fields are utterance, seq, text, final, time, speaker, committed, "
-            "type, begun",
+            "goes_on, type, begun",
         ),
         ({**START, "targets": []}, "targets must be a list of 1 to 64 entries"),
         ({**START, "targets": ["de", ""]}, f"targets.1 must be {NAME}"),
