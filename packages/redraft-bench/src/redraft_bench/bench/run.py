@@ -39,7 +39,7 @@ from redraft_bench.eval.figures import TableLine
 from redraft_bench.eval.measure import MethodSystem, Run, System, compare
 from redraft_bench.eval.record import Record, read_records, replace_records, write_records
 from redraft_bench.eval.stream import Stream
-from redraft_bench.eval.tasks import TaskSystem, TextTask
+from redraft_bench.eval.tasks import TaskSystem, TextTask, require_scores
 
 LOCAL_AGREEMENT = "local-agreement"
 #: Number of segments run before recording starts.
@@ -96,8 +96,9 @@ class Bench:
         """Find the contenders that the models cannot run: without a small model, trees or the model's first layers.
 
         Raises:
-            RedraftError: a model cannot be opened, or cannot be prompted.
+            RedraftError: a model cannot be opened, or cannot be prompted, or what scores the tasks is not installed.
         """
+        require_scores(self.tasks.values())
         with ExitStack() as stack:
             target = stack.enter_context(closing(self._open(1, BRANCHES_OF_A_TREE)))
             smalls = {name: stack.enter_context(closing(open_backend(name))) for name in self._smalls()}

@@ -11,8 +11,9 @@ import re
 import string
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 
@@ -21,8 +22,9 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Drafter, Rule
-from redraft.errors import CapabilityError, InputError
+from redraft.errors import CapabilityError, InputError, MissingExtra
 from redraft.generator import Generator
+from redraft_bench import install
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row
 from redraft_bench.eval.meter import Meter
@@ -157,6 +159,17 @@ SCORES: dict[str, tuple[str, Callable[[str, str], float]]] = {
     "summary": ("rouge_l", rouge_l),
     "code": ("edit_similarity", edit_similarity),
 }
+
+
+#: Kind of task -> module of the library that scores it, where one does.
+_LIBRARIES = {"summary": "rouge_score", "code": "rapidfuzz"}
+
+
+def require_scores(tasks: Iterable[TextTask]) -> None:
+    """Check that what scores ``tasks`` is installed.  Raises `MissingExtra` if it is not."""
+    for kind in {task.kind for task in tasks} & _LIBRARIES.keys():
+        if find_spec(module := _LIBRARIES[kind]) is None:
+            raise MissingExtra(f"the score of tasks of the kind {kind!r} needs {module}: {install('tasks')}")
 
 
 def scores(texts: Sequence[str], tasks: Sequence[TextTask]) -> Row:

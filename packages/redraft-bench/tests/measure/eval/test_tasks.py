@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from redraft.errors import InputError
+from redraft.errors import InputError, MissingExtra
 from redraft_bench.bench.data import TASK_SET, open_stream, tasks_of
-from redraft_bench.eval.tasks import SCORES, TextTask, f1, read_tasks, scores
+from redraft_bench.eval.tasks import SCORES, TextTask, f1, read_tasks, require_scores, scores
 
 
 def test_set_that_ships() -> None:
@@ -40,6 +40,16 @@ def test_line_that_is_no_task(tmp_path: Path, line: str) -> None:
 )
 def test_f1(text: str, reference: str, expected: float) -> None:
     assert f1(text, reference) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("kind", "module"), [("summary", "rouge_score"), ("code", "rapidfuzz")])
+def test_what_scores_is_needed_before_anything_is_decoded(
+    monkeypatch: pytest.MonkeyPatch, kind: str, module: str
+) -> None:
+    monkeypatch.setattr("redraft_bench.eval.tasks.find_spec", lambda name: None)
+    require_scores([TextTask("question", "1 + 1?", "2")])
+    with pytest.raises(MissingExtra, match=rf"'{kind}' needs {module}: pip install .*\[tasks\]"):
+        require_scores([TextTask(kind, "write", "text")])
 
 
 def test_scores_by_kind() -> None:
