@@ -200,7 +200,7 @@ class Run:
         """What a new viewer's page shows in the end."""
         found: dict[Key, str] = {}
         async with connect(f"ws://127.0.0.1:{server.port}/v1/watch/{self.client.session}") as viewer:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, WebSocketException):  # its server may not have the session again yet
                 while True:
                     message = json.loads(await asyncio.wait_for(viewer.recv(), 0.5))
                     key = message.get("utterance", ""), message.get("language", "")
