@@ -9,7 +9,7 @@ import click
 EXAMPLES = """\b
 Examples:
   redraft transcript transcripts/2026-11-27-hall-*.jsonl
-  redraft transcript transcripts/2026-11-27-hall-*.jsonl --output srt --to de > de.srt
+  redraft transcript transcripts/2026-11-27-*.jsonl --output srt --to de
 """
 
 

@@ -314,7 +314,8 @@ def test_ended_sessions_make_room(tmp_path: Path) -> None:
                 say(socket, f"we saw {number}")
                 socket.say("end")
                 socket.until("done")
-            assert len((tmp_path / f"{name}.jsonl").read_text().splitlines()) == 2
+            (kept,) = tmp_path.glob(f"*-{name}.jsonl")
+            assert len(kept.read_text().splitlines()) == 2
             assert server.ask(f"/v1/sessions/{name}").json["done"] is True
         with server.socket() as first, server.socket() as second:
             assert [socket.start()["type"] for socket in (first, second)] == ["started"] * 2

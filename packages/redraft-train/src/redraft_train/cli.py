@@ -29,7 +29,7 @@ Examples:
       --out adapter --adapter
   redraft finetune --model hf:base.gguf --prompt prompt.txt --data pairs.tsv \\
       --to de --learn translations --out tuned
-  redraft finetune --model ./small --teacher ./large --data spoken.txt --to de \\
+  redraft finetune --model ./small --teacher ./large --data talk.txt --to de \\
       --out small-aligned
 """
 

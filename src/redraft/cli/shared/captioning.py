@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from redraft.speech.delay import Delay
 
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
-template = click.option("--template", type=click.Choice(NAMES), help="Prompt template.  [default: the model's own]")
+template = click.option(
+    "--template",
+    type=click.Choice(NAMES),
+    metavar="NAME",
+    help=f"Prompt template: {', '.join(NAMES)}.  [default: the model's own]",
+)
 prompt = click.option(
     "--prompt",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
