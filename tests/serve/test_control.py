@@ -168,8 +168,8 @@ def test_late_acknowledgement(server: Running) -> None:
         speak(socket, "1", "we saw")
         for text in ("wir", "wir sahen"):
             socket.say("correct", utterance="1", language="de", text=text)
-        corrected = [socket.until("final")[-1]["corrected"] for _ in range(2)]
-        assert corrected == [1, 2]
+        while socket.until("final")[-1]["corrected"] < 2:  # the second may take the first one's place in the queue
+            pass
         socket.say("ack", utterance="1", language="de")  # of the first final caption
         socket.say("ack", utterance="1", language="de", corrected=1)
     with server.socket() as again:

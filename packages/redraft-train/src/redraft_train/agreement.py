@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch.nn import functional as F
 
-from redraft_train.batch import Example, collate, grouped, length, logits
-from redraft_train.teacher import TOKENS, HfTeacher
+from redraft_train.batch import TOKENS, Example, collate, grouped, length, logits
+
+if TYPE_CHECKING:  # the recipe runs without llama.cpp, which a teacher needs
+    from redraft_train.teacher import HfTeacher
 
 
 @dataclass(frozen=True, slots=True)

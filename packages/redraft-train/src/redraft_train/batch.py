@@ -15,6 +15,9 @@ from torch import Tensor
 from redraft.decoding.types import Prompt
 from redraft_train.prefixes import Ids
 
+#: Maximum number of ids scored together, including padding.
+TOKENS = 2048
+
 #: A prompt, and the ids to learn (or score) after it.
 Example: TypeAlias = tuple[Prompt, Ids]
 

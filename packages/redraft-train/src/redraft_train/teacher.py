@@ -19,11 +19,9 @@ from redraft.captions.style import Style
 from redraft.captions.translation import as_output
 from redraft.decoding.types import Prompt
 from redraft.translator import line_breaks, prompt_encoder
-from redraft_train.batch import Example, collate, grouped, length, logits, padded
+from redraft_train.batch import TOKENS, Example, collate, grouped, length, logits, padded
 from redraft_train.prefixes import Ids
 
-#: Maximum number of ids scored together, including padding.
-TOKENS = 2048
 #: Temperature of sampled outputs: they differ from the greedy one but are still good.
 TEMPERATURE = 0.5
 

@@ -118,8 +118,9 @@ class WhisperLiveKit:
             start = committed.time(committed.done, begins=True) if rest.strip() else None
         waiting = waiting[unsqueezed(waiting, committed.done - limit) :]  # speakers can become unknown again
         tail = found.get("buffer_transcription", "")
-        now, known = joined(rest, waiting + tail).strip(), joined(rest, waiting)
-        count = len(WORD.findall(known)) - _goes_on(known, tail)
+        now = joined(rest, waiting + tail).strip()
+        # Words whose speaker is unknown do not count: before them, words may be left out until the next message.
+        count = len(WORD.findall(rest)) - _goes_on(rest, waiting + tail)
         return [*ended, ServerHypothesis(now, start=start, speaker=self._speaker, committed=count)] if now else ended
 
     def _ended(self, text: str, end: int) -> ServerHypothesis:

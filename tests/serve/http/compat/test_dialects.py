@@ -275,7 +275,7 @@ def test_apis_off_by_default() -> None:
 
 
 def test_unknown_api() -> None:
-    said = "compat must be one or more of deepl, libretranslate, openai, not 'bing'"
+    said = "compat must be one or more of alignatt-mt, deepl, libretranslate, openai, not 'bing'"
     with pytest.raises(OptionError, match=re.escape(said)):
         check_compat(ServeSettings(compat=("openai", "bing")))
     done = CliRunner().invoke(cli, ["serve", "--port", "0", "--compat", "deepl, bing"])
