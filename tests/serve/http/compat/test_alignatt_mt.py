@@ -260,8 +260,8 @@ def test_key(tmp_path: Any) -> None:
     keys = tmp_path / "keys.txt"
     key = new_key(keys, "talk")
     with running(**SETTINGS, keys=keys) as server:
-        with server.socket("/") as socket:
-            assert begun(socket)["code"] == "bad_protocol"
+        with server.socket("/") as socket:  # refused at once, before any message
+            assert socket.hear()["code"] == "bad_protocol"
         with server.socket(f"/?key={key}") as socket:
             assert begun(socket)["type"] == "init_ok"
         with server.socket("/", additional_headers={"Authorization": f"Bearer {key}"}) as socket:
