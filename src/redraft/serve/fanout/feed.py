@@ -106,7 +106,7 @@ class Publisher:
         """Write the log until it must be rewritten; return False if the owner has gone to another replica."""
         name, store = self.session.name, self._store
         # Without an owner here, the session is not taken over from another replica.
-        first = await store.begin(name, _about(self.session), self.since or (0 if self.session.in_use else 1))
+        first = await store.begin(name, _about(self.session), self.since or (0 if self.session.has_owner else 1))
         store.worked()
         if first is None:
             return False
