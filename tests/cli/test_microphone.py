@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +28,20 @@ pytest.importorskip("soxr")
 
 class PortAudioError(Exception):
     """As sounddevice raises it."""
+
+
+class Stream:
+    """A stream of PortAudio: ``record`` runs on a thread, and ``over`` is set at its end."""
+
+    def __init__(self, record: Callable[[], None], over: threading.Event) -> None:
+        self._thread, self._over = threading.Thread(target=record), over
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
 
 
 class Sound(ModuleType):
@@ -84,17 +99,7 @@ class Sound(ModuleType):
             if (self.dies and not self.silently) or over.wait():
                 finished_callback()
 
-        thread = threading.Thread(target=record)
-
-        class Stream:
-            def __enter__(self) -> None:
-                thread.start()
-
-            def __exit__(self, *_: object) -> None:
-                over.set()
-                thread.join()
-
-        return Stream()
+        return Stream(record, over)
 
 
 @pytest.fixture
@@ -260,17 +265,7 @@ class Punctual(Sound):
             if self.lost:
                 finished_callback()
 
-        thread = threading.Thread(target=record)
-
-        class Stream:
-            def __enter__(self) -> None:
-                thread.start()
-
-            def __exit__(self, *_: object) -> None:
-                over.set()
-                thread.join()
-
-        return Stream()
+        return Stream(record, over)
 
 
 @pytest.mark.parametrize("device", [None, "system"])

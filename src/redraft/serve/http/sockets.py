@@ -99,7 +99,7 @@ async def _accepted(websocket: WebSocket) -> AsyncIterator[None]:
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     """Start or resume the session that the first message asks for.  Raises `Refused` if the request is refused."""
     try:
-        frame = await asyncio.wait_for(_next_frame(websocket), START_SECONDS)
+        frame = await asyncio.wait_for(next_frame(websocket), START_SECONDS)
     except TimeoutError:
         raise Refused("protocol", f"`start` must come within {START_SECONDS:g} seconds") from None
     start = _parse(frame, hub.settings.message_bytes)
@@ -111,7 +111,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     return await hub.open(start, owner, address_of(websocket), start.token, last=start.server)
 
 
-async def _next_frame(websocket: WebSocket) -> str | bytes:
+async def next_frame(websocket: WebSocket) -> str | bytes:
     """Return the next frame.  Raises `WebSocketDisconnect` if the client has disconnected."""
     message = await websocket.receive()
     if message["type"] == "websocket.disconnect":
@@ -142,14 +142,19 @@ async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
 
 async def _serve(websocket: WebSocket, outbox: Outbox, hub: Hub, *receiving: Coroutine[Any, Any, None]) -> None:
     """Receive and send until one of them ends."""
-    tasks = [asyncio.create_task(each) for each in (_send(websocket, outbox, hub), *receiving)]
+    await until_one_ends(_send(websocket, outbox, hub), *receiving)
+
+
+async def until_one_ends(*works: Coroutine[Any, Any, None], expected: tuple[type[Exception], ...] = ()) -> None:
+    """Run the parts of a connection until one of them ends; log what fails, except disconnections and ``expected``."""
+    tasks = [asyncio.create_task(each) for each in works]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(result, Exception) and not isinstance(result, WebSocketDisconnect):
+            if isinstance(result, Exception) and not isinstance(result, (WebSocketDisconnect, *expected)):
                 log.error("a connection failed", exc_info=result)
 
 
@@ -191,7 +196,7 @@ class Incoming:
         """Read messages, and execute those that do not wait."""
         rate = self._rate()
         while self._wrong < _MOST_WRONG:
-            frame = await _next_frame(websocket)
+            frame = await next_frame(websocket)
             if self._hub.admission.draining:  # unanswered updates will be sent again to another server
                 continue
             try:
@@ -290,4 +295,4 @@ def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Re
 
 async def _ignore(websocket: WebSocket) -> None:
     while True:
-        await _next_frame(websocket)
+        await next_frame(websocket)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,9 +36,8 @@ from redraft.serve.engine.admission import Exchange
 from redraft.serve.engine.lanes import Lane
 from redraft.serve.http.compat.callers import Callers
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
+from redraft.serve.http.sockets import next_frame, until_one_ends
 from redraft.serve.sessions.hub import Hub
-
-log = logging.getLogger(__name__)
 
 VERSION = 1
 #: Number of committed words after which an utterance is ended, for clients that never do.
@@ -290,18 +288,8 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
         conversation, mailbox = Conversation(hub, exchange, init.accepted_target_prefix.strip()), Mailbox()
         conversation.remember(init.history)
         await _send(websocket, _started(hub, init))
-        tasks = [
-            asyncio.create_task(_read(websocket, hub, mailbox)),
-            asyncio.create_task(_work(websocket, hub, mailbox, conversation)),
-        ]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            for result in await asyncio.gather(*tasks, return_exceptions=True):
-                if isinstance(result, Exception) and not isinstance(result, WebSocketDisconnect | TimeoutError):
-                    log.error("a connection failed", exc_info=result)
+        reading, working = _read(websocket, hub, mailbox), _work(websocket, hub, mailbox, conversation)
+        await until_one_ends(reading, working, expected=(TimeoutError,))  # a client that does not read
     finally:
         hub.exchanges.close(exchange)
 
@@ -343,12 +331,8 @@ async def _next_message(websocket: WebSocket, hub: Hub) -> dict[str, Any]:
         Refused: it is too long, or no JSON object.
         WebSocketDisconnect: the client has gone.
     """
-    while True:
-        message = await websocket.receive()
-        if message["type"] == "websocket.disconnect":
-            raise WebSocketDisconnect(message.get("code", 1005))
-        if (text := message.get("text")) is not None:
-            break
+    while not isinstance(text := await next_frame(websocket), str):
+        pass
     if len(text.encode(errors="replace")) > hub.settings.message_bytes:
         raise Refused("protocol", f"the message must have at most {hub.settings.message_bytes} bytes")
     try:
