@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,28 @@ def test_room_freed_elsewhere(redis: RedisServer, speakers: Running) -> None:
         eventually(lambda: redis.ask("GET", lease) == b"$-1\r\n")
         with others.socket() as socket:
             talk(socket, "her duck")
+
+
+def test_room_stays_free_after_a_slow_lease(redis: RedisServer, speakers: Running) -> None:
+    """A lease that was on its way to Redis when its owner left does not come back."""
+    assert speakers.hub.fanout is not None
+    client, slow = speakers.hub.fanout.shared._redis, asyncio.Event()
+    renew = client.set
+
+    async def late(key: str, value: str, *, nx: bool = False, **rest: Any) -> Any:
+        if key.endswith(":lease") and not nx:
+            slow.set()
+            await asyncio.sleep(0.3)
+        return await renew(key, value, nx=nx, **rest)
+
+    client.set = late
+    lease = f"redraft:room:{ROOM}:lease"
+    with speakers.socket() as socket:
+        talk(socket, "we saw")
+        eventually(slow.is_set)
+    eventually(lambda: redis.ask("GET", lease) == b"$-1\r\n")
+    time.sleep(0.4)
+    assert redis.ask("GET", lease) == b"$-1\r\n"
 
 
 def test_room_owner_on_all_replicas(redis: RedisServer, tmp_path: Path) -> None:

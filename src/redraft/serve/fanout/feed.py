@@ -62,6 +62,7 @@ class Publisher:
         self._alive, self._lost = alive, lost
         self._feed: FeedOutbox | None = None
         self._writing = False
+        self._renewing = asyncio.Lock()
         self.forgotten = False
         #: End of the log.
         self.position = Position(0, 0)
@@ -115,14 +116,14 @@ class Publisher:
         self.session.broadcast.publish(feed)
         await self._write(await _waiting(feed), publish=False)
         await store.conclude(name, first, self.position)
-        await self._alive(self.session, True)
+        await self._renew(first=True)
         whole, beat = self.position, time.monotonic() + BEAT
         while self.position.number - whole.number < MOST_EDITS and not feed.slow:
             messages = await _waiting(feed, beat)
             if messages:
                 await self._write(messages)
                 if self.session.ended:  # others may have its room
-                    await self._alive(self.session, False)
+                    await self._renew()
             elif feed.closing:
                 await store.forget(name, self.position)
                 return True
@@ -130,13 +131,17 @@ class Publisher:
                 beat = time.monotonic() + BEAT
                 if not await store.keep(name, self.position):  # Redis has lost the log
                     return True
-                await self._alive(self.session, False)
+                await self._renew()
         return True
+
+    async def _renew(self, *, first: bool = False) -> None:
+        async with self._renewing:  # or a lease that is on its way would come after its end
+            await self._alive(self.session, first)
 
     async def beat(self) -> None:
         """Do a beat immediately."""
         with suppress(*TROUBLE):
-            await self._alive(self.session, False)
+            await self._renew()
 
     async def _write(self, messages: Sequence[Frame], *, publish: bool = True) -> None:
         entries = []
