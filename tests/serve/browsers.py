@@ -102,7 +102,7 @@ def until(page: Any, expression: str) -> None:
 
 
 def wait_for_finals(page: Any, tag: str = "ja", number: int = SENTENCES) -> None:
-    until(page, f"document.querySelectorAll('{final(tag)}').length === {number}")
+    expect(page.locator(final(tag))).to_have_count(number)
 
 
 def wait_for_end(page: Any) -> None:

@@ -232,6 +232,10 @@ def test_phone(server: Running, visit: Callable[..., Any]) -> None:
     expect(page.locator(".controls")).to_be_visible()
 
 
+#: The captions in the element of the overlay.
+OVERLAY = "document.getElementById('overlay').shadowRoot.querySelector('.overlay')"
+
+
 def test_viewer_and_overlay(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     page.locator(".targets [value=zh]").uncheck()
@@ -249,11 +253,11 @@ def test_viewer_and_overlay(server: Running, visit: Callable[..., Any]) -> None:
     wait_for_finals(viewer)
     assert finals(viewer, "ja")[-1] == finals(page, "ja")[-1]
     style = "(({ fontSize, color, textAlign }) => [fontSize, color, textAlign])(getComputedStyle(OF))"
-    found = viewer.evaluate(style.replace("OF", "document.getElementById('overlay')"))
+    found = viewer.evaluate(style.replace("OF", OVERLAY))
     assert found == ["30px", "rgb(255, 255, 0)", "start"]
-    ground = "getComputedStyle(document.querySelector('OF')).backgroundColor"
-    assert viewer.evaluate(ground.replace("OF", "body")) == "rgba(0, 0, 0, 0)"
-    assert viewer.evaluate(ground.replace("OF", ".rows")) == "rgba(0, 0, 0, 0.8)"
+    ground = "getComputedStyle(OF).backgroundColor"
+    assert viewer.evaluate(ground.replace("OF", "document.body")) == "rgba(0, 0, 0, 0)"
+    assert viewer.evaluate(ground.replace("OF", f"{OVERLAY}.firstElementChild")) == "rgba(0, 0, 0, 0.8)"
     assert viewer.locator("#overlay").bounding_box()["height"] <= 60
     viewer.goto(f"{server.url}/overlay?session={name_of(page)}&language=<img src=x>")
     expect(viewer.locator("#problem")).to_contain_text("language must be a target language")

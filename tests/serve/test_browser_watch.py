@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import Any
 
@@ -16,12 +19,20 @@ from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected
 
 ABSENT = "404"
-#: Keeps what was shown, if only for a moment.
+#: Keeps what was shown, if only for a moment, also within an element.
 KEEP = """
 window.shown = [];
-new MutationObserver(() => {
-  window.shown.push([...document.querySelectorAll('.cell')].map((cell) => cell.textContent));
-}).observe(document, { childList: true, subtree: true });
+const roots = [document];
+const cells = () => roots.flatMap((root) => [...root.querySelectorAll('.cell')]);
+const keeper = new MutationObserver(() => window.shown.push(cells().map((cell) => cell.textContent)));
+const keep = (root) => keeper.observe(root, { childList: true, subtree: true, characterData: true });
+keep(document);
+const attach = Element.prototype.attachShadow;
+Element.prototype.attachShadow = function (options) {
+  roots.push(attach.call(this, options));
+  keep(roots.at(-1));
+  return roots.at(-1);
+};
 """
 VIEW = "document.querySelector('.view')"
 
@@ -292,7 +303,8 @@ def test_overlay_form(server: Running, visit: Callable[..., Any]) -> None:
         expect(address).to_have_text(re.compile("&size=60&background=102030cc&clear=0$"))
         page = visit(address.inner_text())
         wait_for_finals(page, "ar", 1)
-        assert page.evaluate("getComputedStyle(document.querySelector('.cell')).fontSize") == "60px"
+        size = "(cell) => getComputedStyle(cell).fontSize"
+        assert page.locator(".cell").evaluate(size) == "60px"
         form.fill("[name=size]", "9")
         form.fill("[name=lines]", "99")
         expect(form.locator("#problem")).to_contain_text("lines must be a number from 1 to 20")
@@ -306,25 +318,14 @@ def test_overlay_reading_mode(server: Running, visit: Callable[..., Any]) -> Non
     words = "we saw her duck under the old table and it was there again".split()
     with server.socket() as socket:
         socket.start("de", token=token)
-        page = visit(f"/overlay?session={public_name(token)}&reading=16&lines=20&clear=0")
-        page.evaluate(
-            """() => {
-              window.seen = [];
-              const texts = () => [...document.querySelectorAll(".cell")].map((cell) => cell.textContent.trim());
-              const look = new MutationObserver(() => window.seen.push(texts()));
-              look.observe(document.body, { subtree: true, childList: true, characterData: true });
-            }"""
-        )
+        page = visit(f"/overlay?session={public_name(token)}&reading=16&lines=20&clear=0", script=KEEP)
         for seq in range(1, len(words) + 1):
             socket.say("update", utterance="1", seq=seq, text=" ".join(words[:seq]), final=seq == len(words))
             heard = socket.until("final" if seq == len(words) else "partial")
         last = str(heard[-1]["text"])
-        until(
-            page,
-            f"[...document.querySelectorAll('.cell')].at(-1)?.textContent.trim() && "
-            f"{json.dumps(last)}.endsWith([...document.querySelectorAll('.cell')].at(-1).textContent.trim())",
-        )
-        seen = page.evaluate("window.seen")
+        shown = "window.shown.at(-1)?.at(-1)?.trim()"
+        until(page, f"{shown} && {json.dumps(last)}.endsWith({shown})")
+        seen = page.evaluate("window.shown.map((texts) => texts.map((text) => text.trim()))")
     for before, after in pairwise(seen):
         assert after[: len(before)] == before
     assert max(map(len, seen)) >= 2 and all(len(line) <= 16 for line in seen[-1])
@@ -536,3 +537,59 @@ def test_lines_of_speaker(server: Running, visit: Callable[..., Any]) -> None:
     expect(page.locator("#state")).to_have_text("Live")
     assert len(lines(page, ".cell[lang=de]")) == pytest.approx(count, abs=count / 2)
     assert page.evaluate("getComputedStyle(document.querySelector('.cell'), '::after').content") == "none"
+
+
+EMBEDDED = """<!doctype html><title>A talk</title><style>p, div { display: none; font-size: 99px; color: red; }</style>
+<script type="module" src="SERVER/redraft-captions.js"></script>
+<redraft-captions src="SERVER" room="hall-1" language="de" size="30"></redraft-captions>"""
+
+
+@contextmanager
+def website() -> Iterator[tuple[str, list[str]]]:
+    """The address of another web server, and the text of its page."""
+    pages: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(pages[0].encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
+        thread = threading.Thread(target=found.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{found.server_port}", pages
+        found.shutdown()
+        thread.join()
+
+
+def test_element_in_a_page_of_another_origin(visit: Callable[..., Any]) -> None:
+    with website() as (origin, pages), running(busy=1.0, origins=(origin,)) as server, server.socket() as socket:
+        pages.append(EMBEDDED.replace("SERVER", server.url))
+        socket.start("de", "ar", room="hall-1")
+        utter(socket, "we saw")
+        page = visit(origin, script=KEEP)
+        cell = page.locator("redraft-captions .cell.final")
+        expect(cell).to_have_text(expected("we saw", "de"))
+        assert cell.evaluate("(cell) => getComputedStyle(cell).fontSize") == "30px"  # the page's rules do not reach it
+        room = server.hub.rooms.find("hall-1")
+        element = page.locator("redraft-captions")
+        element.evaluate("(element) => { element.setAttribute('language', 'ar'); element.setAttribute('lines', 3); }")
+        expect(page.locator(final("ar"))).to_have_text(expected("we saw", "ar"))
+        assert finals(page, "de") == []
+        eventually(lambda: len(room.viewers) == 1)
+        element.evaluate("(element) => element.setAttribute('size', '9999')")
+        expect(page.get_by_role("alert")).to_have_text("size must be a number from 8 to 400")
+        eventually(lambda: not room.viewers)
+        element.evaluate("(element) => { element.removeAttribute('size'); window.element = element; }")
+        eventually(lambda: len(room.viewers) == 1)
+        page.evaluate("window.element.remove()")
+        eventually(lambda: not room.viewers)
+        page.evaluate("document.body.append(window.element)")
+        utter(socket, "her duck", first=1)
+        expect(page.locator(final("ar"))).to_have_text([expected(text, "ar") for text in ("we saw", "her duck")])
+        page.close()

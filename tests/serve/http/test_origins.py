@@ -28,6 +28,11 @@ def test_preflight(server: Running) -> None:
         assert {"authorization", "content-type"} <= set(answer.headers["access-control-allow-headers"].split(", "))
 
 
+def test_modules_of_the_element(server: Running) -> None:
+    for path in ("/redraft-captions.js", "/js/net/viewer.js", "/v1/rooms/hall-1"):
+        assert server.ask(path, headers={"origin": PAGE}).headers["access-control-allow-origin"] == PAGE
+
+
 def test_services(server: Running) -> None:
     messages = [{"role": "user", "content": "Translate into German: we saw"}]
     bodies = {

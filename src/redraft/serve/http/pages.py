@@ -22,12 +22,13 @@ from redraft.captions.breaks import rules
 from redraft.captions.talk import RECORDING
 
 WEB = Path(__file__).parents[1] / "web"
-#: Path -> file: the page, the overlay with the form for its address, and the page for viewers.
+#: Path -> file: the page, the overlay with the form for its address, the page for viewers, and the element for others.
 PAGES = {
     "/": "index.html",
     "/overlay": "overlay.html",
     "/overlay-form": "overlay-form.html",
     "/watch": "watch.html",
+    "/redraft-captions.js": "redraft-captions.js",
     "/icon.svg": "icon.svg",
 }
 

@@ -1,9 +1,8 @@
 // Reading mode: complete lines that never change (docs/design.md), shown when the text has gone past them and they have
 // stood, or waited, long enough; as redraft.captions.reading, and tests/captions/reading.json for both.
 
-/** The server's rules of where a line may be broken (redraft.captions.breaks), needed in reading mode only. */
-const reads = !globalThis.location || new URLSearchParams(location.search).has("reading");
-const RULES = reads ? (await import("./breaks.js")).default : { thai: {} };
+/** The server's rules of where a line may be broken (redraft.captions.breaks). */
+const { default: RULES } = await import("./breaks.js");
 const pattern = (name, flags = "u") => new RegExp(RULES[name], flags);
 const UNIT = pattern("unit", "gu");
 const SPACE = pattern("space", "gu");
@@ -23,15 +22,6 @@ const PATIENCE = 1;
 const LONGEST = 4;
 /** Milliseconds between two looks at lines that wait. */
 const TICK = 250;
-
-/** The width of lines that an address asks for, 0 if it does not; `problem` gets the message about an invalid one. */
-export function widthOf(search, problem) {
-  const given = new URLSearchParams(search).get("reading");
-  if (given === null) return 0;
-  if (/^\d+$/.test(given) && given >= 16 && given <= 80) return Number(given);
-  problem("reading must be a whole number from 16 to 80, the character cells of a line.");
-  return 0;
-}
 
 const SEGMENTER = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
@@ -181,6 +171,11 @@ export class ReadingLines extends EventTarget {
 
   stop() {
     clearInterval(this.#timer);
+  }
+
+  disconnect() {
+    this.stop();
+    this.#source.disconnect();
   }
 
   connect() {

@@ -30,7 +30,7 @@ export const OPTIONS = {
 };
 
 /**
- * @param {string} query of the address
+ * @param {string | URLSearchParams} query of the address
  * @throws {RangeError} names the option and its allowed values
  */
 export function optionsOf(query) {

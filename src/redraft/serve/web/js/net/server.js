@@ -5,7 +5,7 @@ import { Backoff } from "./backoff.js";
 /**
  * Returns the status with the body or the error; status 0 if there was no response.
  *
- * @param {string} path
+ * @param {string | URL} path
  * @param {object} [asked] body to post
  * @param {string} [key] API key
  */
@@ -31,9 +31,9 @@ export async function insist(path, waiting) {
   }
 }
 
-/** The address of a websocket of this server. */
-export function address(path) {
-  const url = new URL(path, location.href);
+/** The address of a websocket of a server, by default of this one. */
+export function address(path, server = location.href) {
+  const url = new URL(path, server);
   url.protocol = url.protocol.replace("http", "ws");
   return url;
 }

@@ -17,6 +17,7 @@ const CAPTIONS = ["partial", "final"];
 export class Viewer extends EventTarget {
   #session;
   #room;
+  #server;
   #backoff = new Backoff();
   /** Languages wanted, last requested and received; empty for all. */
   #languages;
@@ -24,17 +25,21 @@ export class Viewer extends EventTarget {
   #received = [];
   /** The connection; null while waiting to reconnect. */
   #socket = null;
+  #waiting = 0;
+  #gone = false;
 
   /**
    * @param {object} of what is watched: a session or a room
    * @param {string} [of.session] the session's public name
    * @param {string} [of.room] the room's name
+   * @param {string | URL} [of.server] the server's address, by default that of the page
    * @param {string[]} [languages] languages to receive; empty for all
    */
-  constructor({ session, room }, languages = []) {
+  constructor({ session, room, server = location.href }, languages = []) {
     super();
     this.#session = encodeURIComponent(session ?? "");
     this.#room = encodeURIComponent(room ?? "");
+    this.#server = server;
     this.#languages = languages;
   }
 
@@ -44,7 +49,8 @@ export class Viewer extends EventTarget {
       this.#listen(`v1/rooms/${this.#room}/watch`);
       return;
     }
-    const { status, body } = await ask(`v1/sessions/${this.#session}`);
+    const { status, body } = await ask(new URL(`v1/sessions/${this.#session}`, this.#server));
+    if (this.#gone) return;
     if (body === null) {
       this.#wait(status === ABSENT ? "absent" : "waiting");
       return;
@@ -61,17 +67,28 @@ export class Viewer extends EventTarget {
   choose(languages) {
     this.#languages = languages;
     if (!this.#socket || covers(this.#asked, languages)) return;
+    this.#leave();
+    this.connect();
+  }
+
+  /** End it: no event follows. */
+  disconnect() {
+    this.#gone = true;
+    clearTimeout(this.#waiting);
+    if (this.#socket) this.#leave();
+  }
+
+  #leave() {
     const socket = this.#socket;
     socket.onmessage = socket.onclose = null;
     socket.onopen = () => socket.close(); // closing it earlier is an error
     if (socket.readyState === WebSocket.OPEN) socket.close();
-    this.connect();
   }
 
   #listen(path) {
     let over = false;
     const query = new URLSearchParams(this.#languages.map((tag) => ["language", tag]));
-    const socket = new WebSocket(address(this.#languages.length ? `${path}?${query}` : path));
+    const socket = new WebSocket(address(this.#languages.length ? `${path}?${query}` : path, this.#server));
     this.#socket = socket;
     this.#asked = this.#languages;
     socket.onopen = () => {
@@ -107,7 +124,7 @@ export class Viewer extends EventTarget {
   #wait(state) {
     this.#socket = null;
     this.#emit("state", state);
-    setTimeout(() => this.connect(), this.#backoff.next());
+    this.#waiting = setTimeout(() => this.connect(), this.#backoff.next());
   }
 
   #emit(type, detail) {

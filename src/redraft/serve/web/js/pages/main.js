@@ -1,7 +1,7 @@
 // The page: puts its parts together.
 
 import { Columns, SOURCE } from "../captions/columns.js";
-import { ReadingLines, widthOf } from "../captions/reading.js";
+import { widthOf } from "../captions/width.js";
 import { WantedForm } from "../forms/wanted.js";
 import { Memory, Volatile } from "../net/memory.js";
 import { ask, insist } from "../net/server.js";
@@ -36,6 +36,7 @@ let plain = null;
 let columns = null;
 /** Cells of a line, where the address asks for lines that never change, and what makes them. */
 const reading = widthOf(location.search, problem);
+const { ReadingLines } = reading ? await import("../captions/reading.js") : {};
 let lines = null;
 /** The placeholder before the first caption. */
 const empty = at("captions").firstElementChild;

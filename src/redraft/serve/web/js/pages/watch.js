@@ -2,7 +2,7 @@
 
 import { Columns, SOURCE } from "../captions/columns.js";
 import { sameOf } from "../captions/languages.js";
-import { ReadingLines, widthOf } from "../captions/reading.js";
+import { widthOf } from "../captions/width.js";
 import { speak, t } from "../captions/words.js";
 import { LanguagePicker } from "../forms/picker.js";
 import { PASSING } from "../net/backoff.js";
@@ -21,6 +21,7 @@ const of = { session: given.get("session"), room: given.get("room") };
 /** Cells of a line, where the address asks for lines that never change, and what is wrong with that. */
 let wrong = "";
 const reading = widthOf(location.search, (sentence) => (wrong = sentence));
+const { ReadingLines } = reading ? await import("../captions/reading.js") : {};
 const named = Boolean(of.session || of.room);
 
 const SENTENCES = {
