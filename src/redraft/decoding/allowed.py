@@ -88,7 +88,7 @@ class AllowedRows:
             allowed = self._among(node, found)
             if len(allowed) >= k or len(found) < asked:
                 return allowed[:k]
-            asked *= 4
+            asked *= 2
 
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the tokens of `best` with their log-probabilities."""

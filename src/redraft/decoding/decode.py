@@ -85,9 +85,12 @@ def decode(
             if certainty:
                 certainty.keep(draft.tokens)
             continue
+        bars = [place - len(output) for place in barred if 0 <= place - len(output) <= draft.depth]
         biases = biases_of(rule, draft)
+        if biases and min(bars, default=draft.depth) < draft.depth:
+            biases = (1.0,) * len(draft)  # a server knows no barred tokens: it keeps all, and the rule judges here
         rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=biases)
-        if selection or any(0 <= place - len(output) <= draft.depth for place in barred):
+        if selection or bars:
             rows = AllowedRows(rows, draft, output, selection, barred)
             verdict = judge(rule, draft, rows)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from functools import cache
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from redraft import Translator
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
 from redraft.decoding.backend import Backend
+from redraft.decoding.decode import decode
 from redraft.decoding.display import Display
-from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.decoding.types import ROOT, Asking, Draft, Output, Provenance, Score
 from redraft.errors import CapabilityError
 from tests.backends.remote.outputs import outputs, plain_methods, stream
 from tests.backends.remote.servers import FakePlugin, FakeServer, FakeSglang, FakeVllm, Table, connected
@@ -48,6 +50,44 @@ def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
 def test_methods_give_greedy_ids(server: FakeServer, method: str, options: dict[str, Any]) -> None:
     with closing(connected(server)) as backend:
         assert outputs(backend, method=method, options=options) == by_hand(Table())
+
+
+class Looping(Table):
+    """A table whose rows follow from the last id, so that long outputs repeat themselves."""
+
+    def logits(self, ids: Sequence[int]) -> Any:
+        return self.after(ids[-1])
+
+    @cache  # noqa: B019 - a few tables of 30 rows
+    def after(self, last: int) -> Any:
+        row = super().logits([last]).copy()
+        row[list(self.end_tokens)] -= 2.0 * (self.seed % 3)
+        return row
+
+
+@pytest.mark.parametrize(("beta", "limit"), [(0.0, 16), (0.3, 40)])
+def test_requests_of_outputs_that_are_decoded_again(beta: float, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each decoding of an update is a request; one with a barred token inside its draft, two."""
+    found: list[Output] = []
+
+    def counted(*args: Any, **more: Any) -> Asking[Output]:
+        found.append((yield from decode(*args, **more)))
+        return found[-1]
+
+    monkeypatch.setattr("redraft.captions.translation.decode", counted)
+    again = loops = 0
+    for seed in (2, 3, 35):
+        server = FakePlugin(Looping(seed))
+        settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": beta}, "max_tokens": limit}
+        with closing(connected(server)) as backend, Translator(backend, ["de"], **settings) as translator:
+            for update in stream(seed, sentences=1):
+                found.clear()
+                before = len(server.bodies)
+                translator.translate(update)
+                barred = max(0, sum(output.loop is not None for output in found) - 1)
+                assert len(server.bodies) - before <= len(found) + barred
+                again, loops = again + len(found) - 1, loops + barred
+    assert again and bool(loops) == (limit == 40)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.002, 0.05, 0.2, 0.3, 0.5])
