@@ -241,7 +241,7 @@ def ids_and_passes(seed: int, method: str, display: Display, **options: Value) -
 @pytest.mark.parametrize("beta", [0.2, 0.5])
 def test_equal_biases_give_output_of_ssbd(beta: float) -> None:
     both: dict[str, Value] = {"beta": beta, "hidden_beta": beta}
-    for seed in SEEDS:
+    for seed in SEEDS[:12]:
         expected = ids_and_passes(seed, "ssbd", Display(), beta=beta)
         assert ids_and_passes(seed, "redraft", Display(), **both) == expected
         assert ids_and_passes(seed, "redraft", TWO, **both, stop=0.0) == ids_and_passes(seed, "ssbd", TWO, beta=beta)

@@ -23,7 +23,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.serve.servers import Running
 
-MOMENTS = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 2
+MOMENTS = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
 ROOT = Path(__file__).parents[2]
 #: Seconds by which each pass of the model takes longer, and seconds between two lines of the recogniser.
 SPEEDS = {"fast": 0.0, "slow": 0.05}

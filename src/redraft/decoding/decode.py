@@ -7,6 +7,8 @@ it needs no second loop.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from redraft.decoding.allowed import AllowedRows, judge
 from redraft.decoding.certainty import Certainty
 from redraft.decoding.lines import NO_BREAKS, LineEnd
@@ -86,10 +88,9 @@ def decode(
                 certainty.keep(draft.tokens)
             continue
         bars = [place - len(output) for place in barred if 0 <= place - len(output) <= draft.depth]
-        biases = biases_of(rule, draft)
-        if biases and min(bars, default=draft.depth) < draft.depth:
-            biases = (1.0,) * len(draft)  # a server knows no barred tokens: it keeps all, and the rule judges here
-        rows = yield Score(prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=biases)
+        rows = yield Score(
+            prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=_biases(rule, draft, bars)
+        )
         if selection or bars:
             rows = AllowedRows(rows, draft, output, selection, barred)
             verdict = judge(rule, draft, rows)
@@ -115,6 +116,15 @@ def decode(
         if not finished and certainty and certainty.stops and len(output) > shown and not selection.is_forced(output):
             return Output(output, False, passes, drafted, accepted, draft_passes, stopped=True)
     return Output(output, finished, passes, drafted, accepted, draft_passes)
+
+
+def _biases(rule: Rule, draft: Draft, bars: Sequence[int]) -> tuple[float, ...] | None:
+    """Return the biases for a server that verifies the draft itself.
+
+    It knows no barred tokens: it keeps a draft with barred places whole, and the rule judges its rows here.
+    """
+    biases = biases_of(rule, draft)
+    return (1.0,) * len(draft) if biases and min(bars, default=draft.depth) < draft.depth else biases
 
 
 def _until_end(output: tuple[int, ...], end_tokens: frozenset[int], line_end: LineEnd) -> tuple[tuple[int, ...], bool]:
