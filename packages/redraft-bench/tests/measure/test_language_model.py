@@ -8,8 +8,6 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from redraft_bench.eval.columns import COLUMNS
-from redraft_bench.eval.limit import SHARES
-from redraft_bench.pages.language_models import COLUMNS as PAGE
 from redraft_bench.pages.language_models import Row, compared, larger, largest, overview
 from redraft_bench.scripts.language_model import SHOWN, main
 
@@ -26,14 +24,11 @@ def test_printed_columns_exist() -> None:
     assert set(SHOWN) <= set(COLUMNS)
 
 
-def test_page_shows_the_shares_of_a_row() -> None:
-    row = dict(zip(SHARES, (0.2, 0.3, 0.5), strict=True))
-    assert PAGE["text / draft / tokens"](row) == "20% / 30% / 50%"
-
-
-def test_text_without_references_has_no_chrf() -> None:
-    assert PAGE["chrF"](ROWS[0]) == ""
-    assert overview(ROWS).splitlines()[2].endswith("| 0.50\u00a0·\u00a00.50\u00a0·\u00a00.50\u00a0·\u00a00.50 |  |")
+def test_figures_are_means_of_languages_and_text_without_references_has_no_chrf() -> None:
+    tables = overview([*ROWS, *({**row, "target_language": "ja", "ne_display": 0.7} for row in ROWS)]).split("## ")
+    lines = {table.partition("\n")[0]: [line for line in table.splitlines() if "Qwen" in line] for table in tables}
+    assert lines["Flicker"] == ["| Qwen2.5-Coder 1.5B | the demo talk | 40 | 0.60 | 0.60 | 0.60 | 0.60 |"]
+    assert lines["Quality"] == []
 
 
 def test_sentences_are_from_the_longest_run() -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from redraft_bench.bench.read import Result, options
@@ -23,15 +24,19 @@ if TYPE_CHECKING:
 #: Blue, orange, green, purple after Okabe and Ito: distinguishable with colour blindness, contrast of at least 3.4 : 1
 #: on white and black.
 BLUE, ORANGE, GREEN, PURPLE = "#2f87c9", "#d55e00", "#009e73", "#aa5fa3"
-#: Method -> its colour, in every plot; others have the next of `OTHERS`.
-METHODS = {"ssbd": BLUE, "redraft": ORANGE, "cd": GREEN, "local-agreement": PURPLE}
 OTHERS = ("#b8860b", "#4b8b8b", "#c44e7b", "#7a7fd0", "#5f8f3e", "#a0623a")
+#: Method -> its colour, in every plot; those of different papers share some.  Others have the next that is free.
+METHODS = {
+    **{"ssbd": BLUE, "redraft": ORANGE, "cd": GREEN, "local-agreement": PURPLE},
+    **dict(zip(("bild", "aasd", "jacobi", "gs-jacobi", "hybrid-jacobi", "speculative-sampling"), OTHERS, strict=True)),
+    **dict(zip(("bild-early-exit", "ssbd-aasd", "pld", "sampling"), OTHERS, strict=False)),
+}
 #: Colour of text and axes: contrast 3.9 : 1 on white, 4.9 : 1 on GitHub's dark background.
 INK = "#768390"
 #: Font size of axes in points, that of labels, and the height of a line of labels.
 POINTS, SIZE, LINE = 10.0, 9.0, 11.7
-#: Width of a panel, and the margins of its axes, in inches.
-WIDTH, LEFT, TOP, BOTTOM = 4.1, 0.72, 0.12, 0.52
+#: Width of one of several panels and of a single one, and the margins of its axes, in inches.
+WIDTH, ALONE, LEFT, TOP, BOTTOM = 4.1, 7.0, 0.72, 0.12, 0.52
 
 Points = list[tuple[float, float]]
 Panel = Callable[["Axes", Result], None]
@@ -63,14 +68,15 @@ class Plot:
         from matplotlib.figure import Figure
 
         panels = self.panels(result)
-        width, height = WIDTH * len(panels), self.height + self.top
+        wide = WIDTH if len(panels) > 1 else ALONE
+        width, height = wide * len(panels), self.height + self.top
         with rc_context(_STYLE):
             figure = Figure(figsize=(width, height), dpi=72)  # one pixel per point, as in the SVG
             for place, panel in enumerate(panels):
-                x, y = (WIDTH * place + LEFT) / width, BOTTOM / height
+                x, y = (wide * place + LEFT) / width, BOTTOM / height
                 panel(
                     figure.add_axes(
-                        (x, y, (WIDTH - LEFT - self.right) / width, (self.height - BOTTOM) / height),
+                        (x, y, (wide - LEFT - self.right) / width, (self.height - BOTTOM) / height),
                     ),
                     result,
                 )
@@ -146,6 +152,8 @@ def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Points] = ()) ->
         x, y = axes.transData.transform((label.x, label.y))
         near = (place for place in groups if max(abs(place[0] - x), abs(place[1] - y)) < SIZE / 2)
         groups.setdefault(next(near, (x, y)), []).append(label)
+    if not groups:
+        return
     points = [group[0] for group in groups.values()]
     joined = [" / ".join(dict.fromkeys(label.text for label in group)) for group in groups.values()]
     across, up, colours = ([point[place] for point in points] for place in (0, 1, 3))
@@ -166,15 +174,18 @@ def beside(axes: Axes, labels: Iterable[Label], lines: Iterable[Points] = ()) ->
         min_distance=0.02,
         parse_math=False,
         draw_all=False,
+        max_distance=0.5,
+        nbr_candidates=600,
     )
 
 
 def colours(result: Result) -> dict[str, str]:
     """Return the colour of each method of a result."""
     methods = [*dict.fromkeys(str(row["method"]) for row in result.rows)]
+    taken = {METHODS.get(method) for method in methods}
+    free = cycle([colour for colour in OTHERS if colour not in taken] or OTHERS)
     others = [method for method in methods if method not in METHODS and method != "ar"]
-    found = {method: OTHERS[place % len(OTHERS)] for place, method in enumerate(others)}
-    return {"ar": INK} | METHODS | found
+    return {"ar": INK} | METHODS | dict(zip(others, free, strict=False))
 
 
 # Retracted words over the lag, for every method on a recogniser's text
@@ -214,12 +225,17 @@ FIGURES = {
     "ne_display": "NE shown (per final token)",
     "cpu_ms": "processor time of an update (ms)",
 }
+#: Markers of the lines of a method that has several.
+MARKERS = ("o", "s", "^", "D", "v", "X")
 #: Settings that are an axis of their own, over which the speed-up is drawn.
 AXES = ("threads", "batch")
 
 
 class _Point(NamedTuple):
-    """A line of the table: its row, and its settings by name, as far as those of its method differ."""
+    """A line of the table: its row, and its settings by name, as far as those of its method differ.
+
+    If the method's first line has no options, these are the differences from it.
+    """
 
     row: Row
     settings: dict[str, str]
@@ -233,6 +249,8 @@ def _swept(result: Result) -> dict[str, list[_Point]]:
     found = {}
     for method, own in rows.items():
         settings = [_settings(row) for row in own]
+        if not own[0].get("options"):
+            settings = [_difference(each, settings[0]) for each in settings]
         names = [*dict.fromkeys(name for each in settings for name in each)]
         differing = [name for name in names if len({each.get(name) for each in settings}) > 1]
         found[method] = [
@@ -240,6 +258,11 @@ def _swept(result: Result) -> dict[str, list[_Point]]:
             for row, each in zip(own, settings, strict=True)
         ]
     return found
+
+
+def _difference(settings: Mapping[str, str], default: Mapping[str, str]) -> dict[str, str]:
+    without = {f"no {name}": "" for name in default if name not in settings}
+    return {name: text for name, text in settings.items() if default.get(name) != text} | without
 
 
 def _settings(row: Row) -> dict[str, str]:
@@ -255,49 +278,74 @@ def _shown(display: str) -> dict[str, str]:
     return dict((each, "") if isinstance(each, str) else (each[2] or each[3], each[1] or each[4]) for each in found)
 
 
-def _lines(points: Sequence[_Point]) -> Iterator[list[_Point]]:
-    """Yield the points that differ in the last setting only, a line each."""
+def _lines(points: Sequence[_Point]) -> Iterator[tuple[dict[str, str], list[_Point]]]:
+    """Yield the points that differ in the last setting only, a line each, and the settings that they share."""
     last = next(reversed([name for point in points for name in point.settings]), "")
     groups: dict[tuple[tuple[str, str], ...], list[_Point]] = {}
     for point in points:
         rest = tuple((name, text) for name, text in point.settings.items() if name != last)
         groups.setdefault(rest, []).append(point)
-    yield from groups.values()
+    for rest, group in groups.items():
+        if sum(last in point.settings for point in group) > 1:
+            yield dict(rest), group
+        else:
+            yield from (({}, [point]) for point in group)
 
 
-def _label(method: str, points: Sequence[_Point], place: int) -> str:
-    """Return the name of a point: what differs from the one before on the line, or the method if nothing differs."""
-    own, before = points[place].settings, points[place - 1].settings if place else {}
-    new = [f"{name} {text}".strip() for name, text in own.items() if before.get(name) != text]
-    return ", ".join(new) or method
+def _words(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {text}".strip() for name, text in settings.items())
+
+
+def _label(method: str, points: Sequence[_Point], place: int, shared: Mapping[str, str]) -> str:
+    """Return the name of a point: what differs from the one before on the line, or the method if nothing differs.
+
+    Args:
+        shared: settings of the whole line, which the legend names.
+    """
+    own, before = points[place].settings, points[place - 1].settings if place else shared
+    return _words({name: text for name, text in own.items() if before.get(name) != text}) or method
 
 
 def _sweep(across: str, up: str) -> Panel:
     def draw(axes: Axes, result: Result) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         labels, drawn, of_method = [], [], colours(result)
+        legend: dict[str, tuple[str, str]] = {}
         for method, points in _swept(result).items():
-            for line in _lines([point for point in points if measured([point.row], across, up)]):
+            lines = [*_lines([point for point in points if measured([point.row], across, up)])]
+            named = sum(len(line) > 1 for _, line in lines) > 1
+            markers = cycle(MARKERS)
+            for shared, line in lines:
                 at = [(value(point.row, across), value(point.row, up)) for point in line]
-                axes.plot(*zip(*at, strict=True), "-", marker="o", color=of_method[method])
+                # Several lines of a method have markers of their own, and the legend says what their points share.
+                own = shared if named else {}
+                marker = next(markers) if named and len(line) > 1 else "o"
+                legend[", ".join(filter(None, (method, _words(own))))] = of_method[method], marker
+                axes.plot(*zip(*at, strict=True), "-", marker=marker, color=of_method[method])
                 drawn.append(at)
+                if across in AXES:
+                    continue
                 labels += [
-                    Label(*point, _label(method, line, place), of_method[method]) for place, point in enumerate(at)
+                    Label(*point, _label(method, line, place, own), of_method[method]) for place, point in enumerate(at)
                 ]
         axes.set_xlabel(ACROSS.get(across) or column(across, result.rows).heading)
         axes.set_ylabel(FIGURES.get(up) or column(up, result.rows).heading)
+        if across in AXES:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         leave_room(axes)
         beside(axes, labels, drawn)
         if axes is axes.figure.axes[0]:
-            _legend(axes, {method: of_method[method] for method in _swept(result)})
+            _legend(axes, legend)
 
     return draw
 
 
-def _legend(axes: Axes, of_method: dict[str, str]) -> None:
-    """Name the methods in their colours above the axes."""
+def _legend(axes: Axes, names: Mapping[str, tuple[str, str]]) -> None:
+    """Name the lines above the axes, in their colours and with their markers."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=colour, marker="o", label=method) for method, colour in of_method.items()]
+    handles = [Line2D([], [], color=colour, marker=marker, label=name) for name, (colour, marker) in names.items()]
     axes.legend(
         handles=handles,
         loc="lower left",

@@ -151,9 +151,10 @@ def title(row: Row) -> str:
 
 def named(row: Row) -> str:
     """Return a title that is unique within a table: with draft model and display."""
+    batch = row.get("batch")
     more = (
         *(("with", row.get("small_model")), ("shows", row.get("display"))),
-        *(("threads", row.get("threads")), ("batches of", row.get("batch"))),
+        *(("threads", row.get("threads")), ("batches of", None if batch == 1 else batch)),
     )
     found = [title(row), *(f"{word} {value}" for word, value in more if value)]
     return ", ".join([*found, HOLDS_BACK] if row.get("hold_back") else found)

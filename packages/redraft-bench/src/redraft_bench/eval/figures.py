@@ -110,7 +110,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "options": line.contender.settings,
         "display": line.contender.shows,
         "threads": line.contender.threads,
-        "batch": line.contender.batch if line.contender.batch > 1 else None,
+        "batch": line.contender.batch,
         "small_model": Path(line.contender.small).name or None,
         "target_language": line.contender.language,
         "segments": len(line.records),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -41,11 +41,6 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> st
     lines = [headings, ["---"] * len(headings), *rows]
     escaped = ([text.replace("|", "\\|") for text in line] for line in lines)
     return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
-
-
-def side_by_side(figures: Iterable[str]) -> str:
-    """Return the figures of one cell, with no-break spaces, so that a narrow column does not break among them."""
-    return "\N{NO-BREAK SPACE}·\N{NO-BREAK SPACE}".join(figures)
 
 
 def listed(words: Sequence[str]) -> str:

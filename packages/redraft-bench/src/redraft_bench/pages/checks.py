@@ -33,11 +33,12 @@ EXACT: Columns = {
         + next((name for name in ("F32", "Q4_K_M") if name in row["signature"]), "as shipped")
     ),
     "kernels": lambda row: "exact" if "exact:True" in row["signature"] else "default",
-    "to": lambda row: row["target_language"],
     "updates": lambda row: str(row["updates"]),
     "mismatches": lambda row: str(row["mismatches"]),
     "not explained by rounding": lambda row: str(row["unexplained"]),
 }
+#: Columns of `EXACT` that are sums over languages -> their fields.
+_COUNTED = {"updates": "updates", "mismatches": "mismatches", "not explained by rounding": "unexplained"}
 
 
 LIVE: Columns = {
@@ -129,7 +130,8 @@ class Check:
         figures: columns shown in the index if there are no findings.
         remark: what readers need to know about the table, without figures.
         findings: sentences with figures of the rows.
-        overview: a short table for most readers; the whole one is folded then.
+        overview: tables instead of one with the columns.
+        summed: whether rows that differ in language only are one.
         picture: file name, plot and result of its picture, if rows have what it shows.
         shown: whether the page shows a row.
     """
@@ -142,6 +144,7 @@ class Check:
     remark: str = ""
     findings: Callable[[Sequence[Row]], str] = lambda rows: ""
     overview: Callable[[Sequence[Row]], str] | None = None
+    summed: bool = False
     picture: Callable[[Sequence[Row]], Picture | None] = lambda rows: None
     shown: Callable[[Row], bool] = lambda row: True
     rows: Sequence[Row] = ()
@@ -151,13 +154,13 @@ class Check:
         command = f"python -m redraft_bench.scripts.{self.name}"
         about = f"Measured by `{command}`. {self.remark}".rstrip()
         texts = [f"{text}\n" for text in (self.findings(self._shown()), about) if text]
-        table = signed(self._shown(), self.columns)
-        if self.overview:
-            texts, table = [*texts, self.overview(self._shown())], folded("All methods and figures", table)
+        rows = _summed(self._shown()) if self.summed else self._shown()
+        texts.append(self.overview(rows) if self.overview else table(rows, self.columns))
         if shown := self.drawn():
             name, plot, _result = shown
             texts.append(f"![{plot.name}]({name})\n\n*{plot.about}*\n")
-        return "\n".join([f"# {self.title}\n", BACK, *texts, table, *self._texts()])
+        texts.append(below(str(row["signature"]) for row in self._shown()))
+        return "\n".join([f"# {self.title}\n", BACK, *texts, *self._texts()])
 
     def drawn(self) -> Picture | None:
         """Return file name, plot and result of its picture, if it has one."""
@@ -205,7 +208,7 @@ CHECKS = (
         "language_model",
         "A language model that was not made for Redraft",
         "What each method saves and retracts with a chat model.",
-        language_models.COLUMNS,
+        {},
         (),
         language_models.REMARK,
         language_models.compared,
@@ -234,6 +237,7 @@ CHECKS = (
         "A mismatch is explained if the two tokens were as close as rounding can move them. With exact kernels there "
         "are none. With the kernels that `make` compiles, Q8_0 has none either, because a row is computed from its "
         "prefix alone, whatever else is in the pass (on processors with AVX2 and without AMX).",
+        summed=True,
     ),
     Check(
         "listening",
@@ -267,7 +271,7 @@ CHECKS = (
         "gpu",
         "The backend for transformers on a GPU",
         "What passes, updates and shared passes take on a GPU, and whether its ids are those of the CPU.",
-        gpu.COLUMNS,
+        {},
         (),
         gpu.REMARK,
         gpu.findings,
@@ -303,7 +307,7 @@ def checks(results: Path) -> list[Check]:
 def card(results: Sequence[Result]) -> str:
     """Return the model card's tables: quality on whole sentences, and what is lost of what people say."""
     rows = [row for result in results if result.bench == "quality" for row in result.rows]
-    text = f"\n{signed(rows, CARD)}\n"
+    text = f"\n{table(rows, CARD)}\n{below(str(row['signature']) for row in rows)}\n"
     counted = [row for row in rows if row.get("empty") is not None]
     if not counted:
         return text
@@ -344,7 +348,16 @@ def folded(words: str, text: str) -> str:
     return f'<details markdown="1"><summary>{words}</summary>\n\n{text}\n</details>\n'
 
 
-def signed(rows: Sequence[Row], columns: Columns) -> str:
-    """Return a table with the signatures of its rows below."""
-    cells = [[fill(row) for fill in columns.values()] for row in rows]
-    return f"{markdown_table(list(columns), cells)}\n{below(str(row['signature']) for row in rows)}"
+def table(rows: Sequence[Row], columns: Columns) -> str:
+    """Return a table of rows."""
+    return markdown_table(list(columns), [[fill(row) for fill in columns.values()] for row in rows])
+
+
+def _summed(rows: Sequence[Row]) -> list[Row]:
+    """Return rows with sums over languages of what was counted."""
+    found: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        key = tuple(fill(row) for name, fill in EXACT.items() if name not in _COUNTED)
+        before = found.get(key, dict.fromkeys(_COUNTED.values(), 0))
+        found[key] = {**row, **{name: before[name] + row[name] for name in _COUNTED.values()}}
+    return list(found.values())

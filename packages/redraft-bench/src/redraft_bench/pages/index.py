@@ -11,7 +11,7 @@ from redraft_bench.eval.columns import column, named
 from redraft_bench.eval.figures import Row
 from redraft_bench.eval.table import span
 from redraft_bench.pages.checks import Check, earlier
-from redraft_bench.pages.page import glossary, groups, title
+from redraft_bench.pages.page import ABOUT, glossary, groups, title
 from redraft_bench.pages.streams import summary
 
 INTRODUCTION = """# Benchmarks
@@ -19,7 +19,8 @@ INTRODUCTION = """# Benchmarks
 Each page answers one question, with the command that reproduces it, and with signatures that state model, data,
 settings and machine. `redraft bench` is a package of its own ([Install](../install.md#extras)), and some commands need
 [test sets](../metrics.md#data). The methods of a table take turns, update by update, so speed-ups are ratios within one
-run. A range such as 1.2–1.5 covers all languages. *Measured on earlier weights* marks tables of demo models that have
+run. Tables have means of the languages, and a range such as 1.2–1.5 covers all; the rows in `benchmarks/results` have
+each language, with intervals, and more methods. *Measured on earlier weights* marks tables of demo models that have
 been trained further since.
 
 Small runs of the papers' own tables and figures are on [a page of their own](papers.md).
@@ -28,17 +29,6 @@ Small runs of the papers' own tables and figures are on [a page of their own](pa
 quality of the demo models. These pages are generated from `benchmarks/results` by `python -m
 redraft_bench.pages.build`; do not edit them.
 """
-#: Page -> the question that it answers.
-ABOUT = {
-    "stream": "Redraft, re-translation, SSBD and LocalAgreement on the text that recognisers send, with its revisions.",
-    "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
-    "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
-    "cold": "What the decoders of the other papers save without a previous output to draft from.",
-    "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
-    "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
-    "load": "The memory of a server with a chat model, with one talk and with many.",
-    "viewers": "What the viewers of a talk cost, and whether each of them gets every final caption once and in order.",
-}
 #: Subject of the index -> its pages, in order; the last one has all others.
 SUBJECTS: dict[str, Sequence[str]] = {
     "Is it better than what I use?": ("stream", "peers", "language_model", "live"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import Any, TypeAlias
 
-from redraft.captions.languages import parse_language
-from redraft_bench.eval.limit import SHARES
-from redraft_bench.eval.table import listed, markdown_table, side_by_side, span
+from redraft_bench.eval.table import listed, markdown_table, span
 
 Row: TypeAlias = dict[str, Any]
 #: Data set -> its name in sentences and the overview.
@@ -19,52 +18,24 @@ Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
 NAMES = {"gemma": "Gemma 3 270M", "qwen-0.5b": "Qwen2.5-Coder 0.5B", "qwen-1.5b": "Qwen2.5-Coder 1.5B"}
 
 
-def _optional(field: str, form: str) -> Callable[[Row], str]:
-    return lambda row: "" if row.get(field) is None else format(row[field], form)
-
-
-COLUMNS: Columns = {
-    "model": lambda row: NAMES[row["model"]],
-    "text": lambda row: TEXTS[row["data"]],
-    "sentences": lambda row: str(row["segments"]),
-    "to": lambda row: row["target_language"],
-    "method": lambda row: f"{row['method']} {row['options']}".strip(),
-    "A/D": _optional("draft_acceptance", ".0%"),
-    "passes": lambda row: str(row["target_passes"]),
-    "by passes": _optional("pass_speedup", ".2f"),
-    "CPU seconds": lambda row: f"{row['cpu_seconds']:.0f}",
-    "by CPU time": _optional("cpu_speedup", ".2f"),
-    "text / draft / tokens": lambda row: " / ".join(f"{row[name]:.0%}" for name in SHARES),
-    "× limit": _optional("limit_distance", ".2f"),
-    "NE": lambda row: f"{row['ne_output']:.2f}",
-    "NE shown": lambda row: f"{row['ne_display']:.2f}",
-    "chrF": lambda row: (
-        "" if row.get("chrf") is None else f"{row['chrf']:.1f} ({row['chrf_low']:.1f}–{row['chrf_high']:.1f})"
-    ),
-}
 REMARK = (
     "The models, as downloaded, in Q4_K_M, translate through their chat template (Gemma by three examples). Each "
     "update of a sentence of Flores-200 adds three words; a talk has the updates of its recogniser. Times are "
-    "processor times of one thread for whole updates, nearly all of it passes, with other programs running. Cells have "
-    "four figures, `ar` · LocalAgreement · `ssbd` · `redraft`: *by CPU time* is the time of `ar` divided by the "
-    "method's, *× limit* the time divided by what a drafter that knows the output would need, and *retracted* how many "
-    "tokens change after they are shown, for each token of the final caption (NE)."
-)
-ABOUT = (
-    "*A/D* is the share of the drafted tokens that were accepted. *Text / draft / tokens* divides the time of the "
-    "passes into reading the new text, verifying the draft, and what follows, mostly one token a pass. `aasd` needs "
-    "predictions for every token of the prompt, most of its cost. `cd` cannot correct itself, which costs quality. "
-    "Methods with a small model have Qwen2.5-Coder 0.5B beside the 1.5B. Lines of fewer sentences are from runs of all "
-    "methods.\n"
+    "processor times of one thread for whole updates, nearly all of it passes, with other programs running. Figures "
+    "are means of German, Chinese and Japanese."
 )
 #: The methods of the overview.
 COMPARED = ("ar", "local-agreement", "ssbd", "redraft")
-#: Heading of the overview -> figure and its format.
+#: Heading of a table -> figure, its format, and what it means.
 SHOWN = {
-    "by CPU time": ("cpu_speedup", ".1f"),
-    "× limit": ("limit_distance", ".1f"),
-    "retracted": ("ne_display", ".2f"),
-    "chrF": ("chrf", ".1f"),
+    "Speed": ("cpu_speedup", ".1f", "The processor time of `ar`, divided by that of the method."),
+    "Distance from the limit": (
+        "limit_distance",
+        ".1f",
+        "The processor time, divided by what a drafter that knows the output would need.",
+    ),
+    "Flicker": ("ne_display", ".2f", "Tokens that change after they are shown, per token of the final caption (NE)."),
+    "Quality": ("chrf", ".1f", "chrF of the final translations."),
 }
 
 
@@ -78,25 +49,25 @@ def largest(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def overview(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each model, text and language: the methods of `COMPARED` side by side."""
-    headings = ("model", "text", "sentences", "to", *SHOWN)
-    return f"{markdown_table(headings, list(_lines(rows)))}\n{ABOUT}"
-
-
-def _lines(rows: Sequence[Row]) -> Iterator[list[str]]:
-    above = [""]
+    """Return a table for each figure of `SHOWN`: the methods of `COMPARED`, model by model and text by text."""
+    runs: dict[tuple[str, str], list[list[Row]]] = {}
     for group in largest(rows):
-        row = group[0]
-        names = [NAMES[row["model"]], TEXTS[row["data"]], str(row["segments"])]
-        yield [*([""] * 3 if names == above else names), parse_language(row["target_language"]).name, *_figures(group)]
-        above = names
+        runs.setdefault((group[0]["model"], group[0]["data"]), []).append(group)
+    texts = []
+    for heading, (field, form, about) in SHOWN.items():
+        lines = [
+            [NAMES[model], TEXTS[data], str(groups[0][0]["segments"]), *_means(groups, field, form)]
+            for (model, data), groups in runs.items()
+            if all(row.get(field) is not None for group in groups for row in group if row["method"] in COMPARED)
+        ]
+        table = markdown_table(("model", "text", "sentences", *map("`{}`".format, COMPARED)), lines)
+        texts.append(f"## {heading}\n\n{about}\n\n{table}")
+    return "\n".join(texts)
 
 
-def _figures(rows: Sequence[Row]) -> Iterator[str]:
-    by_method = {row["method"]: row for row in rows}
-    for field, form in SHOWN.values():
-        cells = [_optional(field, form)(by_method[method]) for method in COMPARED]
-        yield side_by_side(cells) if any(cells) else ""
+def _means(groups: Sequence[Sequence[Row]], field: str, form: str) -> list[str]:
+    by_method = [{row["method"]: row[field] for row in group if row["method"] in COMPARED} for group in groups]
+    return [format(fmean(each[method] for each in by_method), form) for method in COMPARED]
 
 
 def compared(rows: Sequence[Row]) -> str:

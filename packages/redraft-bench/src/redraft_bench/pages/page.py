@@ -7,17 +7,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from statistics import fmean
 
 from redraft_bench.bench.plots import PLOTS, Plot, plot_of
 from redraft_bench.bench.read import Result
 from redraft_bench.bench.tables import LIVE, STREAMED, TABLES, VIEWERS
-from redraft_bench.eval.columns import cell, column, filled, named
+from redraft_bench.eval.columns import OUT_OF, cell, column, filled, named
 from redraft_bench.eval.figures import Row
-from redraft_bench.eval.table import legend, listed, markdown_table, side_by_side
-from redraft_bench.pages.checks import BACK, below, folded
+from redraft_bench.eval.table import legend, listed, markdown_table
+from redraft_bench.pages.checks import BACK, below
 from redraft_bench.pages.reproduce import reproduce
-from redraft_bench.pages.streams import ordered, overview, stream_title, typical
+from redraft_bench.pages.streams import ordered, overview, typical
 
+#: Page -> the question that it answers.
+ABOUT = {
+    "stream": "Redraft, re-translation, SSBD and LocalAgreement on the text that recognisers send, with its revisions.",
+    "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
+    "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
+    "cold": "What the decoders of the other papers save without a previous output to draft from.",
+    "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
+    "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
+    "load": "The memory of a server with a chat model, with one talk and with many.",
+    "viewers": "What the viewers of a talk cost, and whether each of them gets every final caption once and in order.",
+}
 #: Benchmark -> the columns that answer its question, if they are not those of the terminal.
 SHOWN = {
     "load": LIVE,
@@ -72,19 +84,22 @@ def page(results: Sequence[Result], notes: Path) -> str:
         results: the results.
         notes: folder of remarks, in a file ``BENCH.md`` for each benchmark.
     """
+    bench = results[0].bench
     parts = [f"# {title(results[0])}\n", f"{BACK.rstrip()} · [What the columns mean](README.md#columns)\n"]
-    recognised = results[0].bench in TABLES and TABLES[results[0].bench].recognised
-    if recognised:
+    if bench in TABLES and TABLES[bench].recognised:
         results = ordered(results)
-        parts += overview(results, FRONT)
-    left_out = re.compile(LEFT_OUT.get(results[0].bench, ""))
-    for group in groups(results):
-        kept = [replace(each, rows=tuple(r for r in each.rows if not left_out.fullmatch(named(r)))) for each in group]
-        if recognised:
-            parts += [f"## {stream_title(group[0])}\n", _folded(kept)]
-        else:
-            parts += [*command_of(group), *section(kept, 2)]
-    note = notes / f"{results[0].bench}.md"
+        commands = "\n".join(reproduce(group) for group in groups(results))
+        parts += [*overview(results, FRONT), f"```sh\n{commands}\n```\n"]
+        parts.append(below([each for result in results for each in result.signatures]))
+    else:
+        parts += [f"{about}\n"] if (about := ABOUT.get(bench)) else []
+        left_out = re.compile(LEFT_OUT.get(bench, ""))
+        for group in groups(results):
+            kept = [
+                replace(each, rows=tuple(r for r in each.rows if not left_out.fullmatch(named(r)))) for each in group
+            ]
+            parts += section(kept, 2)
+    note = notes / f"{bench}.md"
     if note.exists():
         parts += ["## Notes\n", note.read_text(encoding="utf-8")]
     return "\n".join(parts)
@@ -96,41 +111,62 @@ def _where(group: Sequence[Result]) -> str:
     return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
 
 
-def section(group: Sequence[Result], level: int, *, every_picture: bool = False) -> Iterator[str]:
-    """Yield heading, table, signatures and picture of a group; a cell has the figures of all languages."""
+def section(group: Sequence[Result], level: int, *, whole: bool = False, code: str = "sh") -> Iterator[str]:
+    """Yield heading, command, table, signatures and picture of a group; figures of several languages are means.
+
+    Args:
+        group: the results.
+        level: that of the heading.
+        whole: leave out the command, and show every interval and picture, as reports do.
+        code: language of the block with the command; the tests check the options of ``sh``.
+    """
     yield f"{'#' * level} {_where(group)}\n"
+    if not whole:
+        yield from command_of(group, code)
     lines: dict[object, list[Row]] = {}
     for place, result in enumerate(group):
         for row in result.rows:
             # Methods have a row for each number of talks or viewers.
             key = named(row), *(row.get(name) for name in ("talks", "viewers", "replicas"))
             lines.setdefault(key, [{}] * len(group))[place] = row
-    every = [row for line in lines.values() for row in line if row]
-    fields = filled(every, _columns(group[0]))
-    columns = [column(field, every) for field in fields]
+    rows = [mean(line) for line in lines.values()]
+    fields = filled(rows, _columns(group[0]))
+    columns = [column(field, rows) for field in fields]
     cells = [
-        [_cells(line, field, each.form) for field, each in zip(fields, columns, strict=True)] for line in lines.values()
+        [cell(row, field, each.form, bounds=whole) for field, each in zip(fields, columns, strict=True)] for row in rows
     ]
     yield markdown_table([each.heading for each in columns], cells)
-    if len(group) > 1:
-        languages = " · ".join(result.language_name for result in group)
-        yield f"Cells: {languages}, or one figure if they are equal.{_widest(every, fields)}\n"
+    languages = [result.language_name for result in group]
+    means = [f"Means of {listed(languages)}."] if len(group) > 1 else []
+    widest = [] if whole else _widest([row for line in lines.values() for row in line], fields)
+    if means or widest:
+        yield " ".join([*means, *widest]) + "\n"
     yield below([each for result in group for each in result.signatures])
-    if shown := picture(group, every=every_picture):
+    if shown := picture(group, every=whole):
         name, plot, _result = shown
         yield f"![{plot.name}]({name})\n\n*{plot.about}*\n"
 
 
-def _cells(line: Sequence[Row], field: str, form: str) -> str:
-    """Return the figures of all languages, once if they are the same; intervals only for a single language."""
-    if field == "method":
-        return next(cell(row, field, form) for row in line if row)
-    found = [cell(row, field, form, bounds=len(line) == 1) for row in line]
-    return found[0] if len(set(found)) == 1 else side_by_side(found)
+def mean(rows: Sequence[Row]) -> Row:
+    """Return the row of a method over several languages: means, and sums of segments; nothing where one lacks it."""
+    first = next(row for row in rows if row)
+    found: Row = {}
+    for name, value in first.items():
+        values = [row.get(name) for row in rows]
+        numbers = [each for each in values if isinstance(each, int | float) and not isinstance(each, bool)]
+        if len(numbers) == len(rows) > 1:
+            found[name] = sum(numbers) if name in {*OUT_OF, *OUT_OF.values()} else fmean(numbers)
+        else:
+            found[name] = value if len({*values}) == 1 or name in _OF_A_LINE else None
+    return found
 
 
-def _widest(rows: Sequence[Row], fields: Sequence[str]) -> str:
-    """Return the widest 95% interval of each figure, as a sentence; empty if none was computed."""
+#: Fields that name a line, whether or not all languages have it.
+_OF_A_LINE = ("method", "options", "display", "hold_back")
+
+
+def _widest(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:
+    """Return the widest 95% interval of each figure, as a sentence; nothing if none was computed."""
     found = []
     for field in fields:
         halves = [
@@ -142,7 +178,7 @@ def _widest(rows: Sequence[Row], fields: Sequence[str]) -> str:
         if halves:
             each = column(field, rows)
             found.append(f"{each.heading} ±{max(halves):{each.form}}")
-    return f" Widest 95% intervals: {', '.join(found)}." if found else ""
+    return [f"Widest 95% intervals: {', '.join(found)}."] if found else []
 
 
 def glossary(results: Sequence[Result]) -> str:
@@ -150,17 +186,10 @@ def glossary(results: Sequence[Result]) -> str:
     return legend({name for result in results for name in filled(result.rows, _columns(result))})
 
 
-def command_of(group: Sequence[Result]) -> Iterator[str]:
+def command_of(group: Sequence[Result], code: str = "sh") -> Iterator[str]:
     """Yield the command that measures a group, as a block of code."""
     if command := reproduce(group):
-        # Blocks marked ``sh`` are run by the tests, and a load test takes minutes.
-        yield f"```{'sh' if group[0].bench in TABLES else 'text'}\n{command}\n```\n"
-
-
-def _folded(group: Sequence[Result]) -> str:
-    """Return the section of a stream in all languages, folded."""
-    languages = ", ".join(result.language_name for result in group)
-    return folded(f"All methods: {languages}", "\n".join([*command_of(group), *section(group, 3)]))
+        yield f"```{code if group[0].bench in TABLES else 'text'}\n{command}\n```\n"
 
 
 def _columns(result: Result) -> Sequence[str]:
@@ -178,12 +207,12 @@ def picture(group: Sequence[Result], *, every: bool = False) -> tuple[str, Plot,
     """Return file name, plot and result of the picture for one benchmark and data set, in its first language.
 
     Args:
-        every: whether there is one of every data set, as in reports; otherwise, only of `PICTURED`.
+        every: whether there is one of every data set and language, as in reports; otherwise, only of `PICTURED`.
     """
     first = group[0]
     plot = plot_of(first)
     pictured = first.bench != "stream" and first.data in PICTURED.get(first.bench, (first.data,))
     if plot is None or not (every or pictured):
         return None
-    stem = "-".join(filter(None, (first.bench, first.data, first.other_model, plot.name)))
+    stem = "-".join(filter(None, (first.bench, first.data, first.language * every, first.other_model, plot.name)))
     return f"{re.sub(r'[^0-9A-Za-z.-]+', '-', stem)}.svg", plot, first

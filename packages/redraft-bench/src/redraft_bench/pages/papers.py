@@ -8,7 +8,7 @@ from pathlib import Path
 
 from redraft_bench.bench.read import Result, read_results
 from redraft_bench.pages.checks import BACK
-from redraft_bench.pages.page import command_of, groups, section, title
+from redraft_bench.pages.page import groups, section, title
 
 FOLDER = Path("benchmarks") / "papers"
 NAME = "papers.md"
@@ -33,6 +33,5 @@ def page(found: Sequence[Result]) -> str:
         of_bench = list(bench)
         parts.append(f"## {title(of_bench[0])}\n")
         for group in groups(of_bench):
-            # Blocks marked ``sh`` are run by the tests, and these take minutes.
-            parts += [*(each.replace("```sh", "```text") for each in command_of(group)), *section(group, 3)]
+            parts += section(group, 3, code="text")
     return "\n".join(parts)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from redraft.errors import InputError
 from redraft_bench.bench.read import ENDING, read_results
-from redraft_bench.pages.page import glossary, groups, picture, section, title
+from redraft_bench.pages.page import glossary, picture, section, title
 
 NAME = "report.md"
 INTRODUCTION = "Methods take turns within a run, so speed-ups are ratios within one run.\n"
@@ -29,9 +29,9 @@ def write(folder: Path) -> Path:
     for _, bench in groupby(results, key=lambda each: each.bench):
         found = list(bench)
         parts.append(f"## {title(found[0])}\n")
-        for group in groups(found):
-            parts += section(group, 3, every_picture=True)
-            if shown := picture(group, every=True):
+        for each in found:
+            parts += section([each], 3, whole=True)
+            if shown := picture([each], every=True):
                 name, plot, result = shown
                 (folder / name).write_text(plot.draw(result, name) + "\n", encoding="utf-8", newline="\n")
     path = folder / NAME

@@ -1,16 +1,17 @@
-"""The page of the benchmark `stream`: what readers get on each stream, and all figures folded."""
+"""The page of the benchmark `stream`: what readers get on each stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from itertools import groupby
+from statistics import fmean, median
 from typing import Any, TypeAlias
 
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import cell
 from redraft_bench.eval.figures import Row
-from redraft_bench.eval.table import markdown_table, side_by_side
+from redraft_bench.eval.table import listed, markdown_table
 from redraft_bench.pages.run import STREAMS
 
 #: Heading -> the method of a line that the page compares, and whether it decodes to the end what others would stop; the
@@ -24,10 +25,10 @@ COMPARED = {
 PEER, OURS = "LocalAgreement", "`redraft`"
 #: Figures of each line, with headings and formats.
 SHOWN = (
-    ("retracted", "retracted words a minute", ".0f"),
-    ("lag_first", "first shown (s)", ".2f"),
-    ("lag_good", "for good (s)", ".2f"),
-    ("cpu_seconds", "CPU (s)", ".1f"),
+    ("retracted", "Retracted words a minute", ".0f"),
+    ("lag_first", "Seconds until a word is first shown", ".2f"),
+    ("lag_good", "Seconds until a word is shown for good", ".2f"),
+    ("cpu_seconds", "Processor time in seconds", ".1f"),
 )
 #: What the figures of a stream are summed up by.
 FIGURES = ("ne_display", "retracted", "stood", "lag_first", "lag_good", "target_passes", "cpu_seconds")
@@ -96,7 +97,9 @@ def summary(results: Sequence[Result]) -> str:
 def costs(results: Sequence[Result]) -> tuple[str, str]:
     """Return a table of what readers get with each line of `COMPARED`, as medians, and sentences that explain it."""
     columns = (
-        *((name, heading, form) for name, heading, form in SHOWN[:3]),
+        ("retracted", "retracted words a minute", ".0f"),
+        ("lag_first", "first shown (s)", ".2f"),
+        ("lag_good", "for good (s)", ".2f"),
         ("stood", "words that never change", ".0%"),
     )
     lines = [lines_of(each) for each in results]
@@ -115,39 +118,50 @@ def costs(results: Sequence[Result]) -> tuple[str, str]:
 
 
 def overview(results: Sequence[Result], picture: str) -> Iterator[str]:
-    """Yield the first part of the page: a line for each stream and language, and how many reach the aims."""
-    cells = [[stream_title(each), each.language_name, *_cells(each)] for each in results]
-    for line, before in zip(reversed(cells), [*reversed(cells[:-1]), [""]], strict=True):
-        line[0] *= line[0] != before[0]
+    """Yield the first part of the page: a table for each figure, and how many lines reach the aims."""
     yield f"{summary(results)}\n"
     yield (
-        f"Cells have four figures, {' · '.join(COMPARED)}. `ar` translates every update from scratch and shows "
-        "everything; `ssbd` is the method of the SSBD paper, which shows everything too; `redraft` is the default. "
-        "Seconds count from the end of a word in the audio to its caption, as medians. *chrF* is the quality of "
-        "`redraft` minus that of LocalAgreement, with its 95% interval. The demo talk is easy: its sentences are short "
-        "and were written for this model.\n"
+        "`ar` translates every update from scratch and shows everything; `ssbd` is the method of the SSBD paper, which "
+        "shows everything too; `redraft` is the default. Each stream was translated into "
+        f"{listed([*dict.fromkeys(each.language_name for each in results)])}; figures are means of these. The demo "
+        "talk is easy: its sentences are short and were written for this model.\n"
     )
     yield f"![Retracted words over the lag]({picture})\n\n*{ABOUT_PICTURE}*\n"
-    yield markdown_table(("stream", "to", *(heading for _, heading, _ in SHOWN), "chrF"), cells)
-    yield "Our targets for `redraft`, and how many of these lines reach them:\n"
+    streams = [list(group) for _, group in groupby(results, key=lambda each: each.data)]
+    for name, heading, form in SHOWN:
+        cells = [[stream_title(group[0]), *_means(group, name, form)] for group in streams]
+        yield f"## {heading}\n"
+        yield markdown_table(("stream", *COMPARED), cells)
+    yield f"## Quality of {OURS}, compared with {PEER}\n"
+    yield "The difference in chrF, with its 95% interval.\n"
+    languages = [*dict.fromkeys(each.language_name for each in results)]
+    changes = [[stream_title(group[0]), *_changes(group, languages)] for group in streams]
+    yield markdown_table(("stream", *languages), [line for line in changes if any(line[1:])])
+    yield f"## Our targets for {OURS}\n"
+    yield f"How many of the {len(results)} streams and languages reach them, or of those with references:\n"
     yield "".join(f"- {aim}: {_reached(results, test)}\n" for aim, test in AIMS.items())
+    yield "## Run it\n"
+
+
+def _means(group: Sequence[Result], name: str, form: str) -> Iterator[str]:
+    """Yield the mean of a figure over the languages of a stream, for each line of `COMPARED`."""
+    for line in COMPARED:
+        found = [lines_of(each)[line].get(name) for each in group]
+        yield "–" if None in found else format(fmean(float(str(each)) for each in found), form)
+
+
+def _changes(group: Sequence[Result], languages: Sequence[str]) -> Iterator[str]:
+    """Yield the change in chrF of each language; nothing without references."""
+    rows = {each.language_name: dict(lines_of(each)[OURS]) for each in group}
+    for language in languages:
+        row = rows.get(language, {})
+        yield cell(row, "chrf_change", "+.1f") if row.get("chrf_change") is not None else ""
 
 
 ABOUT_PICTURE = (
     "Medians over all streams and languages; down and to the left is better. With `stop=0`, unfinished translations "
     "are decoded to their end."
 )
-
-
-def _cells(result: Result) -> list[str]:
-    """Return the figures of all lines of `COMPARED`, and the change in chrF."""
-    lines = lines_of(result)
-    found = [
-        side_by_side("–" if line.get(name) is None else f"{line[name]:{form}}" for line in lines.values())
-        for name, _, form in SHOWN
-    ]
-    ours = lines[OURS]
-    return [*found, cell(dict(ours), "chrf_change", "+.1f") if ours.get("chrf_change") is not None else ""]
 
 
 #: Aim -> whether the lines of a result reach it; None if that is unknown.

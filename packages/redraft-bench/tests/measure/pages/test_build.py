@@ -100,10 +100,9 @@ def test_streams_page_and_readme(root: Path) -> None:
     assert "retract 3 words a minute, compared with 30 for" in readme and " old " not in readme
     assert "92% of the words never change" in readme and "needs 67% of the processor time" in readme
     assert "| LocalAgreement | 0 | 1.40 | 1.40 | 100% |" in pages[root / "docs" / "calm.md"]
-    text = pages[root / "docs" / "benchmarks" / "stream.md"].replace("\u00a0", " ")
-    cells = "30 · 12 · 0 · 3 | 0.20 · 0.50 · 1.40 · 1.10 | 0.90 · 1.20 · 1.40 · 1.30 | 6.0 · 5.0 · 8.0 · 4.0"
-    assert f"| The demo talk | German | {cells} |  |" in text
-    assert f"| {cells} | +0.4 (-0.5–+1.0) |" in text
+    text = pages[root / "docs" / "benchmarks" / "stream.md"]
+    assert "| The demo talk | 30 | 12 | 0 | 3 |" in text and "| The demo talk | 0.90 | 1.20 | 1.40 | 1.30 |" in text
+    assert text.count("(-0.5–+1.0)") == 1 and "recognised by Moonshine | +0.4 (-0.5–+1.0) |" in text
     assert "- NE shown at most a third of that of `ssbd`: 1 of 2" in text
     assert "- at most 0.8 of LocalAgreement's processor time: 2 of 2" in text
     assert "by more than its interval: 1 of 1" in text
@@ -143,9 +142,9 @@ def test_languages_share_table(root: Path) -> None:
             strict=True,
         )
     )
-    text = page([german, japanese], root).replace("\N{NO-BREAK SPACE}", " ")
-    assert text.count("| 1.50 · 1.25 |") == 1 and text.count("| 1.50 · – |") == 1
-    assert "\nCells: German · Japanese, or" in text
+    lines = [line for line in page([german, japanese], root).splitlines() if line.startswith("| ")][2:]
+    assert ["| 1.38 |" in line for line in lines] == [True, False] and lines[1].endswith("| – | – |")
+    assert "\nMeans of German and Japanese." in page([german, japanese], root)
 
 
 @pytest.mark.parametrize(

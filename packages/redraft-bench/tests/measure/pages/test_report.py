@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.errors import InputError
-from redraft_bench.bench.plots import SWEEP, spread
+from redraft_bench.bench.plots import METHODS, OTHERS, SWEEP, colours, spread
 from redraft_bench.bench.read import Result, read_result
 from redraft_bench.eval.columns import filled
 from redraft_bench.pages import report
@@ -189,9 +189,33 @@ def test_settings_that_differ_last_are_a_line() -> None:
     SWEEP.panels(result)[0](axes, result)
     lines = [line for line in axes.lines if line.get_linewidth() > 1]  # others lead to labels
     assert [len(line.get_xdata()) for line in lines] == [1, 3, 3]
-    written = " ".join(text.get_text() for text in axes.texts).replace("\n", " ")
-    assert "a 1, b 3" in written and "b 4" in written and "same" not in written
-    assert written.count("a 1") == 1
+    markers = [line.get_marker() for line in lines]
+    assert markers[1] != markers[2], "a line of a method is told from another by its marker"
+    legend = axes.get_legend()
+    assert legend and [text.get_text() for text in legend.get_texts()] == ["ar", "x, a 1", "x, a 2"]
+    written = " ".join(text.get_text() for text in axes.texts)
+    assert "b 4" in written and "a 1" not in written and "same" not in written
+
+
+def test_lines_are_named_by_their_difference_from_the_first_without_options() -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    result = swept({"display": "2 agree"}, {"options": "beta=0.3", "display": "2 agree"}, {"display": ""})
+    axes = Figure().add_subplot()
+    SWEEP.panels(result)[0](axes, result)
+    written = {word for text in axes.texts for word in text.get_text().split(" / ") if word}
+    assert written == {"ar", "x", "beta 0.3", "no agree"}
+
+
+@given(st.lists(st.sampled_from([*METHODS, "a", "b", "c"]), unique=True))
+def test_methods_keep_their_colours(methods: list[str]) -> None:
+    result = Result("x", "x", "de", tuple({"method": method} for method in methods))
+    found = colours(result)
+    assert all(found[method] == METHODS.get(method, found[method]) for method in methods)
+    others = [found[method] for method in methods if method not in METHODS]
+    free = {*OTHERS} - {found[method] for method in methods if method in METHODS}
+    assert len({*others}) == min(len(others), len(free or OTHERS)) and (not free or {*others} <= free)
 
 
 @pytest.mark.parametrize("axis", ["threads", "batch"])
