@@ -259,8 +259,10 @@ def test_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "docs" / "serving.md").write_text("<!-- settings -->\n<!-- /settings -->\n", encoding="utf-8")
     marked = "a\n<!-- codes -->\nold\n<!-- /codes -->\nb\n<!-- messages -->\n<!-- /messages -->\nz\n"
     (tmp_path / "docs" / "protocol.md").write_text(marked, encoding="utf-8")
-    pages = ("cli", "methods", "serving", "protocol")
-    assert stale(tmp_path) == [f"docs/{name}.md" for name in pages]
+    api = "src/redraft/serve/api"
+    (tmp_path / api).mkdir(parents=True)
+    pages = [f"docs/{name}.md" for name in ("cli", "methods", "serving", "protocol")]
+    assert stale(tmp_path) == [*pages, *(f"{api}/{name}" for name in ("openapi.json", "asyncapi.json", "docs.html"))]
     write(tmp_path)
     assert stale(tmp_path) == []
     page = (tmp_path / "docs" / "protocol.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Write the generated parts of the documentation: docs/cli.md, docs/methods.md and tables of three other pages.
+"""Write what is made from the code: pages and tables of the documentation, and what the server sends about its API.
 
 python -m tools.build_docs           write them
 python -m tools.build_docs --check   fail where they are out of date
@@ -23,8 +23,10 @@ from redraft.cli.shared.options import WHOLE
 from redraft.decoding.methods import Choice, Method, Option, all_methods
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
-from redraft.serve.settings import ServeSettings, allowed
+from redraft.serve.http.pages import API
+from redraft.serve.settings import ServeSettings
 from redraft_bench.eval.table import markdown_table
+from tools import api
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -80,6 +82,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         root / "docs" / "protocol.md": between(
             between(protocol, "codes", codes_table()), "messages", messages_tables()
         ),
+        **{root / API.relative_to(ROOT) / name: text for name, text in api.files().items()},
     }
 
 
@@ -114,19 +117,25 @@ def messages_tables() -> str:
 def settings_table() -> str:
     """Return a table of all settings of the server with their ranges."""
     rows = []
+    schemas = ServeSettings.model_json_schema()["properties"]
     for name, setting in ServeSettings.model_fields.items():
         if setting.default_factory is not None:
             default = "that of `redraft models use`"
         else:
             default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
-        rows.append((f"`{name}`", default, short(allowed(name)), setting.description or ""))
+        rows.append((f"`{name}`", default, _range(schemas[name]), setting.description or ""))
     return markdown_table(("setting", "default", "allowed", "what it is"), rows)
 
 
+def _range(schema: Mapping[str, float]) -> str:
+    """Return the numbers that a JSON schema allows; empty for other types."""
+    if "exclusiveMinimum" in schema:
+        return f"above {schema['exclusiveMinimum']:g}, at most {schema['maximum']:.16g}"
+    return f"{schema['minimum']:.16g} to {schema['maximum']:.16g}" if "minimum" in schema else ""
+
+
 def short(words: str) -> str:
-    """Return what is allowed without the words that the default and the range already express."""
-    if words in ("true or false", "a string", "a list", "an object"):
-        return ""
+    """Return what is allowed without the words that the range already expresses."""
     return re.sub(r"^a (?:whole )?number (?:from )?", "", words).replace(" and at most", ", at most")
 
 

@@ -15,7 +15,7 @@ from tests.serve.servers import Running, running
 
 REFUSED = [
     ("beta", "3", "beta must be a number from 0 to 1, not 3.0"),
-    ("mask_k", "101", "mask_k must be a whole number from 0 to 100"),
+    ("mask_k", "101", "mask_k: Input should be less than or equal to 100"),
     ("context", "5", "context must be at most 4, not 5"),
     ("glossary", "duck", 'glossary: "duck", for Chinese, must be a term, "=" and its translation'),
     ("glossary", " duck=Ente\n\n a = b = c \n", "glossary: this model does not follow instructions"),

@@ -19,7 +19,7 @@ from redraft.protocol import public_name
 from tests.serve.servers import Running, running
 from tests.serve.talking import all_given_back, eventually, expected, finals, say
 
-QUICK: dict[str, Any] = {"ping_seconds": 0.2, "pong_seconds": 0.3}
+QUICK: dict[str, Any] = {"ping_seconds": 0.2}
 
 
 def frame(message: dict[str, Any]) -> bytes:

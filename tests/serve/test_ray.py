@@ -203,7 +203,7 @@ def test_invalid_setting() -> None:
 
     with pytest.raises(OptionError, match="'slot' is not a setting; the nearest is slots"):
         app({"slot": "3"})
-    with pytest.raises(OptionError, match="slots must be a whole number from 1 to 255, not '0'"):
+    with pytest.raises(OptionError, match="slots: Input should be greater than or equal to 1, not '0'"):
         app({"slots": "0"})
 
 

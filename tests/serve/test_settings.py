@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from redraft.errors import OptionError
-from redraft.serve.settings import ServeSettings, allowed, load
+from redraft.serve.settings import load
 
 
 def test_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,28 +21,19 @@ def test_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load().sessions == 128
 
 
-def test_allowed_values() -> None:
-    assert allowed("port") == "a whole number from 0 to 65535"
-    assert allowed("ping_seconds") == "a number above 0 and at most 600"
-    assert allowed("methods") == "a list of 1 or more entries"
-    kinds = {"log_text": "true or false", "keys": "a string", "host": "a string", "template": "a string"}
-    assert {name: allowed(name) for name in kinds} == kinds
-    assert all(map(allowed, ServeSettings.model_fields))
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("port = 70000", "setting port in 'FILE' must be a whole number from 0 to 65535, not 70000"),
-        ("port = 1.5", "setting port in 'FILE' must be a whole number from 0 to 65535, not 1.5"),
-        ("ping_seconds = nan", "setting ping_seconds in 'FILE' must be a number above 0 and at most 600, not nan"),
-        ('log_text = "perhaps"', "setting log_text in 'FILE' must be true or false, not 'perhaps'"),
-        ("keys = 5", "setting keys in 'FILE' must be a string, not 5"),
-        ("methods = []", "setting methods in 'FILE' must be a list of 1 or more entries, not []"),
-        ("methods = [1]", "setting methods in 'FILE' must be a list of 1 or more entries, not one with 1"),
+        ("port = 70000", "setting port in 'FILE': Input should be less than or equal to 65535, not 70000"),
+        ("port = 1.5", "setting port in 'FILE': Input should be a valid integer, got a number with a fractional part"),
+        ("ping_seconds = nan", "setting ping_seconds in 'FILE': Input should be less than or equal to 600, not nan"),
+        ('log_text = "perhaps"', "setting log_text in 'FILE': Input should be a valid boolean"),
+        ("keys = 5", "setting keys in 'FILE': Input is not a valid path"),
+        ("methods = []", "setting methods in 'FILE': Tuple should have at least 1 item"),
+        ("methods = [1]", "setting methods in 'FILE': Input should be a valid string, not 1"),
         ("prot = 1", "'prot' is not a setting; the nearest is port"),
         ("quux = 1", "'quux' is not a setting: there are host, port, keys"),
-        ("rooms = 3", "setting rooms in 'FILE' must be an object, not 3"),
+        ("rooms = 3", "setting rooms in 'FILE': Input should be a valid dictionary, not 3"),
         ("port =", "settings file 'FILE' cannot be read, or is not valid TOML: "),
     ],
 )
@@ -81,11 +72,11 @@ def test_missing_file(tmp_path: Path) -> None:
         (
             "REDRAFT_SERVE_PORT",
             "many",
-            "REDRAFT_SERVE_PORT in the environment must be a whole number from 0 to 65535, not 'many'",
+            "REDRAFT_SERVE_PORT in the environment: Input should be a valid integer",
         ),
-        ("REDRAFT_SERVE_HOSTS", "a.example", 'REDRAFT_SERVE_HOSTS in the environment must be JSON, such as ["a", "b"]'),
-        ("REDRAFT_SERVE_ROOMS", "hall", 'REDRAFT_SERVE_ROOMS in the environment must be JSON, such as {"a": ["b"]}'),
-        ("REDRAFT_SERVE_HOSTS", "5", "REDRAFT_SERVE_HOSTS in the environment must be a list, not 5"),
+        ("REDRAFT_SERVE_HOSTS", "a.example", 'field "hosts" from source "EnvSettingsSource": lists and objects'),
+        ("REDRAFT_SERVE_ROOMS", "hall", 'field "rooms" from source "EnvSettingsSource": lists and objects'),
+        ("REDRAFT_SERVE_HOSTS", "5", "REDRAFT_SERVE_HOSTS in the environment: Input should be a valid tuple, not 5"),
     ],
 )
 def test_invalid_environment(monkeypatch: pytest.MonkeyPatch, variable: str, value: str, sentence: str) -> None:

@@ -39,7 +39,7 @@ def test_not_a_name(server: Running) -> None:
         for speaker in (" ", "a" * 101, 7):
             update(socket, 0, speaker=speaker)
             error = socket.until("error")[-1]
-            assert (error["code"], error["message"]) == ("protocol", "speaker must be a string of 1 to 100 characters")
+            assert (error["code"], error["field"]) == ("protocol", "speaker")
 
 
 def test_restore(server: Running) -> None:

@@ -1,4 +1,4 @@
-"""The wording of refusals, in one table; other tests assert codes.  No wording is pydantic's."""
+"""The wording of refusals, in one table; other tests assert codes.  What is wrong with a field, pydantic says."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from redraft import protocol
+from redraft.errors import OptionError
 from redraft.protocol.fields import describe
 from redraft.serve.access import new_key
 from tests.serve.servers import Running, running
@@ -20,83 +21,56 @@ START: dict[str, Any] = {"type": "start", "targets": ["de"]}
 CORRECT = {"type": "correct", "utterance": "1", "language": "de"}
 AUDIO = {"type": "audio", "stream": "1"}
 FINAL = {"utterance": "1", "seq": 1, "language": "de", "text": "wir"}
-SEQ = "seq must be a whole number from 0 to 9007199254740992"
-NAME = "a string of 1 to 100 characters"
+TYPES = "type must be one of start, update, audio, audio_end, ack, declare, restore, pause, hide, correct, end"
+ROOM = "room: must be 1 to 63 lower-case letters, digits, hyphens and underscores, the first a letter or a digit"
 
 
-def complaint(text: str) -> str:
+def complaint(text: str) -> OptionError:
     with pytest.raises(ValidationError) as raised:
         protocol.FROM_CLIENT.validate_json(text)
-    return str(describe(raised.value, *protocol.CLIENT))
+    return describe(raised.value, *protocol.CLIENT)
 
 
 @pytest.mark.parametrize(
-    ("message", "sentence"),
+    ("message", "field"),
     [
-        ([], "the message must be a JSON object"),
-        ({}, "type must be one of start, update, audio, audio_end, ack, declare, restore, pause, hide, correct, end"),
-        (
-            {"type": "x"},
-            "type must be one of start, update, audio, audio_end, ack, declare, restore, pause, hide, correct, end",
-        ),
-        ({**UPDATE, "seq": -1}, SEQ),
-        ({**UPDATE, "seq": 1.5}, SEQ),
-        ({**UPDATE, "seq": True}, SEQ),
-        ({**UPDATE, "text": None}, "text must be a string of at most 20000 characters"),
-        ({**UPDATE, "text": "a" * 20_001}, "text must be a string of at most 20000 characters"),
-        ({**UPDATE, "time": float("nan")}, "time must be a number of 0 or more"),
-        ({**UPDATE, "time": -1}, "time must be a number of 0 or more"),
-        ({**UPDATE, "final": "yes"}, "final must be true or false"),
-        ({**UPDATE, "utterance": ""}, f"utterance must be {NAME} or a whole number"),
-        ({"type": "update"}, f"utterance is missing: it must be {NAME} or a whole number"),
-        (
-            {**UPDATE, "日" * 90: 1},
-            "日" * 60 + " is not known: the allowed fields are utterance, seq, text, final, time, speaker, committed, "
-            "goes_on, type, begun",
-        ),
-        ({**START, "targets": []}, "targets must be a list of 1 to 64 entries"),
-        ({**START, "targets": ["de", ""]}, f"targets.1 must be {NAME}"),
-        ({**START, "options": {"beta": []}}, f"options.beta must be a number or {NAME}"),
-        ({**START, "options": {"": 1}}, f"options: every name must be {NAME}"),
-        ({**START, "token": "short"}, "token must be 22 to 128 letters, digits, hyphens and underscores"),
-        ({**START, "agree": 0}, "agree must be a whole number from 1 to 10"),
-        ({**START, "first_sight": 2}, "first_sight must be a number from 0 to 1"),
-        ({**START, "mask_k": -1}, "mask_k must be a whole number from 0 to 100"),
-        ({**START, "max_tokens": 0}, "max_tokens must be a whole number of 1 or more"),
-        ({**START, "glossary": {"de": [["hull"]]}}, f"glossary.de.0.1 is missing: it must be {NAME}"),
-        ({**START, "glossary": []}, "glossary must be an object of at most 64 entries"),
-        (
-            {**START, "template": "x"},
-            "template is not known: the allowed fields are targets, source_language, method, options, ",
-        ),
-        (
-            {**START, "room": "Hall"},
-            "room must be 1 to 63 lower-case letters, digits, hyphens and underscores, the first",
-        ),
-        ({**CORRECT, "text": " "}, "text must be a string of 1 to 20000 characters"),
-        ({**AUDIO, "rate": 44_100}, "rate must be 16000"),
-        ({**AUDIO, "stream": ""}, "stream must be a string of 1 to 50 characters"),
-        ({**AUDIO, "samples": 0.5}, "samples must be a whole number from 0 to 9007199254740992"),
-        ({**AUDIO, "utterance": 0}, "utterance must be a whole number from 1 to 9007199254740992"),
-        ({"type": "restore", "finals": 7}, "finals must be a list of at most 1000 entries"),
-        ({"type": "restore", "finals": [{**FINAL, "seq": "7"}]}, "finals.0.seq must be a whole number of 0 or more"),
+        ([], None),
+        ({}, "type"),
+        ({**UPDATE, "seq": -1}, "seq"),
+        ({**UPDATE, "seq": True}, "seq"),
+        ({**UPDATE, "text": None}, "text"),
+        ({**UPDATE, "text": "secret" * 4_000}, "text"),
+        ({**UPDATE, "time": float("nan")}, "time"),
+        ({**UPDATE, "final": "secret"}, "final"),
+        ({**UPDATE, "utterance": ""}, "utterance"),
+        ({"type": "update"}, "utterance"),
+        ({**UPDATE, "日" * 90: 1}, "日" * 60),
+        ({**START, "targets": ["de", ""]}, "targets.1"),
+        ({**START, "token": "secret"}, "token"),
+        ({**START, "first_sight": 2}, "first_sight"),
+        ({**START, "glossary": {"de": [["secret"]]}}, "glossary.de.0.1"),
+        ({**START, "template": "secret"}, "template"),
+        ({**START, "room": "Secret"}, "room"),
+        ({**CORRECT, "text": " "}, "text"),
+        ({**AUDIO, "rate": 44_100}, "rate"),
+        ({"type": "restore", "finals": [{**FINAL, "seq": "secret"}]}, "finals.0.seq"),
     ],
 )
-def test_invalid_message(message: Any, sentence: str) -> None:
-    assert complaint(json.dumps(message)).startswith(sentence)
+def test_invalid_message(message: Any, field: str | None) -> None:
+    found = complaint(json.dumps(message))
+    assert found.field == field and str(found).startswith(field or "Input") and len(str(found)) <= 300
+    assert "secret" not in str(found).lower()
 
 
-def test_invalid_json() -> None:
-    assert complaint('{"type": ') == "the message must be valid JSON; see line 1, column 9"
-    half = complaint(json.dumps({**UPDATE, "text": "\ud800"}))
-    assert half == "the message must be JSON in which no string has one half of a surrogate pair without the other"
+def test_sentences_of_our_own() -> None:
+    assert str(complaint(json.dumps({"type": "secret"}))) == TYPES
+    assert str(complaint(json.dumps({**START, "room": "Hall"}))) == ROOM
 
 
-def test_invalid_object() -> None:
-    with pytest.raises(ValidationError) as raised:
-        protocol.UpdateMessage(utterance="1", seq=1, text="\ud800")
-    error = describe(raised.value, protocol.UpdateMessage)
-    assert str(error) == "text must be Unicode text, and has one half of a surrogate pair without the other"
+@pytest.mark.parametrize("text", ['{"type": ', json.dumps({**UPDATE, "text": "\ud800"}), '{"secret'])
+def test_invalid_json(text: str) -> None:
+    found = complaint(text)
+    assert found.field is None and str(found).startswith("Invalid JSON: ") and "secret" not in str(found)
 
 
 #: A message, the field that is wrong with it, and the sentence.
@@ -108,7 +82,7 @@ REFUSED: list[tuple[dict[str, Any], str | None, str]] = [
     ({**START, "source_language": "xx-nonsense"}, "source_language", "source language 'xx-nonsense' is not known"),
     ({**START, "method": "bild"}, "method", "method must be one of ssbd, ar, not 'bild'"),
     ({**START, "options": {"beta": 2}}, "beta", "beta must be a number from 0 to 1, not 2"),
-    ({**START, "options": {"beta": [2]}}, "options.beta", "options.beta must be a number or a string of 1 to 100"),
+    ({**START, "options": {"beta": [2]}}, "options.beta.float", "options.beta.float: "),
     ({**START, "context": 5}, "context", "context must be at most 4, not 5"),
     ({**START, "key": "wrong"}, "key", "the API key is not known to this server: check it, or ask the operator for"),
     (START, "key", "an API key is needed: send it as `key`, or as a bearer token"),
@@ -142,28 +116,28 @@ def test_refused_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "sentence"),
     [
-        ("/v1/translate", {"targets": ["de"]}, "text is missing: it must be a string of 1 to 20000 characters"),
+        ("/v1/translate", {"targets": ["de"]}, "text: Field required"),
         ("/v1/translate", {"text": "a" * 70_000}, "a request must have at most 65536 bytes"),
-        ("/v1/ingest/TOKEN?seq=x", b"a", SEQ),
-        ("/v1/ingest/TOKEN?seq=1&final=x", b"a", "final must be true or false"),
+        ("/v1/ingest/TOKEN?seq=x", b"a", "seq: "),
+        ("/v1/ingest/TOKEN?seq=1&final=x", b"a", "final: "),
         ("/v1/ingest/TOKEN?seq=1", b"\xff", "the body must be UTF-8: send it as text/plain; charset=utf-8"),
         (
             "/v1/control/TOKEN",
             {"type": "hide", "utterance": "9"},
             "utterance must be one that the session has received",
         ),
-        ("/v1/sessions/NAME/transcript?format=pdf", None, "format must be one of srt, vtt, jsonl, txt"),
+        ("/v1/sessions/NAME/transcript?format=pdf", None, "format: Input should be 'srt', 'vtt', 'jsonl' or 'txt'"),
         ("/v1/sessions/NAME/transcript?language=fr", None, "language must be one of de, not 'fr'"),
         ("/v1/sessions/none/transcript", None, "the session does not exist, or was forgotten after its end"),
         (
             "/v2/translate",
             {"text": ["a"], "target_lang": "DE", "formality": "more"},
-            "formality must be one of default",
+            "formality: Input should be",
         ),
         ("/v2/translate", {"text": ["a"], "target_lang": "XX"}, "target_lang 'XX' is not known"),
-        ("/v2/translate", {"text": [], "target_lang": "DE"}, "text must be a list of 1 to 50 entries"),
+        ("/v2/translate", {"text": [], "target_lang": "DE"}, "text: List should have at least 1 item"),
         ("/v2/translate", [], "the body must be a JSON object, or a form, in valid UTF-8"),
-        ("/translate", {"q": "a", "source": "en", "target": "de", "format": "html"}, "format must be text"),
+        ("/translate", {"q": "a", "source": "en", "target": "de", "format": "html"}, "format: Input should be 'text'"),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}, "the prompt must name the target"),
         ("/v1/chat/completions", {"messages": [{"role": "system"}]}, "messages must include one with the role user"),
         ("/nowhere", None, "there is nothing at this address"),

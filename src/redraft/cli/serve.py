@@ -1,4 +1,4 @@
-"""``redraft serve``: options; `redraft.serve.run` does the work."""
+"""``redraft serve``: options, made from the server's settings; `redraft.serve.run` does the work."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from redraft.cli.shared import options as common
 from redraft.cli.shared.suggestion import introduce, suggest
 from redraft.errors import MissingExtra, OptionError, install
 
+try:
+    from redraft.serve.settings import ServeSettings, load
+except ModuleNotFoundError as error:
+    raise MissingExtra(f"serving needs {error.name}, which is not installed: {install('serve')}") from error
+
 EXAMPLES = """\b
 Examples:
   redraft serve
@@ -23,16 +28,66 @@ Examples:
   redraft serve --recogniser
 """
 
+LIST = "NAME[,NAME...]"
+#: Heading -> settings that have an option, each with what stands for its value in the help.
+SETTINGS: dict[str, dict[str, str]] = {
+    "Network and access": {
+        "host": "ADDRESS",
+        "port": "NUMBER",
+        "keys": "FILE",
+        "compat": LIST,
+        "transcripts": "FOLDER",
+    },
+    "Model": {"model": "MODEL", "draft_model": "MODEL", "methods": LIST, "slots": "NUMBER", "threads": "NUMBER"},
+    "Captions": {"final": common.FINALS},
+    "Speech": {"recogniser": "[NAME[:MODEL|:URL]]", "punctuation": "FOLDER", "sentences": ""},
+    "Several servers": {"fanout": "URL", "viewers_only": ""},
+}
+#: Options with other names than their settings, or with several.
+NAMES = {"model": ("--model", "-m"), "methods": ("--method",)}
+
+
+def option(setting: str, metavar: str) -> Any:
+    """Return the option of a setting; it has no default, so that the environment and the file can set it, too."""
+    field = ServeSettings.model_fields[setting]
+    name = f"--{setting.replace('_', '-')}"
+    more: dict[str, Any] = {"metavar": metavar}
+    if field.annotation is bool:
+        more, name = {"is_flag": True}, f"{name}/--no-{setting}" if field.default else name
+    elif field.annotation is int:
+        low, high = (getattr(bound, kind) for bound, kind in zip(field.metadata, ("ge", "le"), strict=True))
+        more["type"] = common.Whole(low, high)
+    elif "tuple" in str(field.annotation):
+        more |= {"multiple": True, "callback": _names}
+    if setting == "recogniser":
+        more |= {"is_flag": False, "flag_value": "auto"}
+    words = field.description or ""
+    return click.option(
+        *NAMES.get(setting, (name,)),
+        setting,
+        default=None,
+        help=f"{words[0].upper()}{words[1:]}.{_default(field.default, setting)}",
+        **more,
+    )
+
+
+def _default(value: object, setting: str) -> str:
+    """Return the end of a help text: what applies where an option is not given."""
+    if setting == "model":
+        return f"  {common.DEFAULT_MODEL}"
+    if isinstance(value, tuple):
+        value = ", ".join(value) or "none"
+    return "" if value is None or value is False else f"  [default: {'on' if value is True else value}]"
+
+
+def _names(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return names that are given with commas between or in several options; None for none."""
+    return tuple(name.strip() for text in given for name in text.split(",") if name.strip()) or None
+
 
 @click.command(
     cls=common.Grouped,
-    groups={
-        "Network and access": ("config", "host", "port", "keys", "new_key", "compat", "transcripts"),
-        "Model": ("model", "draft_model", "methods", "slots", "threads"),
-        "Captions": ("final",),
-        "Speech": ("recogniser", "sentences", "punctuation"),
-        "Several servers": ("fanout", "viewers_only"),
-    },
+    groups={**SETTINGS, "Network and access": ("config", "new_key", *SETTINGS["Network and access"])},
     epilog=EXAMPLES,
 )
 @click.option(
@@ -41,91 +96,28 @@ Examples:
     metavar="FILE",
     help="TOML file with settings; docs/serving.md lists them.",
 )
-@click.option(
-    "--host",
-    metavar="ADDRESS",
-    help="Address to listen on; needs --keys unless it is a loopback address.  [default: 127.0.0.1]",
-)
-@click.option("--port", type=common.Whole(0, 65535), help="Port; 0 picks a free one.  [default: 8765]")
-@click.option("--model", "-m", metavar="MODEL", help=f"{common.MODELS} {common.HF_MODELS}  {common.DEFAULT_MODEL}")
-@click.option("--draft-model", metavar="MODEL", help="Small model for methods that need one.")
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    metavar="NAME",
-    help="Method that clients may choose, the default first; repeatable.  [default: redraft, ssbd, ar]",
-)
-@click.option(
-    "--slots",
-    type=common.Whole(1, 255),
-    help="Target languages, over all sessions, that keep a model cache.  [default: 32]",
-)
-@click.option(
-    "--threads", type=common.Whole(0, 1024), help="CPU threads per engine; 0 divides all cores.  [default: 0]"
-)
-@click.option(
-    "--keys", type=click.Path(path_type=Path), metavar="FILE", help="File of hashed API keys; --new-key adds one."
-)
 @click.option("--new-key", metavar="NAME", help="Create a key with this name, add it to --keys, print it and exit.")
-@click.option(
-    "--transcripts", type=click.Path(path_type=Path), metavar="FOLDER", help="Write transcripts to this folder."
-)
-@click.option(
-    "--compat",
-    metavar="NAMES",
-    help="APIs to offer, comma-separated: alignatt-mt, deepl, libretranslate, openai.  [default: none]",
-)
-@click.option(
-    "--recogniser",
-    is_flag=False,
-    flag_value="auto",
-    metavar="[NAME[:MODEL|:URL]]",
-    help="Recognise speech from pages and clients, as `redraft listen` does.  [default: none]",
-)
-@click.option("--final", metavar=common.FINALS, help=f"{common.FINAL}  [default: biased]")
-@common.punctuation
-@click.option("--sentences/--no-sentences", default=None, help=f"{common.SENTENCES}  [default: on]")
-@click.option("--fanout", metavar="URL", help="Redis: servers that share one serve the viewers of all their sessions.")
-@click.option("--viewers-only", is_flag=True, help="Serve only viewers of other servers' sessions; loads no model.")
+@common.all_of([option(*each) for names in SETTINGS.values() for each in names.items()])
 @common.needs("serve")
-def serve(
-    config: Path | None,
-    keys: Path | None,
-    new_key: str | None,
-    methods: tuple[str, ...],
-    compat: str | None,
-    viewers_only: bool,
-    **given: Any,
-) -> None:
+def serve(config: Path | None, new_key: str | None, keys: str | None, **given: Any) -> None:
     """Serve live translation to many sessions, with pages for speakers, viewers and overlays.
 
     Settings also come from the --config file or the environment, such as REDRAFT_SERVE_PORT. Options take precedence
     over the environment, and the environment over the file. On Ctrl-C or SIGTERM, the server finishes captions in
     progress, then exits.
     """
-    try:
-        with interrupt.ends_process():  # slow imports
-            from rich.console import Console
+    with interrupt.ends_process():  # slow imports
+        from rich.console import Console
 
-            from redraft.serve import access, process, run, settings
-            from redraft.serve.engine.engine import Stopped
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"serving needs {error.name}, which is not installed: {install('serve')}") from error
+        from redraft.serve import access, process, run
+        from redraft.serve.engine.engine import Stopped
     if new_key is not None:
         if keys is None:
             raise OptionError("--new-key needs --keys, the file to which the key is added")
-        click.echo(access.new_key(keys, new_key))
+        click.echo(access.new_key(Path(keys), new_key))
         return
-    chosen = settings.load(
-        config,
-        keys=keys,
-        methods=methods or None,
-        compat=None if compat is None else tuple(name.strip() for name in compat.split(",") if name.strip()),
-        viewers_only=viewers_only or None,
-        **given,
-    )
-    if given["model"] is None and not viewers_only:
+    chosen = load(config, keys=keys, **given)
+    if given["model"] is None and not chosen.viewers_only:
         introduce(chosen.model)
     console = Console(stderr=True, soft_wrap=True)
     process.set_up_logs(details=chosen.log_text, plain=console.is_terminal)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, field, fields, replace
@@ -96,16 +97,19 @@ Language: TypeAlias = Annotated[
     AfterValidator(standard_tag),
     Field(description="BCP 47 tag or English name of a language", examples=["de"]),
 ]
-Token: TypeAlias = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9_-]{22,128}$",
-        json_schema_extra={"x-allowed": "22 to 128 letters, digits, hyphens and underscores"},
-    ),
-]
+Token: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22,128}$")]
+
+
+def room_name(name: str) -> str:
+    """Return a name of a room.  Raises `ValueError` if it is invalid."""
+    if not re.fullmatch(ROOM_NAME, name):
+        raise ValueError(f"must be {ROOM_RULE}")
+    return name
+
+
 #: Name of a room; it is part of URLs.
 RoomName: TypeAlias = Annotated[
-    str, Field(pattern=ROOM_NAME, json_schema_extra={"x-allowed": ROOM_RULE}, examples=["hall-1"])
+    str, AfterValidator(room_name), Field(json_schema_extra={"pattern": ROOM_NAME}, examples=["hall-1"])
 ]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Line: TypeAlias = Annotated[str, BeforeValidator(lambda value: received(value) if isinstance(value, str) else value)]

@@ -41,7 +41,7 @@ from redraft.serve.access import ApiKeys
 from redraft.serve.engine.engine import Engine, Engines
 from redraft.serve.engine.lanes import SlotPool
 from redraft.serve.engine.metrics import Metrics
-from redraft.serve.engine.scheduler import UNLIMITED, Load, Scheduler
+from redraft.serve.engine.scheduler import DEFAULT_LANES, UNLIMITED, Load, Scheduler
 from redraft.serve.engine.service import Service
 from redraft.serve.http import api, pages
 from redraft.serve.http.compat import check_compat, compat_routes
@@ -160,7 +160,7 @@ def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence
         return Hub(None, Engines([], settings.languages), settings, metrics)
     slots = _share(settings.slots, len(engines))
     remote = is_remote(settings.model)
-    most = 1 if remote and not settings.engines else settings.batch_lanes  # else there is an engine for each request
+    most = 1 if remote and not settings.engines else DEFAULT_LANES  # else there is an engine for each request
 
     def engine(backends: Mapping[str, Backend]) -> Engine:
         pool, costs = SlotPool(backends, open_slots(backends, slots)), LearnedCosts()

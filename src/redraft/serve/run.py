@@ -126,7 +126,7 @@ class CaptionServer(uvicorn.Server):
                 ws=_websocket,  # type: ignore[arg-type]
                 ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
                 ws_ping_interval=hub.settings.ping_seconds,
-                ws_ping_timeout=hub.settings.pong_seconds,
+                ws_ping_timeout=2 * hub.settings.ping_seconds,
                 ws_per_message_deflate=False,
                 timeout_graceful_shutdown=5,
                 log_config=None,

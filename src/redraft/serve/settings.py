@@ -6,7 +6,6 @@ Flags take precedence over the environment, and the environment over the file.
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -15,13 +14,17 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
 
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.errors import OptionError
 from redraft.models.hub import default_model
-from redraft.protocol import fields
-from redraft.serve.engine.scheduler import DEFAULT_LANES, MOST_LANES
 from redraft.speech.endpoint import PAUSE
 
 _PREFIX = "REDRAFT_SERVE_"
@@ -34,7 +37,7 @@ class ServeSettings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="address to listen on; needs API keys unless it is a loopback address")
     port: int = Field(8765, ge=0, le=65535, description="port; 0 picks a free one")
-    keys: Path | None = Field(None, description="file of hashed API keys")
+    keys: Path | None = Field(None, description="file of hashed API keys; `redraft serve --new-key NAME` adds one")
     origins: tuple[str, ...] = Field((), description="other web origins whose pages may use the server; `*` for all")
     hosts: tuple[str, ...] = Field((), description="other host names that the server answers to")
     rooms: dict[str, tuple[str, ...]] = Field(
@@ -43,10 +46,16 @@ class ServeSettings(BaseSettings):
         "any name works",
     )
 
-    model: str = Field(default_factory=default_model, description="name or path of the model")
+    model: str = Field(
+        default_factory=default_model,
+        description="name from `redraft models`, or a GGUF file; transformers: hf:NAME, hf:FILE.gguf or a folder; "
+        "server: vllm:URL or sglang:URL",
+    )
     draft_model: str | None = Field(None, description="small model for methods that need one")
     methods: tuple[str, ...] = Field(
-        ("redraft", "ssbd", "ar"), min_length=1, description="methods that clients may choose, the default first"
+        ("redraft", "ssbd", "ar"),
+        min_length=1,
+        description="methods that clients may choose, the default first",
     )
     template: str | None = Field(None, description="prompt template; the model's own if not set")
     prompt_file: Path | None = Field(None, description="file with a prompt of your own, instead of a template")
@@ -61,9 +70,6 @@ class ServeSettings(BaseSettings):
     )
     gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 for all that fit")
     exact: bool = Field(False, description="make batched and single passes bit-identical; slower")
-    batch_lanes: int = Field(
-        DEFAULT_LANES, ge=1, le=MOST_LANES, description="translations that an engine batches; 1 turns batching off"
-    )
 
     sessions: int = Field(128, ge=1, le=10_000, description="maximum number of sessions")
     sessions_per_address: int = Field(64, ge=1, le=10_000, description="maximum sessions per address")
@@ -92,8 +98,12 @@ class ServeSettings(BaseSettings):
     message_bytes: int = Field(65_536, ge=1024, le=1 << 24, description="maximum length of a message or request body")
     updates_per_second: float = Field(50, gt=0, le=10_000, description="updates accepted per connection and second")
     starts_per_second: float = Field(5, gt=0, le=10_000, description="new sessions per address and second")
-    ping_seconds: float = Field(20, gt=0, le=600, description="seconds between pings")
-    pong_seconds: float = Field(40, gt=0, le=600, description="seconds until a connection that misses a ping is closed")
+    ping_seconds: float = Field(
+        20,
+        gt=0,
+        le=600,
+        description="seconds between pings; a connection without an answer is closed after twice as many",
+    )
     keep_seconds: float = Field(120, ge=0, le=86_400, description="seconds that a session is kept without a connection")
     transcript_seconds: float = Field(
         3600,
@@ -173,6 +183,8 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         found = FromFile(**given)
     except ValidationError as error:
         raise _refusal(error, given, file) from None
+    except SettingsError as error:
+        raise OptionError(f"{error}: lists and objects in the environment must be JSON") from None
     except (OSError, ValueError) as error:
         raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
     beam_width(found.final)
@@ -200,24 +212,12 @@ def _check_writable(folder: Path) -> None:
         raise OptionError(f"must be a folder to write to, and {str(folder)!r} is not: {error}", "transcripts") from None
 
 
-def allowed(name: str) -> str:
-    """Describe the allowed values of a setting, such as ``a whole number from 0 to 65535``."""
-    return fields.allowed(ServeSettings.model_json_schema()["properties"][name])
-
-
 def _check_environment() -> None:
-    """Reject unknown variables with our prefix, which pydantic ignores, and lists that are not JSON."""
-    known = {f"{_PREFIX}{name.upper()}": name for name in ServeSettings.model_fields}
-    for variable, value in os.environ.items():
-        name = known.get(variable.upper())
-        if name is None and variable.upper().startswith(_PREFIX):
+    """Reject unknown variables with our prefix, which pydantic ignores."""
+    known = {f"{_PREFIX}{name.upper()}" for name in ServeSettings.model_fields}
+    for variable in os.environ:
+        if variable.upper().startswith(_PREFIX) and variable.upper() not in known:
             raise OptionError(f"{variable} in the environment is not a setting{_nearest(variable, _PREFIX)}")
-        for kind, example in (("a list", '["a", "b"]'), ("an object", '{"a": ["b"]}')):
-            if name is not None and allowed(name).startswith(kind):
-                try:
-                    json.loads(value)
-                except ValueError:
-                    raise OptionError(f"{variable} in the environment must be JSON, such as {example}") from None
 
 
 def _nearest(name: str, prefix: str = "") -> str:
@@ -231,12 +231,12 @@ def _nearest(name: str, prefix: str = "") -> str:
 def _refusal(error: ValidationError, given: Collection[str], file: Path | None) -> OptionError:
     """Return pydantic's first problem as an error; ``given`` are the names of flags."""
     first = error.errors(include_url=False)[0]
-    name, *inside = map(str, first["loc"])
+    name = str(first["loc"][0])
     if name not in ServeSettings.model_fields:
         return OptionError(f"{name!r} is not a setting{_nearest(name)}")
-    variable = next((each for each in os.environ if each.upper() == f"{_PREFIX}{name.upper()}"), None)
-    problem = f"must be {allowed(name)}, not {'one with ' if inside else ''}{first['input']!r}"
+    problem = f": {first['msg']}, not {first['input']!r}"
     if name in given:
         return OptionError(problem, name)
+    variable = next((each for each in os.environ if each.upper() == f"{_PREFIX}{name.upper()}"), None)
     where = f"{variable} in the environment" if variable else f"setting {name} in {str(file)!r}"
-    return OptionError(f"{where} {problem}")
+    return OptionError(where + problem)

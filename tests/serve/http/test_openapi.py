@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from redraft.serve.http.api import openapi
+from redraft.serve.http.pages import API
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import FUZZED, SECONDS, Running, running
 
 schemathesis = pytest.importorskip("schemathesis")
 
-DESCRIPTION = schemathesis.openapi.from_dict(openapi())
+OPENAPI = json.loads((API / "openapi.json").read_text(encoding="utf-8"))
+DESCRIPTION = schemathesis.openapi.from_dict(OPENAPI)
 #: A request in good order may still ask for a language that there is not, or come when there is no room (503).
 LEFT_OUT = [schemathesis.checks.positive_data_acceptance, schemathesis.checks.not_a_server_error]
 NAMES: dict[str, str] = {}
@@ -75,6 +77,6 @@ def test_answers(server: Running, case: Any) -> None:
 
 
 def test_documented_refusals() -> None:
-    answers = openapi()["paths"]["/v1/translate"]["post"]["responses"]
+    answers = OPENAPI["paths"]["/v1/translate"]["post"]["responses"]
     assert sorted(answers) == ["200", "400", "401", "413", "429", "503"]
     assert all(f"`{code}`" in answers["503"]["description"] for code in ("capacity", "draining", "engine"))

@@ -22,6 +22,8 @@ from redraft.captions.breaks import rules
 from redraft.captions.talk import RECORDING
 
 WEB = Path(__file__).parents[1] / "web"
+#: What `tools.api` makes: the descriptions of the API.
+API = Path(__file__).parents[1] / "api"
 #: Path -> file: the page, the overlay with the form for its address, the page for viewers, and the element for others.
 PAGES = {
     "/": "index.html",
@@ -31,7 +33,6 @@ PAGES = {
     "/redraft-captions.js": "redraft-captions.js",
     "/icon.svg": "icon.svg",
 }
-
 
 #: Path of the module `break_rules`, which no file holds.
 BREAK_RULES = "js/captions/breaks.js"
@@ -97,6 +98,8 @@ def routes() -> list[BaseRoute]:
     """Return the routes of pages and static files; none at the root hides other paths."""
     return [
         *(Route(path, _page(WEB / name), methods=["GET"]) for path, name in PAGES.items()),
+        Route("/docs", _page(API / "docs.html"), methods=["GET"]),
+        *(Route(f"/{name}", _page(API / name), methods=["GET"]) for name in ("openapi.json", "asyncapi.json")),
         Route("/talk.ogg", _talk, methods=["GET"]),
         Route("/watch/{room}", watch_room, methods=["GET"]),
         Route(f"/{BREAK_RULES}", _breaks, methods=["GET"]),
@@ -154,7 +157,7 @@ async def _breaks(request: Request) -> Response:
 
 def prepare() -> None:
     """Read and compress all files."""
-    for path in WEB.rglob("*"):
+    for path in (*WEB.rglob("*"), *API.iterdir()):
         if path.is_file():
             _file(path)
     _break_rules()
