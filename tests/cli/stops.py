@@ -2,8 +2,9 @@
 
     python -m tests.cli.stops [--moments 20] [SOURCE ...]
 
-A row for each source and way: the longest and the middle time, in seconds, from the stop to the end of the process, and
-the longest from its last caption, and how many ended with a word that is in no final caption and not named as missing.
+A row for each source and way: the longest and the middle time, in seconds, from the stop to the end of the process, the
+longest from its last caption, the longest of those without what its main thread waited for a processor, the longest
+processor time, and how many ended with a word that is in no final caption and not named as missing.
 """
 
 from __future__ import annotations
@@ -41,10 +42,17 @@ WAYS = ("SIGINT", "SIGTERM", "closed output", "lost device")
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """A stop: seconds until the process has ended, and since its last caption; whether no word is missing."""
+    """A stop: seconds until the process has ended, and since its last caption; whether no word is missing.
+
+    Attributes:
+        queued: seconds for which the main thread waited for a processor, after the stop.
+        processor: seconds of processor time, after the stop.
+    """
 
     seconds: float
     after_last: float
+    queued: float
+    processor: float
     complete: bool
 
 
@@ -66,20 +74,30 @@ def stop(source: str, way: str, moment: int, folder: Path, server: str = "") -> 
             feeder = Feeder(run) if source == "pipe" else None
             run.wait_for(b'"partial"')
             time.sleep(random.Random(f"{source} {way} {moment}").uniform(0, 2))
-            began = _ask(run, way)
+            began, before = _ask(run, way), _times(run.process.pid)
             if feeder is not None:
                 feeder.stop()
+            os.waitid(os.P_PID, run.process.pid, os.WEXITED | os.WNOWAIT)
+            ended, after = time.monotonic(), _times(run.process.pid)
             run.ended()
-            ended = time.monotonic()
             recognised = heard(log) if feeder is None else feeder.recognised
+            complete = True
             try:
                 run.check(recognised, languages)
             except AssertionError as error:
+                complete = False
                 print(source, way, moment, error)
-                return Stopped(ended - began, ended - max(began, run.latest), False)
-            return Stopped(ended - began, ended - max(began, run.latest), True)
+            queued, processor = (late - early for late, early in zip(after, before, strict=True))
+            return Stopped(ended - began, ended - max(began, run.latest), queued, processor, complete)
     finally:
         del os.environ[stand_in.SOUND]
+
+
+def _times(pid: int) -> tuple[float, float]:
+    """Seconds for which a process's main thread has waited for a processor, and its processor time so far."""
+    queued = int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return queued, sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
 
 
 def _ask(run: Program, way: str) -> float:
@@ -118,8 +136,10 @@ def main() -> None:
                     found = [stop(source, way, each, Path(folder), server) for each in range(wanted.moments)]
                     seconds = [each.seconds for each in found]
                     after, missing = max(each.after_last for each in found), sum(not each.complete for each in found)
-                    figures = f"{max(seconds):.2f}\t{statistics.median(seconds):.2f}\t{after:.2f}\t{missing}"
-                    print(f"{source}\t{way}\t{figures}", flush=True)
+                    idle = max(each.after_last - each.queued for each in found)
+                    used = max(each.processor for each in found)
+                    figures = (max(seconds), statistics.median(seconds), after, idle, used)
+                    print(source, way, *(f"{each:.2f}" for each in figures), missing, sep="\t", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ used.  The first line is "ready" once the recogniser is open, or an error whose 
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import json
 import os
 import sys
@@ -85,6 +87,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--pause", type=float, default=PAUSE)
     parser.add_argument("--punctuation")
     wanted = parser.parse_args(given)
+    atexit.register(gc.freeze)  # as in `redraft.cli.main`: its end is waited for
     try:
         # Keep output of libraries out of the JSON lines.
         with os.fdopen(os.dup(1), "wb") as out:
