@@ -262,8 +262,13 @@ _KEPT_WORDS, _REPLACED = 4, 1 / 3
 
 
 def grows(before: str, after: str) -> bool:
-    """Whether a line is another version of the one before: it goes on from it, or takes some of it back."""
+    """Whether a line is another version of the one before: it goes on from it, or takes some of it back.
+
+    A sentence and another one that is not longer are two, as in a list of similar ones.
+    """
     old, new = bare_words(before), bare_words(after)
+    if len(new) <= len(old) and old != new and ends_sentence(before) and ends_sentence(after):
+        return False
     shorter, longer = sorted((old, new), key=len)
     kept = longer[: end_of(shorter, longer)]
     if old[:1] == new[:1] and not ends_sentence(before):
