@@ -159,7 +159,7 @@ def test_speed(speed: float) -> None:
 
 def test_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "soundfile", None)
-    with pytest.raises(MissingExtra, match=r"soundfile, which is not installed: pip install '\.\[listen\]'"):
+    with pytest.raises(MissingExtra, match=r"soundfile, which is not installed: pip install 'redraft\[listen\]'"):
         audio.file_blocks("talk.wav")
 
 
@@ -190,6 +190,8 @@ threading.Thread(target=lambda blocks: time.sleep(60), args=(held.pop(),), daemo
         (bytes.fromhex("3026b2758e66cf11"), "ASF"),
         (b"\xff\xf1\x50\x80", "AAC"),
         (b"G" + b"\xff" * 187 + b"G" + b"\0" * 187 + b"G", "MPEG-TS"),
+        (b"0000" + (b"G" + bytes(191)) * 3, "MPEG-TS"),
+        (b"RIFF\0\0\1\0AVI LIST", "AVI"),
         (b"\x1aE\xdf\xa3", "WebM"),
     ],
 )

@@ -72,8 +72,8 @@ _UNTAGGED = {
     b"\xff\xf9": "AAC",
     b"\x0b\x77": "AC-3",
 }
-#: Bytes of a packet of MPEG-TS, and the byte with which each begins.
-_PACKET, _SYNC = 188, 0x47
+#: Bytes of a packet of MPEG-TS, as it is sent and as cameras and discs write it, and those before its ``G``.
+_PACKETS = ((188, 0), (192, 4))
 #: Formats that `file_blocks` can read.
 READABLE = frozenset((*_READABLE.values(), "MP3"))
 
@@ -87,8 +87,9 @@ def container(head: bytes, *, untagged: bool = False) -> str | None:
     """
     if head[4:8] == b"ftyp" or head[4:12] == b"\0\0\0\0mdat":
         return "MP4"
-    packets = head[: 3 * _PACKET : _PACKET]
-    if len(packets) == 3 and set(packets) == {_SYNC}:
+    if head[8:12] == b"AVI ":
+        return "AVI"
+    if any(head[place : place + 3 * length : length] == b"GGG" for length, place in _PACKETS):
         return "MPEG-TS"
     known = _READABLE | _OTHERS | (_UNTAGGED if untagged else {})
     return next((name for beginning, name in known.items() if head.startswith(beginning)), None)
