@@ -116,6 +116,15 @@ def test_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch, reach: object, refu
 
 
 @ALL
+def test_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch, reach: object) -> None:
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert callable(reach)
+    with pytest.raises(RedraftError, match=r"cannot be reached through the proxy http://127.0.0.1:9 of the environment"):
+        reach("http://example.invalid:8765")
+
+
+@ALL
 def test_nothing_here_uses_one(monkeypatch: pytest.MonkeyPatch, reach: object) -> None:
     """A port at which nothing listens is what is reported, not the proxy."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "socks_proxy"):

@@ -202,6 +202,8 @@ def open_on_server(name: str, options: LlamaOptions, count: int = 1) -> list[Rem
         MissingExtra: the extra is not installed.
     """
     address = Address.parse(name)
+    # Tokenizers need no PyTorch, without which transformers advises to install it.
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     try:
         from redraft.backends.remote.open import open_remote
     except ModuleNotFoundError as error:

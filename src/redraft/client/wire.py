@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import ValidationError
-from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidURI, ProxyError
+from websockets.exceptions import InvalidHandshake, InvalidURI, ProxyError
 
 from redraft import protocol
 from redraft.captions.events import Failure, Update
 from redraft.captions.style import Style
-from redraft.errors import InputError, OptionError, RedraftError
+from redraft.errors import InputError, OptionError, RedraftError, expect
 from redraft.protocol.fields import describe
 from redraft.proxies import through
 
@@ -68,11 +68,10 @@ def viewers_page(address: str, session: str, room: str | None = None) -> str:
 
 def reason(address: str, error: Exception) -> str:
     """Describe in one sentence why a connection failed."""
-    if isinstance(error, ProxyError | InvalidProxy):
-        return f"the server at {address} cannot be reached{through(address)}: {error}"
-    if isinstance(error, InvalidHandshake | InvalidURI):
-        return f"{address} is not a Redraft server, or refuses this client: {error}"
-    return f"the server at {address} cannot be reached: {error}"
+    way = through(address)
+    if isinstance(error, InvalidHandshake | InvalidURI) and not isinstance(error, ProxyError):
+        return f"{address} is not a Redraft server, or refuses this client{way}: {error}"
+    return f"the server at {address} cannot be reached{way}: {error}"
 
 
 def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
@@ -81,6 +80,7 @@ def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
     Raises:
         OptionError: a value is out of range or not supported by servers.
     """
+    expect(style, Style, "style", 'Style("en")')
     for field in ("template", "prompt"):
         if getattr(style, field) is not None:
             raise OptionError("is chosen by the server, so leave it out", field)
