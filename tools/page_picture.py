@@ -24,7 +24,7 @@ SENTENCES = (
     "Today I want to talk about the history of our city.",
     "Tomorrow we will visit the old bridge.",
     "An old man sat down next to me and opened his bag.",
-    "I have a dog and two",
+    "She opened the window and",
 )
 #: Milliseconds between two keys.
 KEY = 60
