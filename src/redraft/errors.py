@@ -73,8 +73,8 @@ class ContextOverflow(RedraftError):
     """Prompt and output exceed the model's context length."""
 
 
-#: The command that installs an extra; on PyPI it will be ``pip install 'redraft[{extra}]'``.
-INSTALL = "pip install '.[{extra}]' in a clone of Redraft"
+#: The command that installs an extra of the Redraft that is installed, wherever that came from.
+INSTALL = "pip install 'redraft[{extra}]'"
 
 
 def install(extra: str) -> str:

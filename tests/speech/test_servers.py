@@ -213,7 +213,7 @@ def test_no_server() -> None:
 
 def test_without_websockets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "websockets", None)
-    with pytest.raises(MissingExtra, match=r"websockets, which is not installed: pip install '\.\[listen\]'"):
+    with pytest.raises(MissingExtra, match=r"websockets, which is not installed: pip install 'redraft\[listen\]'"):
         ServerRecogniser("vosk:ws://127.0.0.1:1")
 
 

@@ -143,7 +143,7 @@ def test_without_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "sherpa_onnx", None)
     for call in (lambda: open_recogniser("sherpa"), lambda: punctuator(str(folder(tmp_path, "model.onnx")))):
         with pytest.raises(
-            MissingExtra, match=r"sherpa_onnx, which is not installed: pip install '\.\[listen-sherpa\]'"
+            MissingExtra, match=r"sherpa_onnx, which is not installed: pip install 'redraft\[listen-sherpa\]'"
         ):
             call()
 

@@ -224,7 +224,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="english recognises en, not 'fr'"):
         open_recogniser(f"whisper:{folder}", "fr")
     monkeypatch.setitem(sys.modules, "faster_whisper", None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[listen-whisper\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'redraft\[listen-whisper\]'"):
         open_recogniser("whisper")
 
 

@@ -82,7 +82,7 @@ def test_without_extra_message_says_what_to_install(folder: Path, monkeypatch: p
     for name in [name for name in sys.modules if name.startswith("redraft.backends.hf.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtra, match=r"needs transformers, which is not installed: pip install '\.\[hf\]'"):
+    with pytest.raises(MissingExtra, match=r"needs transformers, which is not installed: pip install 'redraft\[hf\]'"):
         open_backend(str(folder))
 
 

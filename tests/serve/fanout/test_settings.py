@@ -109,7 +109,7 @@ def test_a_connection_with_tls(tmp_path: Path) -> None:
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     monkeypatch.delitem(sys.modules, "redraft.serve.fanout.store")
-    with pytest.raises(MissingExtra, match=r"fanout needs redis, .* pip install '\.\[fanout\]'"):
+    with pytest.raises(MissingExtra, match=r"fanout needs redis, .* pip install 'redraft\[fanout\]'"):
         run.serve(load(port=0, fanout="redis://127.0.0.1:9"))
 
 

@@ -3,4 +3,4 @@
 
 def install(extra: str) -> str:
     """Return the command that installs an extra of this package."""
-    return f"pip install 'packages/redraft-bench[{extra}]' in a clone of Redraft"
+    return f"pip install 'redraft-bench[{extra}]'"

@@ -49,5 +49,5 @@ def test_what_it_cannot_score_is_one_sentence() -> None:
 
 def test_without_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'packages/redraft-bench\[omnisteval\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'redraft-bench\[omnisteval\]'"):
         long_yaal([GOLDEN], GOLDEN_STREAM, "de")
