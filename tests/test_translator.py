@@ -138,7 +138,8 @@ def test_repr_and_help() -> None:
     assert (Translator.__doc__ or "").startswith('Open one with ``Translator.open("demo", to=["de"])``')
 
 
-@pytest.mark.parametrize("display", [2, "agree", {"agree": 2}])
-def test_display_of_another_type(display: Any) -> None:
-    with pytest.raises(OptionError, match="display must be a Display, such as"):
-        Translator.open("demo-tiny", to=["de"], display=display)
+@pytest.mark.parametrize("value", [2, "agree", {"agree": 2}])
+@pytest.mark.parametrize("field", ["display", "style", "engine", "options", "method"])
+def test_option_of_another_type(field: str, value: Any) -> None:
+    with pytest.raises(OptionError, match=f"{field} .*(must be a |is not known)|has no option 'agree'"):
+        Translator.open("demo-tiny", to=["de"], **{"method": "ssbd", field: value})

@@ -49,6 +49,12 @@ class OptionError(RedraftError, ValueError):
         return f"{field}{between}{self.problem}"
 
 
+def expect(value: object, kind: type, field: str, example: str) -> None:
+    """Raise `OptionError` for a value that is not of a type."""
+    if not isinstance(value, kind):
+        raise OptionError(f"must be a {kind.__name__}, such as {example}, not {value!r}", field)
+
+
 class InputError(RedraftError, ValueError):
     """A line of input is invalid.
 

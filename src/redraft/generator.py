@@ -90,7 +90,7 @@ class Generator:
         watch: Watch | None = None,
         final: str = BIASED,
     ) -> None:
-        self.method = get_method(method) if isinstance(method, str) else method
+        self.method = get_method(method)
         self._options = self.method.check(options or {})
         self.method.require(backend.capabilities)
         require_trees(final, backend.capabilities)
@@ -119,7 +119,7 @@ class Generator:
         dtype: str | None = None,
     ) -> Generator:
         """Load a model by name or path; `close` frees it. Arguments as for the class and for `Translator.open`."""
-        chosen = get_method(method) if isinstance(method, str) else method
+        chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         owned = open_models(chosen, os.fspath(model), small, engine, dtype)
         try:

@@ -39,7 +39,7 @@ from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.selection import EVERYTHING, Selection
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Asking, Prompt
-from redraft.errors import ContextOverflow, InputError, ModelError, OptionError
+from redraft.errors import ContextOverflow, InputError, ModelError, OptionError, expect
 
 
 class Translator:
@@ -96,7 +96,8 @@ class Translator:
         watch: Watch | None = None,
         final: str = BIASED,
     ) -> None:
-        chosen = get_method(method) if isinstance(method, str) else method
+        chosen = get_method(method)
+        expect(style, Style, "style", 'Style("en")')
         values = chosen.check(options or {})
         chosen.require(backend.capabilities)
         require_trees(final, backend.capabilities)
@@ -146,7 +147,8 @@ class Translator:
                 ``model``.
             dtype: data type of transformers models, ``float32`` (the default) or ``bfloat16``.
         """
-        chosen = get_method(method) if isinstance(method, str) else method
+        chosen = get_method(method)
+        expect(engine, LlamaOptions, "engine", "LlamaOptions(threads=2)")
         small = None if draft_model is None else os.fspath(draft_model)
         engine = replace(engine, slots=max(engine.slots, len(as_tags(to))))
         if (width := beam_width(final)) > 1:

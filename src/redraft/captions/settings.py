@@ -10,7 +10,7 @@ from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.display import Display
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
-from redraft.errors import OptionError
+from redraft.errors import expect
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,7 @@ class Settings:
     final: str = BIASED
 
     def __post_init__(self) -> None:
-        if not isinstance(self.display, Display):
-            raise OptionError(f"must be a Display, such as Display(agree=2), not {self.display!r}", "display")
+        expect(self.display, Display, "display", "Display(agree=2)")
         whole("context", self.context, 0)
         whole("max_tokens", self.max_tokens, 1)
         beam_width(self.final)

@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 from redraft.decoding.backend import Capabilities, Capability
 from redraft.decoding.display import Display
 from redraft.decoding.types import Drafter, Rule
-from redraft.errors import CapabilityError, OptionError
+from redraft.errors import CapabilityError, OptionError, expect
 
 T = TypeVar("T")
 
@@ -189,6 +189,7 @@ class Method:
             OptionError: an option is unknown or has an invalid value.
         """
         known = {option.name: option for option in self.options}
+        expect(options, Mapping, "options", "{'beta': 0.2}")
         for name in options:
             if name not in known:
                 allowed = ", ".join(known) or "none"

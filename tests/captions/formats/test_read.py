@@ -497,9 +497,8 @@ def test_list_of_sentences(lines: list[str], data: st.DataObject) -> None:
     assert len(news) == 1 and news[0].startswith("line 2 ")
 
 
-@given(st.lists(st.sampled_from(["dog", "cat", "house", "big house"]), min_size=2, max_size=6, unique=True))
+@given(st.lists(st.sampled_from(["dog", "cat", "house", "boat", "bird"]), min_size=2, max_size=6, unique=True))
 def test_list_of_similar_sentences(things: list[str]) -> None:
-    assume(things[0] != "house" or things[1] != "big house")  # which may be a recogniser's
     lines = [f"I have a {thing}." for thing in things]
     items = read_lines(io.BufferedReader(io.BytesIO("\n".join(lines).encode())))
     assert [item.text for item in items if isinstance(item, Update) and item.final] == lines

@@ -61,14 +61,16 @@ def broken_plug_ins() -> tuple[str, ...]:
     return tuple(_BROKEN)
 
 
-def get_method(name: str) -> Method:
-    """Return the method called ``name``.
+def get_method(name: str | Method) -> Method:
+    """Return the method called ``name``; a method is returned unchanged.
 
     Raises:
         OptionError: no method has this name; the message names plug-ins that could not be loaded.
     """
+    if isinstance(name, Method):
+        return name
     methods = all_methods()
-    if name not in methods:
+    if not isinstance(name, str) or name not in methods:
         known = f"known methods: {', '.join(methods)}"
         raise OptionError("; ".join((f"method {name!r} is not known", known, *broken_plug_ins())))
     return methods[name]
