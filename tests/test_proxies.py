@@ -120,7 +120,7 @@ def test_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch, reach: object)
     for name in ("http_proxy", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert callable(reach)
-    with pytest.raises(RedraftError, match=r"cannot be reached through the proxy http://127.0.0.1:9 of the environment"):
+    with pytest.raises(RedraftError, match=r"cannot be reached through the proxy http://127.0.0.1:9 of the "):
         reach("http://example.invalid:8765")
 
 
