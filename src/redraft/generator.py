@@ -11,11 +11,12 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import drafting_backend, open_models
+from redraft.backends.load import backends_of, open_models
 from redraft.captions.chat import ChatTemplate
 from redraft.captions.metadata import CHAT_KEY
 from redraft.decoding.backend import Backend
@@ -23,10 +24,10 @@ from redraft.decoding.beam import BIASED, Beam, beam_width, require_trees
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
 from redraft.decoding.lines import NO_BREAKS
-from redraft.decoding.method import DraftModel, Method, Setup, Value
+from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.segments import PromptSegment
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Output, Prompt, Score
+from redraft.decoding.types import TARGET, Output, Prompt, Score
 from redraft.errors import ContextOverflow
 
 
@@ -92,18 +93,17 @@ class Generator:
     ) -> None:
         self.method = get_method(method)
         self._options = self.method.check(options or {})
-        self.method.require(backend.capabilities)
         require_trees(final, backend.capabilities)
         self._beam = beam_width(final)
-        self.backends = {TARGET: backend}
-        if self.method.draft_model:
-            self.backends[DRAFT_MODEL] = drafting_backend(self.method, self._options, backend, small)
         template = "" if raw else backend.metadata.get(CHAT_KEY, "")
         self._chat = ChatTemplate(template, end="") if template else None
         self._max_tokens, self._watch = max_tokens, watch
         self._memory: dict[type, object] = {}
-        self._slots = open_slots(self.backends, 1)
-        self._owned: list[Backend] = []
+        with ExitStack() as closing:
+            self.backends = backends_of(self.method, self._options, backend, small, closing)
+            self._slots = open_slots(self.backends, 1)
+            closing.callback(close_slots, self.backends, self._slots)
+            self._closing, self._owned = closing.pop_all(), ExitStack()
 
     @classmethod
     def open(
@@ -121,15 +121,10 @@ class Generator:
         """Load a model by name or path; `close` frees it. Arguments as for the class and for `Translator.open`."""
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
-        owned = open_models(chosen, os.fspath(model), small, engine, dtype)
-        try:
-            draft = owned[1] if len(owned) > 1 else None
-            made = cls(owned[0], chosen, options, small=draft, max_tokens=max_tokens, raw=raw)
-        except BaseException:
-            for backend in owned:
-                backend.close()
-            raise
-        made._owned = owned
+        with ExitStack() as owned:
+            backend, drafting = open_models(chosen, os.fspath(model), small, engine, dtype, owned)
+            made = cls(backend, chosen, options, small=drafting, max_tokens=max_tokens, raw=raw)
+            made._owned = owned.pop_all()
         return made
 
     def generate(self, prompt: str, show: Callable[[str], object] | None = None) -> Generated:
@@ -189,13 +184,8 @@ class Generator:
 
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`."""
-        close_slots(self.backends, self._slots)
-        self._slots = []
-        if self.method.draft_model is DraftModel.LAYERS:  # created for this generator only
-            self.backends[DRAFT_MODEL].close()
-        for backend in self._owned:
-            backend.close()
-        self._owned = []
+        self._closing.close()
+        self._owned.close()
 
     def __enter__(self) -> Generator:
         return self

@@ -13,12 +13,13 @@ import reprlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import drafting_backend, open_models
+from redraft.backends.load import backends_of, open_models
 from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, parse_language
@@ -35,10 +36,10 @@ from redraft.decoding.beam import BIASED, beam_width, require_trees
 from redraft.decoding.display import Display
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
 from redraft.decoding.lines import LineBreaks
-from redraft.decoding.method import DraftModel, Method, Value
+from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.selection import EVERYTHING, Selection
-from redraft.decoding.types import DRAFT_MODEL, TARGET, Asking, Prompt
+from redraft.decoding.types import TARGET, Asking, Prompt
 from redraft.errors import ContextOverflow, InputError, ModelError, OptionError, expect
 
 
@@ -99,7 +100,6 @@ class Translator:
         chosen = get_method(method)
         expect(style, Style, "style", 'Style("en")')
         values = chosen.check(options or {})
-        chosen.require(backend.capabilities)
         require_trees(final, backend.capabilities)
         settings = Settings(chosen, values, display or chosen.display, style.context, max_tokens, final)
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
@@ -111,17 +111,17 @@ class Translator:
         self._name = backend.metadata.get("general.name", "unnamed")
         self._languages = f"{style.source_language} to {', '.join(encoders)}"
         self._watch, self._lock, self._order = watch, threading.Lock(), Order()
-        self.backends = {TARGET: backend}
-        if chosen.draft_model:
-            self.backends[DRAFT_MODEL] = drafting_backend(chosen, settings.options, backend, small)
-        vocabulary = vocabulary_of(self.backends)
-        self.translations = {
-            tag: Translation(tag, encode, vocabulary, settings, writing_of(languages[tag]))
-            for tag, encode in encoders.items()
-        }
-        self.states = dict.fromkeys(self.translations, START)
-        self.slots = open_slots(self.backends, len(encoders))
-        self._owned: list[Backend] = []
+        with ExitStack() as closing:
+            self.backends = backends_of(chosen, values, backend, small, closing)
+            vocabulary = vocabulary_of(self.backends)
+            self.translations = {
+                tag: Translation(tag, encode, vocabulary, settings, writing_of(languages[tag]))
+                for tag, encode in encoders.items()
+            }
+            self.states = dict.fromkeys(self.translations, START)
+            self.slots = open_slots(self.backends, len(encoders))
+            closing.callback(close_slots, self.backends, self.slots)
+            self._closing, self._owned = closing.pop_all(), ExitStack()
 
     @classmethod
     def open(
@@ -153,10 +153,10 @@ class Translator:
         engine = replace(engine, slots=max(engine.slots, len(as_tags(to))))
         if (width := beam_width(final)) > 1:
             engine = replace(engine, branches=max(engine.branches, width * engine.slots))
-        owned = open_models(chosen, os.fspath(model), small, engine, dtype)
-        try:
+        with ExitStack() as owned:
+            backend, drafting = open_models(chosen, os.fspath(model), small, engine, dtype, owned)
             made = cls(
-                owned[0],
+                backend,
                 to,
                 method=chosen,
                 options=options,
@@ -164,13 +164,9 @@ class Translator:
                 style=style,
                 max_tokens=max_tokens,
                 final=final,
-                small=owned[1] if len(owned) > 1 else None,
+                small=drafting,
             )
-        except BaseException:
-            for backend in owned:
-                backend.close()
-            raise
-        made._owned, made._name = owned, os.fspath(model)
+            made._owned, made._name = owned.pop_all(), os.fspath(model)
         return made
 
     def translate(self, update: Update) -> list[Event]:
@@ -236,13 +232,9 @@ class Translator:
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`; waits for a call in progress."""
         with self._lock:
-            close_slots(self.backends, self.slots)
+            self._closing.close()
             self.slots = []
-            if self.method.draft_model is DraftModel.LAYERS:  # created for this translator only
-                self.backends[DRAFT_MODEL].close()
-            for backend in self._owned:
-                backend.close()
-            self._owned = []
+            self._owned.close()
 
     def __repr__(self) -> str:
         return f"<Translator: {self._name}, {self._languages}, {self.method.name}>"

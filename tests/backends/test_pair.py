@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
+from redraft import Translator
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import check_same_vocabulary, drafting_backend, open_model
+from redraft.backends.load import backends_of, check_same_vocabulary, open_model
+from redraft.captions.metadata import PLAIN_KEY
 from redraft.decoding.backend import Backend, Capabilities
+from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
+from redraft.decoding.types import DRAFT_MODEL
 from redraft.errors import CapabilityError
 from tests.fakes import RandomModel
 
@@ -23,6 +27,11 @@ class Renamed(RandomModel):
 
 class EndsOtherwise(RandomModel):
     end_tokens = frozenset({0, 3})
+
+
+def drafting_backend(method: Method, options: dict[str, Value], target: Backend, small: Backend | None) -> Backend:
+    with ExitStack() as stack:
+        return backends_of(method, options, target, small, stack)[DRAFT_MODEL]
 
 
 class Layered(RandomModel):
@@ -68,6 +77,31 @@ def test_first_layers() -> None:
     assert isinstance(found, RandomModel) and found.seed == 2
     with pytest.raises(CapabilityError, match="layers must be a whole number from 1 to 3, not 4"):
         drafting_backend(method, {"layers": 4}, Layered(), None)
+
+
+def test_first_layers_are_closed_with_their_user() -> None:
+    class Counted(Layered):
+        metadata = {PLAIN_KEY: "{source}>{code}"}  # noqa: RUF012 - as the base class declares it
+        closed = 0
+
+        def early_exit(self, layers: int) -> Backend:
+            found = super().early_exit(layers)
+            found.close = self.count  # type: ignore[method-assign]
+            return found
+
+        def count(self) -> None:
+            self.closed += 1
+
+    def refused() -> int:
+        raise CapabilityError("no slot is free")
+
+    target = Counted()
+    Translator(target, ["de"], method="bild-early-exit", options={"layers": 2}).close()
+    assert target.closed == 1
+    target.open_slot = refused  # type: ignore[method-assign]
+    with pytest.raises(CapabilityError):
+        Translator(target, ["de"], method="bild-early-exit", options={"layers": 2})
+    assert target.closed == 2, "although there was no slot"
 
 
 def test_backend_without_early_exit_is_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -16,6 +16,7 @@ from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions
 from redraft.backends.remote.batching import batched
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import DraftModel, Method, Value
+from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError, install
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
@@ -38,22 +39,37 @@ class EarlyExits(Protocol):
         """
 
 
-def drafting_backend(method: Method, options: Mapping[str, Value], target: Backend, small: Backend | None) -> Backend:
-    """Return the backend that answers the requests of ``method``'s drafter.
+def backends_of(
+    method: Method, options: Mapping[str, Value], target: Backend, small: Backend | None, stack: ExitStack
+) -> dict[str, Backend]:
+    """Return the models of a method by name (`TARGET`, `DRAFT_MODEL`).
+
+    Args:
+        method: the decoding method.
+        options: its options.
+        target: the target model.
+        small: the draft model, for methods that need one.
+        stack: closes what is made here: a model of the target's first layers.
 
     Raises:
-        CapabilityError: the draft model is missing, or its vocabulary differs from the target's.
+        CapabilityError: the target lacks what the method needs, the draft model is missing, or its vocabulary differs
+            from the target's.
     """
+    method.require(target.capabilities)
     if method.draft_model is DraftModel.LAYERS:
         if not isinstance(target, EarlyExits) or not target.capabilities.early_exit:
             raise CapabilityError(f"method {method.name!r} needs a backend with early exit")
-        return target.early_exit(method.layers_in(options))
-    if small is None:
+        small = target.early_exit(method.layers_in(options))
+        stack.callback(small.close)
+    elif not method.draft_model:
+        return {TARGET: target}
+    elif small is None:
         raise CapabilityError(
             f"method {method.name!r} needs a small model of the same vocabulary; name it with --draft-model"
         )
-    check_same_vocabulary(target, small)
-    return small
+    else:
+        check_same_vocabulary(target, small)
+    return {TARGET: target, DRAFT_MODEL: small}
 
 
 def check_same_vocabulary(target: Backend, small: Backend) -> None:
@@ -247,8 +263,13 @@ def _folder(name: str) -> Path | None:
 
 
 def open_models(
-    method: Method, model: str, draft_model: str | None, options: LlamaOptions, dtype: str | None = None
-) -> list[Backend]:
+    method: Method,
+    model: str,
+    draft_model: str | None,
+    options: LlamaOptions,
+    dtype: str | None,
+    stack: ExitStack,
+) -> tuple[Backend, Backend | None]:
     """Open the target model and, if the method needs one, the draft model.
 
     Args:
@@ -256,7 +277,8 @@ def open_models(
         model: name or path of the target model.
         draft_model: name or path of the draft model; None uses the one that ships for ``model``, if any.
         options: options of the backends.
-        dtype: data type of the target, and of the draft model if that is a transformers model.
+        dtype: data type of the target, and of the draft model if that is a transformers model; None for the default.
+        stack: closes what is opened here.
 
     Raises:
         ModelError: a model does not exist, or its file is invalid.
@@ -274,12 +296,10 @@ def open_models(
     # On a CPU, passes over wide trees cost too much, and a cache that supports them slows down many slots.
     trees = Capability.TREES in method.needs or (Capability.TREES in method.uses and on_gpu(options.gpu_layers))
     branches = max(options.branches, BRANCHES_OF_A_TREE * options.slots) if trees else options.branches
-    opened = [open_backend(model, replace(options, branches=branches), dtype)]
-    if wanted and small is not None:
-        try:
-            small_dtype = dtype if on_transformers(small) else None
-            opened.append(open_backend(small, replace(options, branches=0), small_dtype))
-        except BaseException:
-            opened[0].close()
-            raise
-    return opened
+    target = open_backend(model, replace(options, branches=branches), dtype)
+    stack.callback(target.close)
+    if small is None or not wanted:
+        return target, None
+    drafting = open_backend(small, replace(options, branches=0), dtype if on_transformers(small) else None)
+    stack.callback(drafting.close)
+    return target, drafting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -57,16 +58,17 @@ def test_folder_opens(folder: Path, prefix: str) -> None:
 
 
 def test_dtype_that_was_asked_for(folder: Path) -> None:
-    backends = open_models(get_method("bild"), str(folder), str(folder), ENGINE, "bfloat16")
-    assert [getattr(backend, "dtype", None) for backend in backends] == [torch.bfloat16] * 2
+    with ExitStack() as stack:
+        backends = open_models(get_method("bild"), str(folder), str(folder), ENGINE, "bfloat16", stack)
+        assert [getattr(backend, "dtype", None) for backend in backends] == [torch.bfloat16] * 2
     with pytest.raises(OptionError, match="dtype must be float32 or bfloat16, not 'int8'"):
         open_backend(str(folder), ENGINE, "int8")
 
 
 def test_gguf_beside_it_keeps_dtype_of_its_file(folder: Path) -> None:
-    target, small = open_models(get_method("bild"), str(folder), "demo-tiny", ENGINE, "bfloat16")
-    assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
-    small.close()
+    with ExitStack() as stack:
+        target, small = open_models(get_method("bild"), str(folder), "demo-tiny", ENGINE, "bfloat16", stack)
+        assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
     with pytest.raises(OptionError, match="^dtype is for models of transformers; that of 'demo' is in its file"):
         open_backend("demo", ENGINE, "float32")
 
@@ -74,8 +76,9 @@ def test_gguf_beside_it_keeps_dtype_of_its_file(folder: Path) -> None:
 def test_encoder_decoder_opens_for_method(tmp_path: Path) -> None:
     tiny.t5().save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
-    (backend,) = open_models(get_method("ssbd"), str(tmp_path), None, ENGINE)
-    assert isinstance(backend, HfEncoderDecoder)
+    with ExitStack() as stack:
+        backend, small = open_models(get_method("ssbd"), str(tmp_path), None, ENGINE, None, stack)
+        assert isinstance(backend, HfEncoderDecoder) and small is None
 
 
 def test_without_extra_message_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
