@@ -90,12 +90,12 @@ def translated(
 
 
 def held_back(data: Path, language: str) -> list[str]:
-    """Sentences of Tatoeba that were kept from training, as many as there are of ours."""
+    """Sentences of Tatoeba that were kept from training."""
     with gzip.open(data / "train" / f"en-{language}.tsv.gz", "rt", encoding="utf-8") as lines:
         rows = [line.split("\t") for line in lines]
     sources = {source for source, _, origin, _ in rows if origin.startswith("tatoeba") and held_out(source)}
     whole = sorted(source for source in sources if source.endswith(".") and len(source.split()) >= 3)
-    return random.Random(0).sample(whole, len(SENTENCES))
+    return random.Random(0).sample(whole, 15)
 
 
 def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tuple[str, str]]:
@@ -115,15 +115,15 @@ def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tu
 
 @pytest.mark.parametrize("language", ["de", "zh", "ja"])
 def test_no_final_without_mark_is_cut_short(shipped: LlamaCpp, language: str) -> None:
-    found = shortened(shipped, language, SENTENCES)
-    assert len(found) <= 2  # of 60; which ones depends on how the processor rounds, hence exact kernels here
+    found = shortened(shipped, language, SENTENCES[::2])
+    assert len(found) <= 1  # of 30; which ones depends on how the processor rounds, hence exact kernels here
     assert all(text.endswith(SENTENCE_ENDS) for _, text in found)
 
 
 @pytest.mark.parametrize("language", ["de", "zh", "ja"])
 def test_finals_kept_from_training(shipped: LlamaCpp, data_dir: Path, language: str) -> None:
     found = shortened(shipped, language, held_back(data_dir, language))
-    assert len(found) <= 4  # of 60: the model reads some in another way where their capitals are missing
+    assert len(found) <= 2  # of 30: the model reads some in another way where their capitals are missing
     assert all(text.endswith(SENTENCE_ENDS) for _, text in found)
 
 
