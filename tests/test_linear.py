@@ -15,17 +15,9 @@ import pytest
 from rich.console import Console
 
 from redraft.captions.events import Caption, Update
+from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.read import (
-    Item,
-    ended,
-    lines_of,
-    printable,
-    read_jsonl,
-    read_lines,
-    read_text,
-    received,
-)
+from redraft.captions.formats.read import Item, ended, lines_of, printable, read_lines, read_text, received
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.captions.sentence import as_sentence, ends_sentence, sentence_ends

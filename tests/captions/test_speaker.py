@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from redraft.captions.events import Caption, Failure, Update, as_object
+from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.read import read_jsonl
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, TextWriter
 from redraft.errors import InputError
 

@@ -22,7 +22,8 @@ from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
 from redraft.captions import events
-from redraft.captions.formats.read import one_line, received
+from redraft.captions.formats.jsonl import one_line
+from redraft.captions.formats.read import received
 from redraft.captions.languages import standard_tag
 from redraft.decoding.display import Display
 from redraft.protocol.codes import CODES

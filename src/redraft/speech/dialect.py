@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from redraft.captions.events import Field
-from redraft.captions.formats.read import check_fields, json_object
+from redraft.captions.formats.jsonl import check_fields, json_object
 from redraft.errors import InputError, OptionError
 from redraft.speech.audio import Samples
 

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Update
+from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.read import (
     MAX_TEXT_WORDS,
     Item,
@@ -20,7 +21,6 @@ from redraft.captions.formats.read import (
     ended,
     paced,
     prefixes,
-    read_jsonl,
     read_lines,
     read_text,
     received,

@@ -12,10 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
+from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import Audience, CaptionService, PushWriter
-from redraft.captions.formats.read import Item, ended, paced, read_jsonl, read_lines, read_simulstreaming, read_text
+from redraft.captions.formats.read import Item, ended, paced, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other, watched

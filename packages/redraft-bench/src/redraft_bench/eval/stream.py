@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from redraft.captions.events import TEXT, TIME, Failure, Field, Update, is_text
-from redraft.captions.formats.read import check_fields, finished, parse_update, read_jsonl
+from redraft.captions.formats.jsonl import check_fields, parse_update, read_jsonl
+from redraft.captions.formats.read import finished
 from redraft.captions.words import WORD
 from redraft.errors import InputError
 from redraft.signature import text_hash

@@ -1,0 +1,139 @@
+"""Read JSON: objects with checked fields, and one update per line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
+from typing import Any, TypeVar
+
+from redraft.captions.events import Failure, Field, Order, Update, is_text, is_whole, shown
+from redraft.captions.formats.read import Item, LineSource, decoded, not_empty, received
+from redraft.errors import InputError
+
+Parsed = TypeVar("Parsed")
+
+_NAMES = tuple(each.name for each in fields(Update))
+_NEEDED = tuple(each.name for each in fields(Update) if each.default is MISSING)
+
+
+def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
+    """Parse a line as a JSON object.
+
+    Args:
+        text: the line.
+        names: the allowed fields, for the error message.
+
+    Raises:
+        InputError: it is not JSON, or not an object.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"the line is not valid JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError:  # Python's limit on the digits of integers
+        raise InputError("the line is not usable JSON: a whole number has too many digits") from None
+    except RecursionError:
+        raise InputError("the line is not usable JSON: it is nested too deeply") from None
+    if not isinstance(value, dict):
+        raise InputError(f"the line must be a JSON object with {', '.join(names)}, not {shown(value)}")
+    return value
+
+
+def refuse_unknown(found: Mapping[str, Any], known: Collection[str]) -> None:
+    """Check that all fields are known.
+
+    Raises:
+        InputError: a field is unknown; the message has its name.
+    """
+    for name in found:
+        if name not in known:
+            raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(known)}")
+
+
+def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: Sequence[str], reader: str) -> None:
+    """Check the values of known fields, and that no required field is missing.
+
+    Args:
+        found: the fields; unknown ones are ignored.
+        known: the checks by field.
+        needed: names of the required fields.
+        reader: what requires them, in words.
+
+    Raises:
+        InputError: a field is missing or has an invalid value.
+    """
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise InputError(f"{', '.join(missing)} must be given: {reader} needs {', '.join(needed)}")
+    for name, (allowed, words) in known.items():
+        if name in found and not allowed(found[name]):
+            raise InputError(f"{name} must be {words}, not {shown(found[name])}")
+
+
+NAME: Field = (
+    lambda value: is_whole(value) or (is_text(value) and value != ""),
+    "a non-empty string or a whole number",
+)
+
+
+@not_empty
+def read_jsonl(source: LineSource) -> Iterator[Item]:
+    """Read one JSON object per line: ``{"utterance": "7", "seq": 3, "text": "so far", "final": false, "time": 12.5}``.
+
+    ``utterance`` is a string or a whole number (7 and "7" are the same), ``seq`` a whole number of at least 0 that
+    increases within an utterance, ``text`` a string; ``final`` (default false), ``time`` (default null; seconds from
+    the start, at least 0), ``speaker`` and ``committed`` (number of words that stay as they are) are optional.  An
+    empty text means that nothing is recognised yet.  Unknown fields and updates after a final one are errors.  If a key
+    occurs twice, the last one counts; blank lines are ignored.  The names of all utterances are kept in memory.
+    """
+    order = Order()
+
+    def parse(text: str, number: int) -> Item:
+        update = parse_update(json_object(text, (*_NAMES, "type")))
+        try:
+            order.accept(update)
+        except InputError as error:
+            return Failure(str(error), number, update.utterance, update.seq)
+        return update
+
+    yield from parsed(source, parse)
+
+
+def parsed(source: LineSource, parse: Callable[[str, int], Parsed]) -> Iterator[Parsed | Failure]:
+    """Yield what ``parse`` makes of each line that is not blank (text and number), or a failure where it raises."""
+    for number, text in decoded(source):
+        if isinstance(text, Failure):
+            yield text
+        elif text.strip():
+            try:
+                yield parse(text, number)
+            except InputError as error:
+                yield Failure(str(error), number)
+
+
+def parse_update(found: Mapping[str, Any]) -> Update:
+    """Return the update described by a JSON object; its texts are cleaned as in all readers.
+
+    Raises:
+        InputError: a field is missing or invalid.
+    """
+    refuse_unknown(found, (*_NAMES, "type"))
+    check_fields(
+        found, {"type": (lambda value: value == "update", '"update"'), "utterance": NAME}, _NEEDED, "an update"
+    )
+    values = one_line(found)
+    values.pop("type", None)
+    values["utterance"] = str(values["utterance"])
+    update = Update(**values)
+    return update if update.time is None else replace(update, time=float(update.time))
+
+
+def one_line(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an update with texts as one line each: without control characters and outer spaces."""
+    texts = {name: received(found[name]) for name in _TEXTS if isinstance(found.get(name), str)}
+    return {**found, **texts}
+
+
+#: Fields of an update that are text to show.
+_TEXTS = tuple(each.name for each in fields(Update) if each.metadata.get("one_line"))
