@@ -16,6 +16,8 @@ from tests.gguf_models import HEAD, HEADS, HIDDEN, VOCABULARY, Writer, blocks, w
 
 #: Experts of a mixture, and how many of them compute a token.
 EXPERTS, USED = 4, 2
+#: Inner size, size of the state, heads, groups and kernel of a Mamba-2 mixer.
+_INNER, _STATE, _HEADS, _GROUPS, _KERNEL = 2 * HIDDEN, 16, 4, 1, 4
 
 
 def write_lfm2(path: Path, layers: int = 2, moe: bool = False, seed: int = 11) -> Path:
@@ -175,16 +177,139 @@ def write_mamba2(path: Path, seed: int = 16) -> Path:
     return path
 
 
-#: Inner size, size of the state, heads, groups and kernel of a Mamba-2 mixer.
-_INNER, _STATE, _HEADS, _GROUPS, _KERNEL = 2 * HIDDEN, 16, 4, 1, 4
+def write_jamba(path: Path, seed: int = 17) -> Path:
+    """Jamba: a Mamba mixer, then attention, each with a feed-forward network."""
+    writer = Writer(path, "jamba", seed)
+    writer.facts.add_head_count_kv([0, HEADS])
+    inner, state, rank, kernel = 2 * HIDDEN, 8, 4, 4
+    writer.facts.add_ssm_conv_kernel(kernel)
+    writer.facts.add_ssm_inner_size(inner)
+    writer.facts.add_ssm_state_size(state)
+    writer.facts.add_ssm_time_step_rank(rank)
+    writer.embeddings()
+    writer.norms("", "output_norm")
+    first, second = blocks()
+    for block in (first, second):
+        writer.norms(block, "attn_norm", "ffn_norm")
+        writer.feed_forward(block)
+    writer.attention(second)
+    writer.matrix(f"{first}ssm_in.weight", HIDDEN, 2 * inner)
+    writer.matrix(f"{first}ssm_conv1d.weight", kernel, inner)
+    writer.tensor(f"{first}ssm_conv1d.bias", np.zeros(inner))
+    writer.matrix(f"{first}ssm_x.weight", inner, rank + 2 * state)
+    writer.norms(first, "ssm_dt_norm", size=rank)
+    writer.norms(first, "ssm_b_norm", "ssm_c_norm", size=state)
+    writer.matrix(f"{first}ssm_dt.weight", rank, inner)
+    writer.tensor(f"{first}ssm_dt.bias", np.zeros(inner))
+    writer.tensor(f"{first}ssm_a", -np.ones((inner, state)))
+    writer.tensor(f"{first}ssm_d", np.ones(inner))
+    writer.matrix(f"{first}ssm_out.weight", inner, HIDDEN)
+    writer.close()
+    return path
 
 
-def _mamba2_facts(writer: Writer) -> None:
+def write_plamo2(path: Path, seed: int = 18) -> Path:
+    """PLaMo 2, which is refused: a Mamba-2 mixer of its own kind, then attention, each with a feed-forward network."""
+    writer = Writer(path, "plamo2", seed)
+    writer.facts.add_head_count_kv([0, HEADS])
+    writer.facts.add_key_length(HEAD)
+    writer.facts.add_value_length(HEAD)
+    _mamba2_facts(writer, groups=0)
+    writer.embeddings()
+    writer.norms("", "output_norm")
+    first, second = blocks()
+    for block in (first, second):
+        writer.norms(block, "attn_norm", "ffn_norm")
+        for name in ("post_attention_norm", "post_ffw_norm"):
+            writer.tensor(f"{block}{name}", np.ones(HIDDEN))
+        writer.matrix(f"{block}ffn_up.weight", HIDDEN, 4 * HIDDEN)
+        writer.matrix(f"{block}ffn_down.weight", 2 * HIDDEN, HIDDEN)
+    writer.matrix(f"{second}attn_qkv.weight", HIDDEN, 3 * HIDDEN, 2.0)
+    for name in ("attn_q_norm", "attn_k_norm"):
+        writer.tensor(f"{second}{name}.weight", np.ones((HEADS, HEAD)))
+    writer.matrix(f"{second}attn_output.weight", HIDDEN, HIDDEN, 2.0)
+    steps = 64
+    writer.matrix(f"{first}ssm_in.weight", HIDDEN, 2 * _INNER)
+    writer.matrix(f"{first}ssm_conv1d.weight", _KERNEL, _INNER)
+    writer.matrix(f"{first}ssm_x.weight", _INNER, steps + 2 * _STATE)
+    writer.matrix(f"{first}ssm_dt.weight", steps, _HEADS)
+    writer.tensor(f"{first}ssm_dt.bias", np.zeros(_HEADS))
+    writer.tensor(f"{first}ssm_a", -np.ones(_HEADS) / 20)
+    writer.tensor(f"{first}ssm_d", np.ones(_HEADS))
+    for name, size in (("dt", steps), ("b", _STATE), ("c", _STATE)):
+        writer.tensor(f"{first}ssm_{name}_norm", np.ones(size))
+    writer.matrix(f"{first}ssm_out.weight", _INNER, HIDDEN, 2.0)
+    writer.close()
+    return path
+
+
+def write_rwkv6(path: Path, seed: int = 19) -> Path:
+    """RWKV 6: no attention."""
+    writer, extra = Writer(path, "rwkv6", seed), 8
+    writer.facts.add_time_mix_extra_dim(extra)
+    writer.facts.add_time_decay_extra_dim(extra)
+    _rwkv(writer)
+    for block in blocks():
+        writer.matrix(f"{block}time_mix_w1.weight", HIDDEN, 5 * extra)
+        writer.matrices(f"{block}time_mix_w2.weight", extra, HIDDEN, 5)
+        for name in ("time_mix_lerp_x", "channel_mix_lerp_r"):
+            writer.tensor(f"{block}{name}.weight", np.full((1, 1, HIDDEN), 0.5))
+        writer.tensor(f"{block}time_mix_lerp_fused.weight", np.full((5, 1, 1, HIDDEN), 0.5))
+        writer.matrix(f"{block}time_mix_first.weight", HEAD, HEADS)
+        writer.tensor(f"{block}time_mix_decay.weight", -np.ones(HIDDEN))
+        writer.matrix(f"{block}time_mix_decay_w1.weight", HIDDEN, extra)
+        writer.matrix(f"{block}time_mix_decay_w2.weight", extra, HIDDEN)
+        for name in ("time_mix_gate", "channel_mix_receptance"):
+            writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN)
+    writer.close()
+    return path
+
+
+def write_rwkv7(path: Path, seed: int = 20) -> Path:
+    """RWKV 7: no attention."""
+    writer, rank = Writer(path, "rwkv7", seed), 8
+    writer.facts.add_decay_lora_rank(rank)
+    writer.facts.add_iclr_lora_rank(rank)
+    writer.facts.add_value_residual_mix_lora_rank(rank)
+    writer.facts.add_gate_lora_rank(rank)
+    _rwkv(writer)
+    for block in blocks():
+        for name in "wav":
+            writer.tensor(f"{block}time_mix_{name}0.weight", np.zeros(HIDDEN))
+        for name in "wavg":
+            writer.matrix(f"{block}time_mix_{name}1.weight", HIDDEN, rank)
+            writer.matrix(f"{block}time_mix_{name}2.weight", rank, HIDDEN)
+        writer.tensor(f"{block}time_mix_lerp_fused.weight", np.full((6, 1, 1, HIDDEN), 0.5))
+        for name in ("k_k", "k_a", "r_k"):
+            writer.tensor(f"{block}time_mix_{name}.weight", np.full(HIDDEN, 0.5))
+    writer.close()
+    return path
+
+
+def _rwkv(writer: Writer) -> None:
+    """What RWKV 6 and 7 have in common."""
+    writer.facts.add_wkv_head_size(HEAD)
+    writer.facts.add_layer_norm_eps(1e-5)
+    writer.embeddings()
+    norms = ["token_embd_norm", "output_norm"]
+    for block in blocks():
+        norms += [f"{block}{name}" for name in ("attn_norm", "attn_norm_2", "time_mix_ln")]
+        writer.tensor(f"{block}channel_mix_lerp_k.weight", np.full((1, 1, HIDDEN), 0.5))
+        for name in ("key", "value", "receptance", "output"):
+            writer.matrix(f"{block}time_mix_{name}.weight", HIDDEN, HIDDEN, 2.0)
+        writer.matrix(f"{block}channel_mix_key.weight", HIDDEN, 2 * HIDDEN)
+        writer.matrix(f"{block}channel_mix_value.weight", 2 * HIDDEN, HIDDEN)
+    for name in norms:
+        writer.tensor(f"{name}.weight", np.ones(HIDDEN))
+        writer.tensor(f"{name}.bias", np.zeros(HIDDEN))
+
+
+def _mamba2_facts(writer: Writer, groups: int = _GROUPS) -> None:
     writer.facts.add_ssm_conv_kernel(_KERNEL)
     writer.facts.add_ssm_inner_size(_INNER)
     writer.facts.add_ssm_state_size(_STATE)
     writer.facts.add_ssm_time_step_rank(_HEADS)
-    writer.facts.add_ssm_group_count(_GROUPS)
+    writer.facts.add_ssm_group_count(groups)
 
 
 def _mamba2(writer: Writer, block: str) -> None:
@@ -227,4 +352,7 @@ HYBRIDS: Mapping[str, Callable[[Path], Path]] = {
     "Falcon-H1": write_falcon,
     "Mamba": write_recurrent,
     "Mamba-2": write_mamba2,
+    "Jamba": write_jamba,
+    "RWKV 6": write_rwkv6,
+    "RWKV 7": write_rwkv7,
 }

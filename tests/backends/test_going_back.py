@@ -23,7 +23,7 @@ from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError
 from tests.backends.test_llamacpp import tree
 from tests.gguf_models import CONTROL, HIDDEN, LAYERS, VOCABULARY
-from tests.hybrids import HYBRIDS, write_lfm2
+from tests.hybrids import HYBRIDS, write_lfm2, write_plamo2
 
 Ids = tuple[int, ...]
 SLOTS = 3
@@ -177,6 +177,8 @@ def test_what_recurrent_layers_cannot_do(pair: tuple[LlamaCpp, Fresh]) -> None:
     with pytest.raises(CapabilityError, match="recurrent layers, which cannot read draft trees"):
         backend.score([(slot, Score((9, 8), tree((5, 6), (7,))))])
     assert backend.score([(slot, Score((9, 8)))])[0].argmax(ROOT) in range(VOCABULARY)
+    with pytest.raises(CapabilityError, match="beam"):
+        Translator(backend, ["de"], style=Style(prompt="{source}"), final="beam:2")
     for options, words in ((LlamaOptions(exact=True, gpu_layers=0), "--exact"), (LlamaOptions(slots=65), "at most 64")):
         with pytest.raises(CapabilityError, match=f"recurrent layers, .*{words}"):
             LlamaCpp(backend.model.path, options, backend.model)
@@ -220,6 +222,11 @@ class TestProbe:
         self.child(monkeypatch, tmp_path, "lib.llama_memory_seq_cp = lambda *arguments: None\n")
         with pytest.raises(CapabilityError, match=r"'LFM2.gguf' .* go back .* rightly \(logits are off by"):
             LlamaCpp(written(folder, "LFM2"), OPTIONS)
+
+    def test_plamo2(self, tmp_path: Path) -> None:
+        """llama.cpp writes the states of all sequences but the first outside its memory."""
+        with pytest.raises(CapabilityError, match="go back .* rightly .*does not survive it: SIGABRT"):
+            LlamaCpp(write_plamo2(tmp_path / "plamo2.gguf"), OPTIONS)
 
     def test_process_ends(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """LFM2 with its real number of layers ends the process with a few snapshots more than it survives."""

@@ -24,22 +24,15 @@ HELLO = "Hello world."
 #: Answers to "Hello world." whose translation is "Hallo Welt.".
 ANSWERS = """
 Sure! Here's the German version:⏎⏎Hallo Welt.
-Certainly!⏎⏎Hallo Welt.
 Here is the translation: Hallo Welt.
 Sure, here is the translation of your text into German: "Hallo Welt."
 Translation: Hallo Welt.
 **Translation:** Hallo Welt.
-**German:** Hallo Welt.
-German:⏎Hallo Welt.
-Deutsch: Hallo Welt.
-Auf Deutsch: Hallo Welt.
 Die Übersetzung lautet: Hallo Welt.
 Hier ist die Übersetzung:⏎⏎„Hallo Welt.“
 ## German translation⏎⏎Hallo Welt.
 **Translation**⏎Hallo Welt.
 翻译：Hallo Welt.
-日本語訳：Hallo Welt.
-Tässä on käännös:⏎Hallo Welt.
 ‘Hallo Welt.’
 'Hallo Welt.'
 ‚Hallo Welt.‘
@@ -50,12 +43,6 @@ Tässä on käännös:⏎Hallo Welt.
 "Hallo Welt".
 ""Hallo Welt.""
 「『Hallo Welt.』」
-Hello world. -> Hallo Welt.
-"Hello world." => "Hallo Welt."
-Hello world = Hallo Welt.
-English: Hello world.⏎German: Hallo Welt.
-English: Hello world. German: Hallo Welt.
-The translation of "Hello world." is "Hallo Welt."
 Hallo Welt. (Hello world.)
 Hallo Welt. (Note: informal)
 "Hallo Welt." (Note: informal)
@@ -78,33 +65,20 @@ Here is my thought process: The user wants German. Here is my response: Hallo We
 <think> short </think>Hallo Welt.
 </think>⏎⏎Hallo Welt.
 **Hallo Welt.**
-*Hallo Welt.*
 Hallo **Welt**.
 ```⏎Hallo Welt.⏎```
 ```german⏎Hallo Welt.⏎```
 `Hallo Welt.`
-- Hallo Welt.
-* Hallo Welt.⏎* Guten Tag.
-# Hallo Welt.
-> Hallo Welt.
 <p>Hallo Welt.</p>
 <translation>⏎Hallo Welt.⏎</translation>
-Hallo<br>Welt.
-Hallo&nbsp;Welt&#46;
 Hallo Welt.</s>
 Hallo Welt.<|im_end|>
-{"translation": "Hallo Welt."}
-```json⏎{⏎  "translation": "Hallo Welt.",⏎  "language": "de"⏎}⏎```
----⏎Hallo Welt.⏎---
-"Hello world." in German is:⏎⏎Hallo Welt.
-Hello world in German:⏎⏎Hallo Welt.
 """
 #: Sources with translations from which nothing is left out, and their target language.
 GOOD = [
     ("Sure! Here is the translation:", "Klar! Hier ist die Übersetzung:", "de"),
     ("Klar! Hier ist die Übersetzung:", "Sure! Here is the translation:", "en"),
     ("Translation: a craft.", "Übersetzung: ein Handwerk.", "de"),
-    ("Käännös on vaikea.", "Translation: it is hard.", "en"),
     ("He said: go.", "Er sagte: geh.", "de"),
     ("German: hello.", "Deutsch: hallo.", "de"),
     ("The rule is simple.", "Die Regel ist einfach: geh.", "de"),
@@ -168,7 +142,7 @@ def read(answer: str, source: str = HELLO, target: str = "de", size: int = 2) ->
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("answer", ANSWERS.split("\n")[1:-1])
 def test_only_the_translation(answer: str, size: int) -> None:
-    assert read(answer, size=size).replace("\u00a0", " ") == "Hallo Welt."
+    assert read(answer, size=size) == "Hallo Welt."
 
 
 @pytest.mark.parametrize(("source", "answer", "target"), GOOD)
@@ -179,18 +153,15 @@ def test_good_translation_stays(source: str, answer: str, target: str) -> None:
 @pytest.mark.parametrize(
     ("source", "answer", "text"),
     [
-        ("I have a dog.", "I have a dog.⏎⏎Ich habe einen Hund.", "Ich habe einen Hund."),
         ("New York City.", "New York City.⏎⏎(Note: a name)", "New York City."),
         ("New York City.", "New York City.⏎⏎", "New York City."),
         ("Sure! Here is the", "Klar! Hier ist die Übersetzung:", "Klar! Hier ist die Übersetzung:"),
         ("Read this:", "Here is the translation:⏎Lies das:", "Lies das:"),
-        ("Tämä:", "Here is the translation:⏎Something else", "Here is the translation:"),
         ('He said: "Stop!" and left.', "\"Er sagte: 'Halt!' und ging.\"", "Er sagte: 'Halt!' und ging."),
-        ('He said: "Stop!"', '{"text": "Er sagte: \\"Halt!\\""}', 'Er sagte: "Halt!"'),
         ("He spoke in German.", "Er sprach auf Deutsch:⏎Note", "Er sprach auf Deutsch:"),
         ("No.", ".⏎(Note: x)", "."),
-        (HELLO, "こんにちは (Konnichiwa)", "こんにちは"),
-        (HELLO, "Привет, мир! (Privet, mir!)", "Привет, мир!"),
+        ("2 + 2", "2 + 2 = 4⏎⏎In this example, the translation is", "2 + 2 = 4"),
+        ("Can you help", "Ich kann... (English: I can", "Ich kann..."),
         (HELLO, "<think>⏎This never ends", ""),
         (HELLO, "I’m sorry, but I cannot translate this.", ""),
         (HELLO, "As an AI language model, I cannot do this.", ""),
@@ -246,7 +217,6 @@ WRAPPED: dict[str, Callable[[str, str], str]] = {
     "bold": lambda source, text: f"**{text}**",
     "fence": lambda source, text: f"```⏎{text}⏎```",
     "quotes": lambda source, text: f"「{text}」",
-    "source": lambda source, text: f"{source} -> {text}",
     "note": lambda source, text: f"{text} (Note: informal)",
     "thoughts": lambda source, text: f"<think>⏎Okay: {source}⏎</think>⏎⏎{text}",
     "mark-up": lambda source, text: f"<p>{text}</p>",

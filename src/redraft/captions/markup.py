@@ -1,66 +1,30 @@
-"""What a chat model writes in one line beside the translation: labels, the source, notes, marks and mark-up.
+"""What a chat model writes in one line beside the translation: announcements, notes, quotation marks and mark-up.
 
-All of it is left out only where the source has nothing like it, so that no model that answers well loses a word.
+All of it is left out only where the source has nothing like it, so that no model that answers well loses a word.  There
+is a pattern for what models that we ran have written, and for what users of other programs have reported; none for what
+a model might write.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Sequence
 
 from redraft.captions.thoughts import thoughts_at
 
-#: Words of many languages for "translation".
-TRANSLATES = re.compile(
-    r"translat|traduc|traduz|traducció|übersetz|oversæt|oversett|översätt|vertal|tłumacz|přelož|překlad|preklad|prevod|"
-    r"prijevod|перевод|перевед|переклад|превод|käänn|käänt|fordít|μετάφρα|çevir|tercüme|terjemah|dịch|翻译|翻譯|翻訳|"
-    r"[語和英独仏]訳|译文|譯文|訳文|번역|ترجم|תרגו|अनुवाद|অনুবাদ|แปล",
-    re.IGNORECASE,
-)
-_LANGUAGES = (
-    "German Deutsch English Englisch French Français Spanish Español Italian Italiano Portuguese Português Dutch "
-    "Nederlands Polish Polski Russian Русский Ukrainian Українська Czech Čeština Slovak Slovenčina Slovenian Bulgarian "
-    "Български Croatian Hrvatski Serbian Swedish Svenska Danish Dansk Norwegian Norsk Finnish Suomi Suomeksi Romanian "
-    "Română Hungarian Magyar Greek Ελληνικά Turkish Türkçe Arabic العربية Hebrew עברית Persian فارسی Hindi हिन्दी Thai "
-    "ไทย Bengali Vietnamese Indonesian Malay Korean 한국어 Japanese 日本語 Chinese 中文 汉语 漢語 Catalan Català"
-).split()
-#: What announces the language of what follows: "German", "In German", "German translation", "Chinese (Simplified)".
-LABEL = re.compile(
-    rf"((in|auf|en|em|på|na|po|по)\s+)?(the\s+)?((simplified|traditional|brazilian|british)\s+)?({'|'.join(_LANGUAGES)})"
-    r"(\s*\([^()]*\))?(\s+(translation|version|text))?",
-    re.IGNORECASE,
-)
-_LABELLED = re.compile(rf"{LABEL.pattern}\s*[:：]\s*", re.IGNORECASE)
+#: Words for "translation", with which models announce one.
+TRANSLATES = re.compile(r"translat|übersetz|traduc|traduz|翻译|翻譯|翻訳", re.IGNORECASE)
 #: A colon, except in times and proportions.
 COLON = re.compile(r"[:：](?![0-9/])")
 _BEFORE_COLON = re.compile(r"[^:：\n]{0,100}[:：]\s*")
-_ARROWS = r"-+>|=+>|→|⇒|➡️?|⟶"
-#: Notes of the model, in brackets: their first words.
-_NOTES = (
-    r"note|n\.?b\.?|literal(ly)?|lit\.|explanation|translation|translated|pronounced|pronunciation|formal|informal|"
-    r"anmerkung|hinweis|wörtlich|remarque|littéralement|nota|literalmente|nb|注|备注|備註|说明|說明|直译|補足|説明|直訳|참고|примечание"
-)
-NOTE = re.compile(rf"[*_]*([(\[（【].*|({_NOTES})\b[^\n]*[:：].*)", re.IGNORECASE)
 _BRACKETED = re.compile(r"\s*[(\[（【]([^()\[\]（）【】]*)[)\]）】]?\s*([.。!！?？]?)$")
-_NOTED = re.compile(rf"\s*(({_NOTES})(?!\w)|{LABEL.pattern}\s*[:：])", re.IGNORECASE)
+#: How a note begins, such as "Note:", "注：" or "English:".
+_NOTED = re.compile(r"\s*[^\W\d_][\w .]{0,30}[:：]")
 _BRACKETS = re.compile(r"[(\[（【]")
 #: Pairs of emphasis and code in Markdown.
 _MARKED = re.compile(r"(?<![A-Za-z0-9*])(\*\*\*?|`{1,3})(?=[^\s*`])(.+?)(?<=[^\s*`])\1(?![A-Za-z0-9*])")
-_ROUND = re.compile(r"(\*|_)(?=\S)([^*_]+)(?<=\S)\1")
 _OPENED = re.compile(r"\*\*(?=[^\s*])|`+(?=[^\s`])")
-#: Bullets, headings and quotations in Markdown; "- 5" is a number.
-_BULLET = re.compile(r"([-*•>]|#{1,6})\s+(?=[^\W\d])")
 TAG = re.compile(r"<(/?[A-Za-z][\w-]*(\s+[\w-]+=\"[^\"<>]*\")*\s*/?|\|[^|<>]*\|)>")
-_LATIN = re.compile("[a-z]")
-_ENTITY = re.compile(r"&(amp|lt|gt|quot|apos|nbsp|#\d{2,5}|#x[0-9a-fA-F]{2,4});")
-_JSON = (
-    re.compile(
-        rf'\{{?\s*"(\w*(translat|text|result|output|answer|response|target)\w*|{LABEL.pattern})"\s*:\s*"',
-        re.IGNORECASE,
-    ),
-    re.compile(r'"\s*,?\s*\}?$'),
-)
 #: Quotation marks, by what may close them, and those that are apostrophes too.
 _CLOSING = {
     '"': '"', "„": '“”"', "“": '”"', "”": "”", "‟": "”", "«": "»", "»": "«", "‹": "›", "›": "‹", "「": "」", "『": "』",
@@ -71,8 +35,7 @@ _QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
 _WITHIN_WORD = re.compile(r"(?<=\w)['’״](?=\w)")
 _ENDS = ".。!！?？"
 #: Characters without which, anywhere or at the beginning, nothing is left out.
-_TELLING = frozenset(":：=>→⇒➡⟶*`<&([（【{◁") | (_QUOTES - _APOSTROPHES)
-_TELLING_FIRST = frozenset("-•#_") | _APOSTROPHES
+_TELLING = frozenset(":：*`<([（【◁") | (_QUOTES - _APOSTROPHES)
 _REFUSES = re.compile(
     r"((i['’]?m|i am) sorry|sorry|i apologi[sz]e|unfortunately)\b.{0,40}\b(can['’]?t|cannot|unable|not able)\b.{0,30}"
     r"\b(assist|help|fulfill?|provide|translate|comply|answer|do (that|this))\b"
@@ -96,11 +59,10 @@ class Line:
         #: For each character of ``text``, its place in the original one.
         self._places = list(range(len(self.text)))
 
-    def cut(self, start: int, end: int, instead: str = "") -> None:
-        """Leave out a part of the text, or put at most as many characters in its place."""
-        kept = self._places[start : start + len(instead)]
-        self.text = self.text[:start] + instead + self.text[end:]
-        self._places[start:end] = kept
+    def cut(self, start: int, end: int) -> None:
+        """Leave out a part of the text."""
+        self.text = self.text[:start] + self.text[end:]
+        del self._places[start:end]
 
     def pieces(self) -> list[bytes]:
         """Return the bytes of what is left, piece by piece."""
@@ -112,36 +74,30 @@ class Line:
         for character in self._original:
             starts.append(place)
             place += len(character.encode(errors="surrogateescape"))
-        for character, place in zip(self.text, self._places, strict=True):
-            data = character.encode(errors="surrogateescape")
-            same = character == self._original[place]
-            for offset, byte in enumerate(data):
-                found[owners[starts[place] + (offset if same else 0)]].append(byte)
+        for place in self._places:
+            for offset, byte in enumerate(self._original[place].encode(errors="surrogateescape")):
+                found[owners[starts[place] + offset]].append(byte)
         return [bytes(each) for each in found]
 
 
 def translation_in(line: Line, source: str) -> None:
     """Leave out all that is not the translation of a source."""
-    if _TELLING.isdisjoint(line.text) and line.text.strip()[:1] not in _TELLING_FIRST:
+    if _TELLING.isdisjoint(line.text) and line.text.strip()[:1] not in _APOSTROPHES:
         return
     _without_thoughts(line, source)
     _without_markup(line, source)
     while True:
         before = line.text
-        _without_beginning(line, source)
+        _without_announcement(line, source)
         _without_note(line, source)
         _without_quotes(line, source)
         if line.text == before:
             return
 
 
-def echoes(text: str, source: str, *, labelled: bool = False) -> bool:
-    """Whether a text is a source, apart from case and punctuation; with a label before it if it is ``labelled``."""
-    label = _LABELLED.match(text)
-    if labelled and not label:
-        return False
-    said = text[label.end() :] if labelled and label else text
-    return bool(_plain(source)) and _plain(said) == _plain(source)
+def echoes(text: str, source: str) -> bool:
+    """Whether a text is a source, apart from case and punctuation."""
+    return bool(_plain(source)) and _plain(text) == _plain(source)
 
 
 def is_refusal(text: str, source: str, target: str) -> bool:
@@ -162,13 +118,7 @@ def _without_thoughts(line: Line, source: str) -> None:
 def _without_markup(line: Line, source: str) -> None:
     if "<" not in source:
         while found := TAG.search(line.text):
-            breaks = found[0].startswith("<br")
-            line.cut(*found.span(), instead=" " if breaks else "")
-    if "&" not in source:
-        place = 0
-        while found := _ENTITY.search(line.text, place):
-            line.cut(*found.span(), instead=html.unescape(found[0]))
-            place = found.start() + 1
+            line.cut(*found.span())
     if "*" not in source and "`" not in source:
         while found := _MARKED.search(line.text):
             line.cut(*found.span(2)[1:], found.end())
@@ -176,78 +126,29 @@ def _without_markup(line: Line, source: str) -> None:
         start = len(line.text) - len(line.text.lstrip())
         if opened := _OPENED.match(line.text, start):
             line.cut(*opened.span())
-        elif (around := _ROUND.match(line.text, start)) and not line.text[around.end() :].strip():
-            line.cut(around.end() - 1, around.end())
-            line.cut(start, start + 1)
 
 
-def _without_beginning(line: Line, source: str) -> None:
-    """Leave out a bullet, the source with an arrow, and what announces the translation, up to a colon."""
-    start = len(line.text) - len(line.text.lstrip())
-    if (bullet := _BULLET.match(line.text, start)) and bullet[1] not in source:
-        line.cut(*bullet.span())
-    if '":' not in source and (opened := _JSON[0].match(line.text, start)):
-        line.cut(*opened.span())
-        if closed := _JSON[1].search(line.text):
-            line.cut(*closed.span())
-        while (escaped := line.text.find('\\"')) >= 0:
-            line.cut(escaped, escaped + 1)
-    if repeated := _repeated(line.text, source):
-        line.cut(start, repeated)
-    elif announced := _announced(line.text, source, start):
-        line.cut(start, announced)
-
-
-def _announced(text: str, source: str, start: int) -> int:
-    """Return where a translation begins behind what announces it, up to a colon; 0 if it does not.
+def _without_announcement(line: Line, source: str) -> None:
+    """Leave out what announces the translation, up to a colon.
 
     If nothing follows, it may be a guess how a text such as "Sure! Here is the" goes on.
     """
-    if COLON.search(source):
-        return 0
-    found = _LABELLED.match(text, start)
-    if not found and not TRANSLATES.search(source):
-        found = _BEFORE_COLON.match(text, start)
-        found = found if found and TRANSLATES.search(found[0]) else None
-    return found.end() if found and text[found.end() :].strip() else 0
-
-
-def _repeated(text: str, source: str) -> int:
-    """Return where a translation begins behind its source; 0 if it does not."""
-    words = re.findall(r"\w+", source)
-    if not words or f" {_plain(source)} " not in f" {_plain(text)} ":
-        return 0  # without compiling anything
-    said = r"\W+".join(map(re.escape, words)) + r"[^\w\s\-=→⇒➡⟶]*"
-    label = LABEL.pattern + r"\s*[:：]\s*"
-    ways = [] if re.search(_ARROWS, source) else [rf"\s*({label})?\W*{said}\s*({_ARROWS})\s*"]
-    if len(words) > 1 and "=" not in source:
-        ways.append(rf"\W*{said}\s*=\s*")
-    if not COLON.search(source):
-        ways.append(rf"\s*{label}\W*{said}\W*(?={label})")
-    if not TRANSLATES.search(source):
-        means = r"(is|is translated as|translates to|translates as|can be translated as|means|in \w+ is)"
-        ways.append(rf"[^\n]{{0,60}}[{''.join(_QUOTES)}]{said}\s+{means}:?\s*(?=[{''.join(_QUOTES)}])")
-    found = next(filter(None, (re.match(way, text, re.IGNORECASE) for way in ways)), None)
-    return found.end() if found and text[found.end() :].strip() else 0
+    if COLON.search(source) or TRANSLATES.search(source):
+        return
+    found = _BEFORE_COLON.match(line.text)
+    if found and TRANSLATES.search(found[0]) and line.text[found.end() :].strip():
+        line.cut(0, found.end())
 
 
 def _without_note(line: Line, source: str) -> None:
-    """Leave out a note in brackets at the end: the model's, the source, or how the translation is pronounced."""
+    """Leave out a note in brackets at the end: the model's, or the source."""
     found = _BRACKETED.search(line.text)
     if not found or _BRACKETS.search(source) or not line.text[: found.start()].strip():
         return
     note, before = found[1], line.text[: found.start()]
-    sounds = _is_latin(note) and note.casefold() not in source.casefold()
-    if _NOTED.match(note) or _plain(note) == _plain(source) or (sounds and not re.search("[A-Za-z]", before)):
+    if _NOTED.match(note) or echoes(note, source):
         ends = before.rstrip()[-1] in _ENDS
         line.cut(found.start(), found.end() if ends else found.start(2))
-
-
-def _is_latin(text: str) -> bool:
-    """Whether a text has small Latin letters, and letters of no other script."""
-    return bool(_LATIN.search(text)) and not re.search(
-        r"[^\W\d_]", re.sub("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]", "", text)
-    )
 
 
 def _without_quotes(line: Line, source: str) -> None:
