@@ -1,6 +1,6 @@
 """Looks for updates of exact backends whose ids are not those of greedy decoding from scratch.
 
-``python -m tests.backends.exact_streams FORMAT FOLDER [FAMILY ...]`` streams 60 updates with revisions through random
+``python -m tests.backends.exact_streams FORMAT FOLDER [FAMILY ...]`` streams 24 updates with revisions through random
 models with the heads of every family, into one language and into two, with padded passes, and compares the ids of
 every method at beta 0 with those of `ar` for that language alone. With
 REDRAFT_REAL_TOKENIZERS set, models get the tokenizers that ``python -m tools.fetch_tokenizers`` has fetched. In a
@@ -26,7 +26,7 @@ from tests.gguf_models import FAMILIES, write_family
 from tests.real_tokenizers import chat_writer
 
 Ids = tuple[int, ...]
-UPDATES, TOKENS = 60, 10
+UPDATES, TOKENS = 24, 10
 LANGUAGES = ("de", "ja")
 METHODS: Mapping[str, Mapping[str, Value]] = {
     "ssbd": {"beta": 0.0},

@@ -25,7 +25,7 @@ from tests.gguf_models import CONTROL, FAMILIES, VOCABULARY, write_family
 
 Ids = tuple[int, ...]
 #: Requests of a script, and the most ids of a prefix.
-REQUESTS, LONGEST = 6, 45
+REQUESTS, LONGEST = 4, 45
 BRANCHES = 3
 
 

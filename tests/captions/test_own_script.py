@@ -17,6 +17,7 @@ from redraft.decoding.method import Value
 from redraft.translator import Translator
 
 WORD = re.compile("[A-Za-z\u00c0-\u024f]{2,}")
+NAME = re.compile(" [A-Z][a-z]+")
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +55,10 @@ def test_german_captions_are_german(shipped: LlamaCpp, source: str, stem: str, w
 def test_every_latin_word_is_word_of_source(
     shipped: LlamaCpp, data_dir: Path, method: str, options: dict[str, Value], display: Display | None
 ) -> None:
-    """News, where a third of the Chinese captions contain names in Latin letters."""
+    """News, where a third of the Chinese captions contain names in Latin letters: the sentences with the most names."""
     written = 0
     with (data_dir / "test" / "flores200.devtest.en.txt").open(encoding="utf-8") as lines:
-        sources = [line.rstrip("\n") for line in islice(lines, 20)]
+        sources = sorted(map(str.strip, islice(lines, 20)), key=lambda line: len(NAME.findall(line)))[-5:]
     with Translator(shipped, ["zh", "ja"], method=method, options=options, display=display) as translator:
         for number, source in enumerate(sources):
             misheard = source[: len(source) // 2].replace("e", "ai")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 
 import langcodes
 import pytest
@@ -34,13 +34,17 @@ def codes(name: str) -> LanguageCodes:
     return LanguageCodes({code: number for number, code in enumerate(LISTS[name])})
 
 
+parsed = cache(parse_language)
+
+
 def given(known: LanguageCodes, tag: str) -> str | None:
     try:
-        return known.name_of(parse_language(tag), "target language")
+        return known.name_of(parsed(tag), "target language")
     except OptionError:
         return None
 
 
+@cache
 def standard(code: str) -> tuple[str, str | None]:
     """Language and script by CLDR alone, None if unknown; Korean's own letters are part of Korean writing."""
     code = code.removesuffix("_XX")
@@ -60,14 +64,17 @@ def test_every_code_is_given_to_those_who_ask_for_it(name: str) -> None:
     assert {code: given(known, tag) for code, tag in wanted.items()} == expected
 
 
-def asked() -> Iterator[str]:
+@cache
+def asked() -> list[str]:
     """Every language of ISO 639-1 and of the lists, plain and in every script that the lists know."""
     plain = {language.pt1 for language in iter_langs() if language.pt1}
     plain |= {code.split("_")[0] for each in LISTS.values() for code in each}
     scripts = sorted({code.split("_")[1] for code in NLLB})
-    for code in sorted(plain - {"ajp", "ns"}):
-        yield code
-        yield from (f"{code}-{script}" for script in scripts)
+    return [
+        f"{code}{script}"
+        for code in sorted(plain - {"ajp", "ns"})
+        for script in ("", *(f"-{each}" for each in scripts))
+    ]
 
 
 @pytest.mark.parametrize("name", LISTS)
