@@ -80,7 +80,6 @@ def test_picture_explains_itself_where_there_is_room() -> None:
         "German · ar",
         "12345 erased · 67890 passes",
         "re-translation from scratch",
-        "may still change",
         "removed after they were shown",
         "of the model",
     ):

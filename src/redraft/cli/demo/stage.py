@@ -217,12 +217,11 @@ class Stage:
         legend.add_column()
         for name, summary in {each.method.name: each.method.summary for each in self._players}.items():
             legend.add_row(Text(name, style="bold"), Text(summary, style="dim"))
-        for name, style, meaning in (
-            ("italics", "dim italic", "words that may still change; only the demo shows them"),
-            ("erased", "bold", "tokens removed after they were shown"),
-            ("passes", "bold", "runs of the model, which cost time"),
+        for name, meaning in (
+            ("erased", "tokens removed after they were shown"),
+            ("passes", "runs of the model, which cost time"),
         ):
-            legend.add_row(Text(name, style=style), Text(meaning, style="dim"))
+            legend.add_row(Text(name, style="bold"), Text(meaning, style="dim"))
         return legend
 
 

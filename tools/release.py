@@ -1,0 +1,96 @@
+"""Build what is published, in dist/, and try it: distributions, the documentation's site, and the container.
+
+    make release
+
+The distributions are installed into a new environment and used there.  The container is built if docker runs here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools import setup_env
+
+ROOT = setup_env.ROOT
+DIST = ROOT / "dist"
+SITE = ROOT / "site"
+PACKAGES = (ROOT, setup_env.BENCH, setup_env.TRAIN, ROOT / "plugins" / "redraft-vllm")
+#: What each distribution must do where it is installed.
+TRIALS = (
+    "redraft --version",
+    "redraft doctor",
+    "redraft demo --speed 0 --sentences 1",
+    "redraft serve --help",
+    "redraft bench --help",
+    "redraft finetune --help",
+    "python -c 'import redraft.client, redraft_bench, redraft_train, redraft_vllm'",
+)
+IMAGE = "redraft"
+
+
+def build(folder: Path) -> list[Path]:
+    """Build source distributions and wheels; return them."""
+    for package in PACKAGES:
+        run([sys.executable, "-m", "hatchling", "build", "--directory", str(folder)], cwd=package)
+    return sorted(folder.iterdir())
+
+
+def try_distributions(wheels: Sequence[Path]) -> None:
+    """Install wheels into a new environment, and do there what they must do."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = Path(folder, "venv", "bin", "python")
+        run([sys.executable, "-m", "venv", str(python.parents[1])])
+        setup_env.install_engine(python, setup_env.engine_version(ROOT / "constraints.txt"))
+        named = [f"{wheel}[serve]" if wheel.name.startswith("redraft-") else str(wheel) for wheel in wheels]
+        # Without its libraries, redraft-train can only explain itself.
+        heavy = [name for name in named if "redraft_train" in name]
+        light = [name for name in named if name not in heavy]
+        for options in (["--constraint", str(ROOT / "constraints.txt"), *light], ["--no-deps", *heavy]):
+            run([*setup_env.pip(python, "install"), *options])
+        for trial in TRIALS:
+            run(["sh", "-c", trial], cwd=Path(folder), path=python.parent)
+
+
+def build_container() -> bool:
+    """Build and try the container; return whether docker runs here."""
+    docker = shutil.which("docker")
+    if not docker or subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
+        return False
+    run([docker, "build", "--file", "packaging/Dockerfile", "--tag", IMAGE, "."], cwd=ROOT)
+    run([docker, "run", "--rm", IMAGE, "redraft", "demo", "--speed", "0", "--sentences", "1"])
+    return True
+
+
+def run(command: Sequence[str], *, cwd: Path = ROOT, path: Path | None = None) -> None:
+    """Run a command, with a folder of programs before others.
+
+    Raises:
+        SystemExit: it failed, after its output was printed.
+    """
+    print("*", " ".join(command), flush=True)
+    environment = os.environ | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{done.stdout}{done.stderr}\nthis failed with status {done.returncode}: {' '.join(command)}")
+
+
+def main() -> None:
+    """Build everything, try it, and list it."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    built = build(DIST)
+    try_distributions([path for path in built if path.suffix == ".whl"])
+    shutil.make_archive(str(DIST / "redraft-site"), "gztar", SITE)
+    container = build_container()
+    for path in sorted(DIST.iterdir()):
+        print(f"{path.stat().st_size / 1e6:8.1f} MB  {path.relative_to(ROOT)}")
+    print(f"the container {IMAGE} is built" if container else "docker does not run here, so there is no container")
+
+
+if __name__ == "__main__":
+    main()
