@@ -267,8 +267,7 @@ def _difference(settings: Mapping[str, str], default: Mapping[str, str]) -> dict
 
 def _settings(row: Row) -> dict[str, str]:
     more = {name: str(row[name]) for name in AXES if row.get(name)}
-    held = {"holds": "back"} if row.get("hold_back") else {}
-    return {**options(row), **_shown(str(row.get("display") or "")), **held, **more}
+    return {**options(row), **_shown(str(row.get("display") or "")), **more}
 
 
 def _shown(display: str) -> dict[str, str]:
@@ -415,8 +414,7 @@ def spread(heights: Sequence[float], gap: float, top: float) -> list[float]:
 
 SWEEP = Plot(
     "trade",
-    "The lines of the table by their settings. Higher quality, less flicker (NE) and less processor time are better; "
-    "so are a shorter lag and a higher speed-up.",
+    "The lines of the table by their settings.",
     _sweeps,
     height=3.6 + BOTTOM,
     top=0.5,

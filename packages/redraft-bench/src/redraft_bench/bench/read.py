@@ -35,6 +35,7 @@ SETS = {
     "spoken": "what people say",
     "talk": "the demo talk",
     "talk-whisper": "the demo talk, recognised by Whisper",
+    "tasks": "questions, summaries and code",
     "tatoeba": "Tatoeba, recognised by Moonshine",
     "tatoeba2021": "Tatoeba 2021",
 }
@@ -59,9 +60,10 @@ class Result:
 
     @property
     def name(self) -> str:
-        """Data set and language in words, and the model if it is not a built-in one."""
+        """Data set and language in words, the latter for translations, and the model if it is not a built-in one."""
+        to = f", to {self.language_name}" if self.data != "tasks" else ""
         by = f", by {self.other_model}" if self.other_model else ""
-        return f"{self.data_name}, to {self.language_name}{by}"
+        return f"{self.data_name}{to}{by}"
 
     @property
     def data_name(self) -> str:

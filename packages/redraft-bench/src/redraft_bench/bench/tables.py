@@ -19,6 +19,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *(*_LINE, "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
         *("ne_output", "ne_display", "speedup", "pass_speedup", "limit_distance", "chrf"),
     ),
+    "peers": (
+        *(*_LINE, "chrf", "same_as_ar", "ne_display", "target_passes", "draft_passes", "tokens_per_second"),
+        *("pass_speedup", "speedup", "limit_distance"),
+    ),
     "cold": (
         *(*_LINE, "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),
         *("same_as_ar", "speedup", "pass_speedup", "limit_distance", "bleu", "chrf"),
@@ -40,7 +44,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "iterations": (*_LINE, "same_as_ar", "bleu", "target_passes", "second_passes", "speedup", "pass_speedup"),
     "tasks": (
-        *(*_LINE, "f1", "rouge_l", "edit_similarity", "same_as_ar", "target_passes", "draft_passes"),
+        *(*_LINE, "chrf", "f1", "rouge_l", "edit_similarity", "same_as_ar", "target_passes", "draft_passes"),
         *("mean_acceptance_length", "draft_acceptance", "tokens_per_second", "speedup", "pass_speedup"),
     ),
     "bild": (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from redraft_bench.eval.contender import HOLDS_BACK
 from redraft_bench.eval.figures import Row
 
 
@@ -20,7 +19,6 @@ class Column(NamedTuple):
 COLUMNS = {
     "target_language": Column("to", "", "target language"),
     "method": Column("method", "", "decoding method with the options that were set"),
-    "hold_back": Column("holds back", "", "whether words that are likely to be revised are held back"),
     "display": Column(
         "shows", "", "what is shown of partial captions; all if empty; plain: the hidden end is no draft either"
     ),
@@ -139,7 +137,7 @@ def filled(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
 
 
 def _tells(name: str, values: Sequence[object]) -> bool:
-    if name in ("display", "hold_back", "target_language", "threads", "batch"):
+    if name in ("display", "target_language", "threads", "batch"):
         return len(set(values)) > 1
     return any(value not in (None, "") for value in values)
 
@@ -156,8 +154,7 @@ def named(row: Row) -> str:
         *(("with", row.get("small_model")), ("shows", row.get("display"))),
         *(("threads", row.get("threads")), ("batches of", None if batch == 1 else batch)),
     )
-    found = [title(row), *(f"{word} {value}" for word, value in more if value)]
-    return ", ".join([*found, HOLDS_BACK] if row.get("hold_back") else found)
+    return ", ".join([title(row), *(f"{word} {value}" for word, value in more if value)])
 
 
 def cell(row: Row, name: str, form: str, *, bounds: bool = True) -> str:

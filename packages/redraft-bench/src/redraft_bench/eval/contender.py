@@ -9,9 +9,6 @@ from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
 
-#: Marks, in the name of a contender, that words are held back.
-HOLDS_BACK = "holds back"
-
 
 @dataclass(frozen=True, slots=True)
 class Contender:

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks with its pictures, and parts of README.md and docs/calm.md, from the rows of benchmark runs.
+"""Write docs/benchmarks with its pictures, and parts of README.md and other pages, from the rows of benchmark runs.
 
     python -m redraft_bench.pages.build            write them
     python -m redraft_bench.pages.build --check    fail where a page is out of date; pictures are not compared
@@ -32,6 +32,7 @@ from tools.build_docs import between
 ROOT = Path(__file__).resolve().parents[5]
 PAGES = Path("docs") / "benchmarks"
 CALM = Path("docs") / "calm.md"
+PAPERS = Path("docs") / "papers.md"
 CARD = Path("src") / "redraft" / "models" / "README.md"
 #: The benchmark whose table is in the model card, and has no page.
 QUALITY = "quality"
@@ -49,6 +50,8 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     pages |= {root / PAGES / f"{each.name}.md": each.page() for each in found}
     if of_papers := papers.results(root):
         pages[root / PAGES / papers.NAME] = papers.page(of_papers)
+        text = (root / PAPERS).read_text(encoding="utf-8")
+        pages[root / PAPERS] = between(text, "trends", papers.trends(of_papers))
     shown = [each for each in results if each.bench == "stream"]
     if shown:
         text = (root / "README.md").read_text(encoding="utf-8")

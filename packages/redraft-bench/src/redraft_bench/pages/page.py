@@ -34,13 +34,9 @@ ABOUT = {
 SHOWN = {
     "load": LIVE,
     "viewers": VIEWERS,
-    "peers": (
-        *("method", "chrf", "same_as_ar", "ne_display", "target_passes", "draft_passes", "tokens_per_second"),
-        *("pass_speedup", "speedup", "limit_distance"),
-    ),
     "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup", "limit_distance"),
     "trade": (
-        *("method", "hold_back", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
+        *("method", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
         *("dal", "cpu_ms"),
     ),
     "cold": ("method", "same_as_ar", "chrf", "pass_speedup", "speedup", "limit_distance"),
@@ -106,9 +102,10 @@ def page(results: Sequence[Result], notes: Path) -> str:
 
 
 def _where(group: Sequence[Result]) -> str:
-    """Return the data set and all languages of a group."""
+    """Return the data set and all languages of a group, as a heading."""
     languages = listed([result.language_name for result in group])
-    return group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
+    words = group[0].name.replace(f"to {group[0].language_name}", f"to {languages}")
+    return words[:1].upper() + words[1:] if words.split()[0].islower() else words
 
 
 def section(group: Sequence[Result], level: int, *, whole: bool = False, code: str = "sh") -> Iterator[str]:
@@ -162,7 +159,7 @@ def mean(rows: Sequence[Row]) -> Row:
 
 
 #: Fields that name a line, whether or not all languages have it.
-_OF_A_LINE = ("method", "options", "display", "hold_back")
+_OF_A_LINE = ("method", "options", "display")
 
 
 def _widest(rows: Sequence[Row], fields: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from redraft_bench.bench.tables import TABLES, Table
 from redraft_bench.eval.long_yaal import LongYaal
 from redraft_bench.eval.record import read_records
 from redraft_bench.eval.stream import Segment, Stream
+from redraft_bench.pages.page import SHOWN
 
 SENTENCES = (
     ("I have a small dog that sleeps all day.", "Ich habe einen kleinen Hund, der den ganzen Tag schläft."),
@@ -136,6 +137,11 @@ def test_every_table_has_baseline_first_and_no_line_twice() -> None:
         found = table.contenders("de", ["demo-tiny"])
         assert (found[0].method, found[0].options) == ("ar", ())
         assert len({each.name for each in found}) == len(found)
+
+
+def test_printed_table_has_the_columns_of_its_page() -> None:
+    for name in SHOWN.keys() & TABLES.keys():
+        assert {*SHOWN[name]} <= {*TABLES[name].columns}, name
 
 
 def test_chrf_is_compared_caption_by_caption() -> None:

@@ -108,6 +108,24 @@ def test_streams_page_and_readme(root: Path) -> None:
     assert "by more than its interval: 1 of 1" in text
 
 
+def test_trends_of_a_sweep_are_those_of_its_rows(root: Path) -> None:
+    (root / "docs" / "papers.md").write_text("a\n<!-- trends -->\nold\n<!-- /trends -->\nz\n", encoding="utf-8")
+    (root / "benchmarks" / "papers").mkdir()
+    figures = dict.fromkeys(("output_acceptance", "ne_output", "ne_display", "pass_speedup", "speedup"), 1.0)
+    lines = [("", "0", 0.5), ("", "0.2", 0.75), ("", "0.5", 0.625), ("", "1", 1.0), ("mask 3, plain", "0.2", 0.25)]
+    shared = {"bench": "ssbd-table-3", "data": "x", "target_language": "de", "method": "ssbd", "signature": FACTS}
+    rows = [
+        {**shared, **figures, "display": shown, "options": f"beta={beta}", "draft_acceptance": accepted}
+        for shown, beta, accepted in lines
+    ]
+    path = root / "benchmarks" / "papers" / "x.rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    page = build.documents(root)[root / "docs" / "papers.md"]
+    assert "|  | beta 0 | beta 0.2 | beta 0.5 | mask 3 in the draft |" in page and "old" not in page
+    assert "| A/D | 50.0% | 75.0% | 62.5% | 25.0% |" in page
+    assert "A/D 1 of 2, A/O 2 of 2" in page
+
+
 def test_table_of_other_weights_than_those_that_ship_says_so() -> None:
     shipped = f"model:redraft-demo-q8_0.gguf@{file_hash(shipped_path('demo'))}"
     line = f"{shipped}|data:talk@1|processor:any"
