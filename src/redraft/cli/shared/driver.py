@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+import errno
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -99,27 +103,36 @@ class _Driver:
         self._writer, self._seen, self._ending = writer, seen, ending
         self._whole = True
         self._closed: OSError | None = None
+        self._translating: asyncio.Task[None] | None = None
 
     async def run(self, items: Backlog) -> bool:
         """Return whether everything succeeded."""
         asyncio.get_running_loop().set_exception_handler(_unless_interrupted)
-        async with self._ending.in_loop(), self._translator:
-            with self._beside(self._writer, self._ending) as keys:
-                sending = asyncio.create_task(self._send(items))
-                try:
-                    async for event in self._translator:
-                        if keys is not None:
-                            await keys.free()
-                            keys.seen(event)
-                        self._write(event)
-                    await sending
-                finally:
-                    sending.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await sending
+        try:
+            async with self._ending.in_loop(), self._translator:
+                with self._beside(self._writer, self._ending) as keys, _watched_reader(self._unread):
+                    await self._translate(items, keys)
+        except asyncio.CancelledError:
+            if self._closed is None:
+                raise
         if self._closed is not None:
             raise self._closed
         return self._whole
+
+    async def _translate(self, items: Backlog, keys: Keys | None) -> None:
+        self._translating = asyncio.current_task()
+        sending = asyncio.create_task(self._send(items))
+        try:
+            async for event in self._translator:
+                if keys is not None:
+                    await keys.free()
+                    keys.seen(event)
+                self._write(event)
+            await sending
+        finally:
+            sending.cancel()
+            with suppress(asyncio.CancelledError):
+                await sending
 
     async def _send(self, items: Backlog) -> None:
         try:
@@ -144,12 +157,44 @@ class _Driver:
         try:
             self._writer.write(event)
         except OSError as error:
-            self._ending.stop()
-            if not self._viewers:
-                raise
-            self._closed = error
+            self._close(error)
             return
         self._seen(event)
+
+    def _unread(self) -> None:
+        if self._closed is None:
+            self._close(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
+
+    def _close(self, error: OSError) -> None:
+        """Write no more; if others see the captions, what has been recognised is finished for them."""
+        self._closed = error
+        self._ending.stop()
+        if not self._viewers and self._translating is not None:
+            self._translating.cancel()
+
+
+@contextmanager
+def _watched_reader(gone: Callable[[], object]) -> Iterator[None]:
+    """Call a function when nobody reads standard output any more, if that is a pipe, even while nothing is written."""
+    try:
+        number = sys.stdout.fileno()
+        watched = os.name == "posix" and stat.S_ISFIFO(os.fstat(number).st_mode)
+    except (OSError, ValueError, AttributeError):  # of programs that call commands, it may be anything
+        watched = False
+    if not watched:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def readable() -> None:  # as a pipe's writing end is once its other end is closed
+        loop.remove_reader(number)
+        gone()
+
+    loop.add_reader(number, readable)
+    try:
+        yield
+    finally:
+        loop.remove_reader(number)
 
 
 def _unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
