@@ -21,10 +21,10 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 class Line:
-    """A way to a server that can be cut."""
+    """A way to a server that can be cut; while it hangs, what is sent is lost."""
 
     def __init__(self, port: int) -> None:
-        self.to, self.port, self.cuts = port, 0, 0
+        self.to, self.port, self.cuts, self.hangs = port, 0, 0, False
         self._writers: set[asyncio.StreamWriter] = set()
 
     def cut(self) -> None:
@@ -49,6 +49,8 @@ class Line:
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         try:
             while data := await source.read(4096):
+                if self.hangs:
+                    continue
                 sink.write(data)
                 await sink.drain()
         except OSError:

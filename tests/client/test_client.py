@@ -401,6 +401,47 @@ def test_news_of_server(server: Running, away: list[bool]) -> None:
     run(work())
 
 
+def test_news_of_server_that_hangs(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("_PING_SECONDS", 0.05), ("_PONG_SECONDS", 0.2), ("_CLOSING_SECONDS", 0.05)):
+        monkeypatch.setattr(client_module, name, seconds)
+
+    async def work() -> None:
+        news: list[str] = []
+        async with (
+            line(server.port) as cable,
+            Client(f"127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
+        ):
+            client.news = news.append
+            cable.hangs = True
+            while not news:
+                await asyncio.sleep(0.01)
+            cable.hangs = False
+            await client.end()
+            assert not [event async for event in client]
+        lost, back = news
+        assert "did not answer a ping" in lost and back.endswith(" is back")
+
+    run(work())
+
+
+def test_end_while_server_hangs(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("_LAST_SECONDS", 0.1), ("_CLOSING_SECONDS", 0.05)):
+        monkeypatch.setattr(client_module, name, seconds)
+
+    async def work() -> None:
+        async with (
+            line(server.port) as cable,
+            Client(f"127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
+        ):
+            cable.hangs = True
+            await client.send(Update("1", 0, "we saw", True))
+            client.hurry()
+            with pytest.raises(ServerError, match="did not answer a ping"):
+                await asyncio.wait_for(anext(aiter(client)), 10)
+
+    run(work())
+
+
 def test_end_while_server_is_away(server: Running, away: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_LAST_SECONDS", 0.3)
 

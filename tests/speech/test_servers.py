@@ -169,6 +169,24 @@ def test_server_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
 
+def test_server_that_hangs_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the end was asked for, a server that does not even answer a ping is not waited for as long as others."""
+    monkeypatch.setattr(servers, "LAST", 0.1)
+    monkeypatch.setattr(servers, "_ASKED", 0.05)
+    monkeypatch.setattr(servers.Server, "ping", lambda _: threading.Event())
+
+    def mute(socket: Any) -> None:
+        for _ in socket:
+            pass
+
+    with serving(mute) as url:
+        recogniser = servers.ServerRecogniser(f"sherpa:{url}")
+        recogniser.hurry()
+        (failure,) = recogniser.finish()
+        recogniser.close()
+    assert failure == Failure(f"{url}/ has not ended the audio's last utterance within 0.1 s")
+
+
 def test_sherpa() -> None:
     def talk(socket: Any) -> None:
         received = 0

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from redraft import protocol
 from redraft.backoff import Backoff
@@ -39,8 +39,8 @@ from redraft.proxies import is_local, needs_package
 _MOST_EVENTS = 1000
 #: Seconds within which a server must answer `start`.
 _START_SECONDS = 60.0
-#: Seconds between pings, and without an answer to one after which a connection is lost.
-_PING_SECONDS, _PONG_SECONDS = 5.0, 15.0
+#: Seconds between pings, without an answer to one after which a connection is lost, and for closing one.
+_PING_SECONDS, _PONG_SECONDS, _CLOSING_SECONDS = 5.0, 15.0, 1.0
 #: The library logs a traceback for each connection that misses pings.
 _SILENT = logging.Logger("redraft.client", logging.CRITICAL + 1)
 #: Seconds for which a lost connection is tried again once the end was asked for.
@@ -56,7 +56,8 @@ class Client:
         session: its public name, once it has started.
         control: pauses, hides and corrects what viewers see.
         reconnected: number of reconnections.
-        news: called with one sentence when the server stays away after the connection was lost, and when it is back.
+        news: called with one sentence when the server stays away after the connection was lost, or has been silent for
+            long, and when it is back.
         able: what the server's model can do, if it does not keep up with all languages; else empty.
 
     Args:
@@ -178,7 +179,7 @@ class Client:
         self._news.set()
 
     def hurry(self) -> None:
-        """Try a server that is away for three more seconds only, because the end was asked for."""
+        """Wait for a server that is away or does not answer for three more seconds only, as the end was asked for."""
         self._latest = time.monotonic() + _LAST_SECONDS
         self._hurried.set()
 
@@ -236,7 +237,7 @@ class Client:
             except (OSError, WebSocketException, TimeoutError) as error:
                 if not self.session:
                     raise ServerError("connection", reason(self._address, error)) from None
-                problem = error
+                problem = _silence(error) or error
             if not self._done:
                 # A connection may fail again at once, for what is sent on it.
                 lasted = 0.0 if self._since is None else time.monotonic() - self._since
@@ -254,6 +255,7 @@ class Client:
             proxy=proxy,
             ping_interval=_PING_SECONDS,
             ping_timeout=_PONG_SECONDS,
+            close_timeout=_CLOSING_SECONDS,
             logger=_SILENT,
         )
         try:
@@ -268,7 +270,7 @@ class Client:
         """Wait before another attempt; raises `ServerError` if there is none."""
         if wait is None or time.monotonic() > self._latest:
             raise ServerError("connection", f"the connection was lost and could not be restored: {problem}")
-        if self._since is None and not self._away:
+        if not self._away and (self._since is None or isinstance(problem, TimeoutError)):
             self._away = True
             self.news(f"the connection to {self._address} was lost: {reason(self._address, problem)}")
         await self._sleep(wait)
@@ -324,17 +326,29 @@ class Client:
                 await self._say(message, socket)
 
     async def _exchange(self, socket: ClientConnection) -> None:
-        """Send and receive until the connection closes."""
-        sending = asyncio.create_task(self._send_queued(socket))
+        """Send and receive until the connection closes, or does not answer although the end was asked for."""
         try:
-            async for text in socket:
-                await self._receive(parse(text), socket)
-                if self._done:
-                    return
-        finally:
-            sending.cancel()
-            with suppress(asyncio.CancelledError, WebSocketException):
-                await sending
+            async with asyncio.timeout(None) as limit:
+                tasks = [asyncio.create_task(each) for each in (self._send_queued(socket), self._check(socket, limit))]
+                try:
+                    async for text in socket:
+                        await self._receive(parse(text), socket)
+                        if self._done:
+                            return
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                        with suppress(asyncio.CancelledError, WebSocketException):
+                            await task
+        except TimeoutError:
+            raise TimeoutError(f"it did not answer a ping within {_LAST_SECONDS:g} seconds") from None
+
+    async def _check(self, socket: ClientConnection, limit: asyncio.Timeout) -> None:
+        await self._hurried.wait()
+        try:
+            await asyncio.wait_for(await socket.ping(), _LAST_SECONDS)
+        except TimeoutError:
+            limit.reschedule(asyncio.get_running_loop().time())
 
     async def _send_queued(self, socket: ClientConnection) -> None:
         ended = False
@@ -398,3 +412,10 @@ class Client:
         with suppress(WebSocketException):
             corrected = (final and final.corrected) or 0
             await socket.send(protocol.Ack(utterance=utterance, language=language, corrected=corrected).wire())
+
+
+def _silence(error: Exception) -> TimeoutError | None:
+    """Return what to say of a connection that was closed here because the server did not answer a ping."""
+    if isinstance(error, ConnectionClosed) and error.sent is not None and error.sent.reason == "keepalive ping timeout":
+        return TimeoutError(f"it did not answer a ping within {_PONG_SECONDS:g} seconds")
+    return None

@@ -24,8 +24,9 @@ from redraft.speech.recogniser import Hypothesis, Kept, Names, Recognised
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
-#: Timeout in seconds for the next message of a server that should finish.
-ANSWER = 30.0
+#: Timeout in seconds for the next message of a server that should finish, and of one that does not even answer a ping
+#: once the end was asked for.
+ANSWER, LAST = 30.0, 3.0
 #: Seconds after which a receiver that waits for a message asks whether it is to end.
 _ASKED = 0.5
 #: Maximum size of a message in bytes; WhisperLiveKit sends all lines of a talk every time.
@@ -135,6 +136,11 @@ class Server:
         """Send a message; raises ``closed`` if the connection is lost."""
         self._socket.send(message)
 
+    def ping(self) -> threading.Event:
+        """Send a ping, and return what is set when it is answered; raises ``closed`` if the connection is lost."""
+        answered: threading.Event = self._socket.ping()
+        return answered
+
     def receive(self, timeout: float) -> Iterator[ServerHypothesis | Failure]:
         """Yield the hypotheses in the next message, or a failure if it is invalid.
 
@@ -211,11 +217,16 @@ class ServerRecogniser:
     def _rest(self) -> Iterator[ServerHypothesis | Failure]:
         """Yield everything until the server has finished."""
         self._server.send(self._server.dialect.goodbye)
-        try:
-            while not self._server.dialect.over:
-                yield from self._server.receive(ANSWER)
-        except TimeoutError:
-            yield Failure(f"{self._server.url} has not ended the audio's last utterance within {ANSWER:g} s")
+        answered, latest = self._server.ping(), time.monotonic()
+        while not self._server.dialect.over:
+            try:
+                yield from self._server.receive(_ASKED)
+                latest = time.monotonic()
+            except TimeoutError:
+                limit = LAST if self._server.hurried.is_set() and not answered.is_set() else ANSWER
+                if time.monotonic() - latest > limit:
+                    yield Failure(f"{self._server.url} has not ended the audio's last utterance within {limit:g} s")
+                    return
 
     def _hypothesis(self, found: ServerHypothesis | Failure) -> Recognised:
         if isinstance(found, Failure):
