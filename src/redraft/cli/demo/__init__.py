@@ -163,7 +163,7 @@ def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:
 
 
 def _signature(backend: LlamaCpp, updates: Sequence[Update], displays: Mapping[str, Display], *, listening: str) -> str:
-    """Return the signature of the table; ``listening`` names the recogniser that made the updates now, if one did."""
+    """Return the signature of the rows; ``listening`` names the recogniser that made the updates now, if one did."""
     from redraft.signature import signature, text_hash
 
     text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in updates)
@@ -183,7 +183,7 @@ def _print(players: Sequence[Player], signed: str, console: Console, *, as_json:
             print_json(rows, signed, sys.stdout)
         else:
             console.print()
-            player.print_table(rows, signed, console)
+            player.print_table(rows, console)
 
 
 def _exit(stopped: KeyboardInterrupt | RedraftError | None, finished: int) -> None:

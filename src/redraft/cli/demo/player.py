@@ -16,7 +16,6 @@ from redraft.captions.events import Caption, Update
 from redraft.decoding.method import Method
 from redraft.decoding.types import Tally, common_prefix
 from redraft.errors import RedraftError
-from redraft.signature import print_signature
 from redraft.translator import Translator
 
 
@@ -131,16 +130,12 @@ def play(
     return None
 
 
-#: Field -> name and number format.
+#: Field -> name and number format; `rows` has more.
 FIGURES = {
     "updates": ("updates", ",.0f"),
-    "output_tokens": ("output tokens", ",.0f"),
     "target_passes": ("passes of the model", ",.0f"),
     "draft_passes": ("passes of the small model", ",.0f"),
-    "draft_acceptance": ("drafted tokens kept (A/D)", ".1%"),
-    "output_acceptance": ("output from drafts (A/O)", ".1%"),
-    "ne_output": ("erased per token (NE)", ".2f"),
-    "ne_display": ("the same, of those shown", ".2f"),
+    "ne_display": ("erased tokens, per shown one", ".2f"),
     "tokens_per_second": ("tokens per second", ",.0f"),
     "speedup": ("speed-up over ar", ".2f"),
     "same": ("final captions as with ar", ""),
@@ -190,8 +185,8 @@ def _ratio(above: float, below: float, digits: int = 4) -> float | None:
     return round(above / below, digits) if below else None
 
 
-def print_table(rows: Sequence[dict[str, Any]], signature: str, console: Console) -> None:
-    """Print a column per player and a row per figure, without empty rows, and the signature.
+def print_table(rows: Sequence[dict[str, Any]], console: Console) -> None:
+    """Print a column per player and a row per figure, without empty rows.
 
     Columns for which the console has no room go into another table below.
     """
@@ -213,8 +208,8 @@ def print_table(rows: Sequence[dict[str, Any]], signature: str, console: Console
         for place, name in enumerate(names, 1):
             table.add_row(FIGURES[name][0], *(column[place] for column in some))
         console.print(table)
-        console.print()
-    print_signature(signature, console)
+        if columns:
+            console.print()
 
 
 def _column(row: dict[str, Any], names: Sequence[str]) -> list[str]:
