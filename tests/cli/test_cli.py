@@ -83,7 +83,7 @@ class TestHelp:
 
     @pytest.mark.parametrize(("command", "default"), [("listen", "on"), ("translate", "off"), ("serve", "on")])
     def test_default_is_shown_once(self, redraft: Run, command: str, default: str) -> None:
-        rest = redraft(command, "--help").out.partition("--no-sentences")[2]
+        rest = redraft(command, "--help" if command == "serve" else "--help-all").out.partition("--no-sentences")[2]
         own = rest.partition("\n  --")[0].partition("\n\n")[0]
         assert re.findall(r"\[default: .*?\]", own) == [f"[default: {default}]"]
 

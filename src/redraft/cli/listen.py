@@ -78,7 +78,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
             "Recogniser": ("recogniser", "pause", "sentences", "punctuation", "list-recognisers"),
         }
     ),
-    advanced=captioning.ADVANCED,
+    advanced=(*captioning.ADVANCED, "rate", "channels", "pause", "sentences", "punctuation"),
     epilog=EXAMPLES,
 )
 @click.argument("file", required=False, metavar="[FILE|-]")

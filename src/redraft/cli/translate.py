@@ -29,7 +29,7 @@ Examples:
 @click.command(
     cls=common.Grouped,
     groups=captioning.groups({"Input": ("form", "lag", "rate", "sentences")}),
-    advanced=captioning.ADVANCED,
+    advanced=(*captioning.ADVANCED, "lag"),
     epilog=EXAMPLES,
 )
 @click.argument("file", default="-", metavar="[FILE|-]")

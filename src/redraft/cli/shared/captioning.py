@@ -47,9 +47,12 @@ Opened = Callable[[Ending], AbstractContextManager[Iterable[Item]]]
 _OF_THE_SERVER = tuple(
     "final model draft_model template prompt threads context_length gpu_layers dtype exact plain".split()
 )
-#: Options that tune model and decoding, which `--help-all` lists.
+#: What helps if a server is behind that does not say so of its model.
+_REMOTE = "look at the server, and at the network between"
+#: Options that few need, most to tune model and decoding, which `--help-all` lists.
 ADVANCED = (
     *common.DISPLAY,
+    *("term", "key"),
     *("draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens", "context"),
     *("threads", "gpu_layers", "context_length", "dtype", "exact"),
 )
@@ -193,7 +196,7 @@ def caption(
         place = remote or _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
         backlog, written = stack.enter_context(accounted(items, ending, languages, skip=skip))
-        watch = _watch(delay, None if remote else backlog, lambda: place.translator.able)
+        watch = _watch(delay, None if remote else backlog, lambda: place.translator.able or (_REMOTE if remote else ""))
         writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed, live=live))
 
         def seen(event: Event) -> None:

@@ -211,7 +211,7 @@ class Grouped(click.Command):
         super().__init__(*arguments, **settings)
         self.groups, self.advanced = groups, frozenset(advanced)
         if advanced:
-            words = f"Show this message with {len(advanced)} more options, which tune model and decoding, and exit."
+            words = f"Show this message with {len(advanced)} more options and exit."
             self.params.append(
                 click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_all, help=words)
             )
