@@ -20,7 +20,7 @@ from redraft_bench.bench.plots import Plot
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.columns import COLUMNS, cell
 from redraft_bench.eval.losses import LOSSES
-from redraft_bench.eval.table import markdown_table
+from redraft_bench.eval.table import listed, markdown_table, span
 from redraft_bench.pages import gpu, language_models
 from redraft_bench.pages.language_models import NAMES, Columns, Row
 
@@ -107,6 +107,20 @@ CARD: Columns = {
     "chrF": lambda row: f"{row['chrf']:.1f}",
     "cut short": lambda row: str(row["failures"]),
 }
+HYBRIDS: Columns = {
+    "model or run": lambda row: str(row.get("model") or row["data"]),
+    "goes back": lambda row: str(row.get("goes_back", "")).replace("anchors", "by copies of its state"),
+    "method": lambda row: str(row.get("method", "")).rpartition(", ")[0],
+    **{
+        heading: lambda row, field=field: f"{row[field]:,}" if field in row else ""  # type: ignore[misc]
+        for heading, field in {
+            "requests": "asked",
+            "passes": "passes",
+            "tokens": "least",
+            "tokens read": "read",
+        }.items()
+    },
+}
 #: What the model card says below its second table.
 LOST = """\
 The set *spoken*: translations that are empty, lack their end, or lack what the source has. It has short turns,
@@ -192,6 +206,24 @@ def finals(rows: Sequence[Row]) -> str:
     return " ".join(_gain(name, [row for row in rows if row["final"] == name], biased) for name in names)
 
 
+def hybrids(rows: Sequence[Row]) -> str:
+    """Return sentences: which architectures go back, which are refused, and what drafts save."""
+    tiny = [row for row in rows if "method" not in row]
+    right = [row["model"] for row in tiny if row["goes_back"] == "anchors"]
+    refused = [
+        f"{row['model']} ({row['goes_back'].removeprefix('refused: ')})" for row in tiny if row["model"] not in right
+    ]
+    found = [f"{listed(right)} go back rightly." if right else "", f"Refused: {listed(refused)}." if refused else ""]
+    plain = {row["data"]: row for row in rows if row.get("method", "").startswith("ar,")}
+    for name in ("ssbd", "redraft"):
+        ours = [row for row in rows if re.match(rf"{name}\b(?! stop)", row.get("method", ""))]
+        if ours:
+            saved = span([plain[row["data"]]["passes"] / row["passes"] for row in ours], ".1f")
+            more = span([row["passes"] / row["asked"] - 1 for row in ours], ".0%")
+            found.append(f"With copies, `{name}` needs {more} more passes: {saved} times fewer than `ar`.")
+    return " ".join(filter(None, found))
+
+
 def _gain(name: str, rows: Sequence[Row], biased: Mapping[tuple[str, str], Row]) -> str:
     gains = [row["gain"] for row in rows]
     better, worse = sum(row["gain_low"] > 0 for row in rows), sum(row["gain_high"] < 0 for row in rows)
@@ -266,6 +298,18 @@ CHECKS = (
         "cache to 32-bit floats (`attention_rows.h`). Matrices in Q4_0 do not change. In Q4_K_M, matrices whose "
         "width is no multiple of 256 are stored in Q5_0 and Q8_0. Rows of Zen 3 were measured without the kernels for "
         "attention, Q4_K and Q6_K, those of Zen 4 with eight tokens in registers of AVX2 instead of sixteen.",
+    ),
+    Check(
+        "hybrids",
+        "Models with recurrent layers",
+        "Which architectures go back to an earlier token on llama.cpp, and what that costs.",
+        HYBRIDS,
+        (),
+        "Tiny random models of each architecture are opened, which tests them. Below, the passes of two runs with the "
+        "demo model are played again in a slot that goes back by copies, as if that model had recurrent layers: "
+        "*requests* and *tokens* are passes, and the tokens that they read, where single tokens can be dropped, and "
+        "*passes* and *tokens read* those with copies.",
+        findings=hybrids,
     ),
     Check(
         "gpu",
