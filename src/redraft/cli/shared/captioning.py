@@ -196,7 +196,9 @@ def caption(
         place = remote or _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
         backlog, written = stack.enter_context(accounted(items, ending, languages, skip=skip))
-        watch = _watch(delay, None if remote else backlog, lambda: place.translator.able or (_REMOTE if remote else ""))
+        watch = _watch(
+            delay, None if remote else backlog, ending, lambda: place.translator.able or (_REMOTE if remote else "")
+        )
         writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed, live=live))
 
         def seen(event: Event) -> None:
@@ -210,7 +212,9 @@ def caption(
         raise click.exceptions.Exit(1)
 
 
-def _watch(delay: Delay | None, backlog: Backlog | None, able: Callable[[], str]) -> Callable[[Event], object]:
+def _watch(
+    delay: Delay | None, backlog: Backlog | None, ending: Ending, able: Callable[[], str]
+) -> Callable[[Event], object]:
     """Return what warns of captions that are far behind: by ``delay``, or by the age of what is being translated."""
     from redraft.speech.delay import Lateness, captions_behind
 
@@ -220,7 +224,7 @@ def _watch(delay: Delay | None, backlog: Backlog | None, able: Callable[[], str]
     late = Lateness()
 
     def check(event: Event) -> None:
-        if backlog and backlog.live and late.news(backlog.age):
+        if backlog and backlog.live and not ending.asked and late.news(backlog.age):
             notice(captions_behind(backlog.age, able()))
 
     return check
