@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any
@@ -141,3 +143,19 @@ def test_captions_are_those_of_a_translator() -> None:
     writer = Written()
     ran(Place(AsyncTranslator(opened("ja", "de"), ahead=0)), updates, writer, to=["ja", "de"])
     assert writer.events == expected
+
+
+def test_reader_that_leaves_is_noticed_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+
+    async def work() -> None:
+        gone = asyncio.Event()
+        with driver._watched_reader(gone.set):
+            await asyncio.sleep(0.01)
+            assert not gone.is_set()
+            os.close(reading)
+            await asyncio.wait_for(gone.wait(), 10)
+
+    with open(writing, "w", encoding="utf-8") as out:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr(sys, "stdout", out)
+        asyncio.run(work())
