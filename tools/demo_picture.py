@@ -74,7 +74,7 @@ def play() -> Iterator[Frame]:
     talk = load_talk()
     backend = open_model("demo", LlamaOptions(512, len(LANGUAGES) * len(METHODS), 0))
     try:
-        players = [Player(backend, get_method(name), tag, None) for tag in LANGUAGES for name in METHODS]
+        players = [Player(backend, get_method(name), tag) for tag in LANGUAGES for name in METHODS]
         stage = Stage(players, console, talk[-1].time or 0.0)
         for update in first(talk, SENTENCES):
             for player in players:

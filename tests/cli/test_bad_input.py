@@ -89,7 +89,6 @@ BAD = [
     (["demo", "--speed", "-1"], ["--speed", "'-1'", "of 0 or more"]),
     (["demo", "--speed", "inf"], ["--speed", "'inf'", "of 0 or more"]),
     (["demo", "--sentences", "x"], ["--sentences", "'x'", "of 0 or more"]),
-    (["demo", "--beta", "1.5"], ["--beta", "'1.5'", "from 0 to 1"]),
     (["demo", "--to", "zh", "--to", "zh-Hans"], ["target languages 'zh' and 'zh-Hans' are the same"]),
     (["viz", "drafts", "--to", "de", "--out", "a.svg", "--lag", "2"], ["--lag is for --input text"]),
     (["demo", "--to", "xx"], ["--to 'xx'", "BCP 47"]),

@@ -48,7 +48,6 @@ def drawn(
         SimpleNamespace(
             language=tag,
             method=get_method(method),
-            title=method,
             text=TEXTS[tag] * 3 + "NEWEST",
             unstable="HIDDEN",
             finished=[Sentence("1", TEXTS[tag] * 4, counts)],
@@ -230,7 +229,7 @@ def test_demo_in_terminal_is_resized_and_stopped() -> None:
 def test_table_fits_terminal(languages: tuple[str, ...], width: int) -> None:
     rows = [
         {
-            **{"method": method, "options": "beta=0.2", "target_language": tag, "segments": 40, "same_as_ar": 39},
+            **{"method": method, "target_language": tag, "segments": 40, "same_as_ar": 39},
             **dict.fromkeys(FIGURES, 12345.678),
         }
         for tag in languages

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from redraft.backends.llamacpp import LlamaCpp
     from redraft.captions.events import Update
     from redraft.cli.demo.player import Player
-    from redraft.decoding.display import Display
     from redraft.decoding.methods import Method
     from redraft.errors import RedraftError
 
@@ -47,8 +46,6 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
     metavar="NAME",
     help="Method to compare, from `redraft methods`; repeatable.",
 )
-@common.beta
-@common.display
 @click.option(
     "--speed", type=common.Real(0), default=4.0, help="Playback speed; 1 is with sound, 0 is as fast as possible."
 )
@@ -57,18 +54,16 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 @common.demo_model
 @common.threads
 @common.gpu_layers
-@common.exact
 @common.as_json
 def demo(
     to: tuple[str, ...],
     method: tuple[str, ...],
-    beta: float | None,
     speed: float,
     live: bool,
     sentences: int,
     model: str,
     as_json: bool,
-    **more: Any,
+    **engine: Any,
 ) -> None:
     """Watch a talk being translated live, from scratch (ar) and by the default method side by side.
 
@@ -91,8 +86,7 @@ def demo(
     if live and common.is_given("speed"):
         raise OptionError("--live plays at real speed, so leave --speed out")
     chosen = [get_method(name) for name in dict.fromkeys(method)]
-    languages, displays = parse_targets(to), {each.name: common.display_of(more, each.name) for each in chosen}
-    engine = {name: value for name, value in more.items() if name not in common.DISPLAY}
+    languages = parse_targets(to)
     talk = list(stage.first(load_talk(), sentences))
     listening = resolve(AUTO, "en") if live else ""
     recogniser = isolated(listening, "en", PAUSE, None) if live else None
@@ -103,11 +97,7 @@ def demo(
         silent = Event()
         heard = stage.recognised(recogniser, found, silent.set) if recogniser else None
         updates = stage.first(heard, sentences) if heard else iter(talk)
-        players = [
-            player.Player(backend, each, language, beta, small, display=displays[each.name])
-            for language in languages
-            for each in chosen
-        ]
+        players = [player.Player(backend, each, language, small) for language in languages for each in chosen]
         # Play in real time only on a terminal.
         if console.is_terminal and not as_json:
             updates = updates if live else stage.timed(talk, speed, silent.set)
@@ -115,7 +105,7 @@ def demo(
                 stopped = player.play(players, updates, shown.show)
         else:
             stopped = player.play(players, _with_progress(updates, len(talk)))
-        signed = _signature(backend, found if live else talk, displays, listening=listening)
+        signed = _signature(backend, found if live else talk, listening)
     if silent.is_set():
         click.echo(f"redraft: {NO_SOUND}", err=True)
     _print(players, signed, console, as_json=as_json)
@@ -162,13 +152,12 @@ def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:
     return track(updates, "translating", count, console=console, disable=not console.is_terminal)
 
 
-def _signature(backend: LlamaCpp, updates: Sequence[Update], displays: Mapping[str, Display], *, listening: str) -> str:
+def _signature(backend: LlamaCpp, updates: Sequence[Update], listening: str) -> str:
     """Return the signature of the rows; ``listening`` names the recogniser that made the updates now, if one did."""
     from redraft.signature import signature, text_hash
 
     text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in updates)
-    settings: dict[str, Any] = {f"shown by {name}": each.label or "everything" for name, each in displays.items()}
-    settings |= {"recogniser": listening} if listening else {}
+    settings: dict[str, Any] = {"recogniser": listening} if listening else {}
     return signature(backend.model.path, "talk", text_hash(text), **settings)
 
 

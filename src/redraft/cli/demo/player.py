@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -56,9 +55,7 @@ class Player:
         backend: the model.
         method: the method.
         language: the target language.
-        beta: bias, for methods that have one.
         small: the draft model, for methods that need one.
-        more: further arguments of `Translator`.
 
     Attributes:
         text: the latest caption of the current sentence.
@@ -67,28 +64,14 @@ class Player:
         counts: totals so far.
     """
 
-    def __init__(
-        self,
-        backend: LlamaCpp,
-        method: Method,
-        language: str,
-        beta: float | None,
-        small: LlamaCpp | None = None,
-        **more: Any,
-    ) -> None:
-        options = {} if beta is None or method.bias is None else {method.bias.name: beta}
-        self.method, self.language, self.settings = method, language, f"beta={beta:g}" if options else ""
-        self.translator = Translator(backend, [language], method=method, options=options, small=small, **more)
+    def __init__(self, backend: LlamaCpp, method: Method, language: str, small: LlamaCpp | None = None) -> None:
+        self.method, self.language = method, language
+        self.translator = Translator(backend, [language], method=method, small=small)
         self.text = self.unstable = ""
         self.finished: list[Sentence] = []
         self.counts = Counts()
         self._caption: Caption | None = None
         self._ids: tuple[list[int], list[int]] = ([], [])
-
-    @property
-    def title(self) -> str:
-        """Method and settings."""
-        return f"{self.method.name} {self.settings}".strip()
 
     def take(self, update: Update) -> None:
         """Translate an update and count."""
@@ -144,8 +127,8 @@ FIGURES = {
 NONE = "–"
 #: Cells between two columns.
 _GAP = 2
-#: Minimum width where there is no terminal, and width of a line in a heading, in characters.
-LEAST_WIDTH, HEADING_WIDTH = 160, 9
+#: Minimum width where there is no terminal, in characters.
+LEAST_WIDTH = 160
 
 
 def rows(players: Sequence[Player]) -> list[dict[str, Any]]:
@@ -159,7 +142,6 @@ def _row(player: Player, baseline: Player | None) -> dict[str, Any]:
     tally = counts.tally
     row = {
         "method": player.method.name,
-        "options": player.settings,
         "target_language": player.language,
         "segments": len(player.finished),
         "updates": tally.updates,
@@ -213,9 +195,8 @@ def print_table(rows: Sequence[dict[str, Any]], console: Console) -> None:
 
 
 def _column(row: dict[str, Any], names: Sequence[str]) -> list[str]:
-    """Return the heading of a player, its language, method and settings, and its figures."""
-    heading = textwrap.wrap(f"{row['method']} {row['options']}", HEADING_WIDTH, break_long_words=False)
-    return ["\n".join([row["target_language"], *heading]), *(_cell(row, name) for name in names)]
+    """Return the heading of a player, its language and method, and its figures."""
+    return [f"{row['target_language']}\n{row['method']}", *(_cell(row, name) for name in names)]
 
 
 def _width(column: Sequence[str]) -> int:

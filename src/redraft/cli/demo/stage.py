@@ -198,7 +198,7 @@ class Stage:
         earlier = [each.text for each in player.finished if each.utterance != update.utterance][-EARLIER:]
         return Panel(
             self._newest([*(Text(text, style="dim") for text in earlier), caption], width, lines),
-            title=f"{parse_language(player.language).name} · [bold]{player.title}[/bold]",
+            title=f"{parse_language(player.language).name} · [bold]{player.method.name}[/bold]",
             subtitle=f"{player.counts.erased_shown} erased · {player.counts.tally.passes} passes",
             title_align="left",
             subtitle_align="right",
