@@ -41,7 +41,6 @@ from redraft_bench.eval.record import Record, read_records, replace_records, wri
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.tasks import TaskSystem, TextTask, require_scores
 
-LOCAL_AGREEMENT = "local-agreement"
 #: Number of segments run before recording starts.
 WARM_UP = 2
 #: Approximate number of samples of the cost curve.
@@ -112,7 +111,7 @@ class Bench:
         if contender.method in PEERS:
             if self.tasks:
                 raise CapabilityError(f"{contender.method!r} translates only")
-            if on_transformers(self.engine.model) and contender.method != LOCAL_AGREEMENT:
+            if on_transformers(self.engine.model) and PEERS[contender.method].packages:
                 raise CapabilityError(f"{contender.method!r} needs a GGUF file")
             if PEERS[contender.method].drafts and not self.engine.smalls:
                 raise CapabilityError(f"{contender.method!r} needs a small model: name it with --draft-model")

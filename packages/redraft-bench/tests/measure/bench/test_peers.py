@@ -14,11 +14,14 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.metadata import PLAIN_KEY
+from redraft.decoding.types import common_prefix
 from redraft.errors import ModelError, OptionError
 from redraft.models import shipped_path
 from redraft_bench.bench.peers import PEERS, Models, open_peer
+from redraft_bench.bench.peers.align_att import AlignAtt
 from redraft_bench.bench.peers.engine import PassLog
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
+from redraft_bench.bench.peers.nemo import Nemo
 from redraft_bench.bench.peers.retranslate import Task
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.measure import MethodSystem, Run, System
@@ -36,7 +39,8 @@ UPDATES = [
     Update("1", 4, "I had a small dog that sleeps all day long.", final=True),
     Update("2", 0, "She wants to learn how to play the piano.", final=True),
 ]
-LIBRARIES = [name for name in PEERS if name != "local-agreement"]
+POLICIES = {"local-agreement", "nemo", "align-att"}
+LIBRARIES = [name for name in PEERS if name not in POLICIES]
 
 Opened = Callable[..., System]
 
@@ -60,11 +64,16 @@ def open_(model: Path, backend: LlamaCpp) -> Iterator[Opened]:
     opened: list[System] = []
 
     def open_one(
-        name: str, path: Path = model, language: str = "de", max_tokens: int = 256, small: Path | None = None
+        name: str,
+        path: Path = model,
+        language: str = "de",
+        max_tokens: int = 256,
+        small: Path | None = None,
+        **settings: int,
     ) -> System:
         options = LlamaOptions(context_length=CONTEXT, threads=1, gpu_layers=0)
         models = Models(path, small or shipped_path("demo-tiny"), options)
-        opened.append(open_peer(name, Task(backend, language, max_tokens), models, {}))
+        opened.append(open_peer(name, Task(backend, language, max_tokens), models, settings))
         return opened[-1]
 
     yield open_one
@@ -85,10 +94,13 @@ def library(open_: Opened, model: Path, tmp_path_factory: pytest.TempPathFactory
         return made
 
     @cache
-    def open_once(name: str) -> System:
-        for needed in ("torch", "transformers", "gguf") if name.startswith("transformers") else ():
+    def open_once(name: str, **settings: int) -> System:
+        on_torch = "torch" in PEERS[name].packages
+        for needed in ("torch", "transformers", "gguf") if on_torch else ():
             pytest.importorskip(needed, reason="the hf and gguf extras are not installed")
-        return open_(name, folder(), small=folder()) if name.startswith("transformers-") else open_(name)
+        if name == "transformers" or not on_torch:
+            return open_(name)
+        return open_(name, folder(), small=folder(), **settings)
 
     return open_once
 
@@ -211,6 +223,38 @@ def test_local_agreement_forces_what_two_hypotheses_share() -> None:
                 lengths.append(forced)
         assert len(hypotheses) > n and lengths[:n] == [0] * n and lengths[-1] > 0
         system.close()
+
+
+@pytest.mark.parametrize("waitk", [0, 1])
+def test_nemo_shows_all_and_forces_what_two_translations_share(waitk: int) -> None:
+    model = Prompted(seed=4, shift=0.3, end_bias=-1.0)
+    task = Task(model, "de", 12)
+    with closing(Nemo(task, waitk)) as system:
+        before, forced, advanced = tuple[int, ...](), tuple[int, ...](), 0
+        for seq in range(8):
+            model.requests.clear()
+            text = "aaaa bbbb cccc dddd eeee ffff"[: 8 + 3 * seq]
+            step, _ = system.translate(Update("1", seq, text))
+            assert step.unstable == "" and step.text == b"".join(map(model.token_bytes, step.tokens)).decode().strip()
+            if step.passes:
+                assert model.requests[0].prefix == task.encode(text) + forced
+            shared = common_prefix(before, step.tokens)
+            lacks = len(text.split()) - waitk  # every token is a word
+            forced, before = step.tokens[: max(shared, lacks * bool(waitk))], step.tokens
+            advanced += len(forced) > shared
+    assert forced and bool(advanced) == bool(waitk)
+
+
+def test_align_att_emits_what_does_not_look_at_the_end(library: Opened, expected: list[Step]) -> None:
+    """A model that must look before all of the source says nothing until the text is final; what is emitted stays."""
+    system = library("align-att", frames=100)
+    assert isinstance(system, AlignAtt)
+    waiting = steps(system)
+    assert [step.tokens for step in waiting[:4]] == [()] * 4
+    assert [step.tokens for step in waiting[4:]] == [step.tokens for step in expected[4:]]
+    system._frames = 1
+    texts = [step.text for step in steps(system)[:5]]
+    assert all(after.startswith(before) for before, after in pairwise(texts)) and "" != texts[2] != texts[4]
 
 
 def test_what_is_forced_counts_as_output() -> None:

@@ -1,4 +1,4 @@
-"""Runs the same model and text through alternatives to Redraft: other libraries and another output policy.
+"""Runs the same model and text through alternatives to Redraft: other libraries and other output policies.
 
 Every peer gets the same prompts, limits and text handling as Redraft's methods, decodes greedily, and translates each
 update from scratch.  Peers differ in how their library processes a prompt and in what they cache between calls.
@@ -19,8 +19,10 @@ from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.decoding.method import Value
 from redraft.errors import CapabilityError, MissingExtra, install
+from redraft_bench.bench.peers.align_att import AlignAtt
 from redraft_bench.bench.peers.llama_cpp_python import LlamaCppPython
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
+from redraft_bench.bench.peers.nemo import Nemo
 from redraft_bench.bench.peers.retranslate import Retranslation, Task
 from redraft_bench.bench.peers.transformers_generate import LOOKUP, Transformers
 from redraft_bench.eval.measure import System
@@ -76,7 +78,7 @@ def _transformers(
 
 _LLAMA, _HF = ("llama-cpp-python",), ("transformers", "torch")
 
-#: All peers by name: libraries, with a prefix cache, prompt lookup or an assistant; and another policy.
+#: All peers by name: libraries, with a prefix cache, prompt lookup or an assistant; and policies.
 PEERS: Mapping[str, Peer] = {
     "llama-cpp-python": Peer(partial(_llama, lookup=False), _LLAMA),
     "llama-cpp-python-lookup": Peer(partial(_llama, lookup=True), _LLAMA),
@@ -84,6 +86,8 @@ PEERS: Mapping[str, Peer] = {
     "transformers-lookup": Peer(partial(_transformers, more=LOOKUP), _HF),
     "transformers-assistant": Peer(partial(_transformers, small=True), _HF, drafts=True),
     "local-agreement": Peer(lambda task, _models, n=2: LocalAgreement(task, n)),
+    "nemo": Peer(lambda task, _models, waitk=0: Nemo(task, waitk)),
+    "align-att": Peer(lambda task, models, frames=4: AlignAtt(task, models.path, models.for_transformers, frames), _HF),
 }
 
 
@@ -92,7 +96,7 @@ def open_peer(name: str, task: Task, models: Models, options: Mapping[str, Value
 
     Args:
         name: one of `PEERS`.
-        task: the prompts, made by the same model on Redraft; LocalAgreement decodes in one of its slots.
+        task: the prompts, made by the same model on Redraft; policies without a library decode in one of its slots.
         models: the models; the draft model is ignored by peers that need none.
         options: the peer's options.
 

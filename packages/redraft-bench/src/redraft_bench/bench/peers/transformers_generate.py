@@ -46,12 +46,12 @@ class Transformers:
         more: Mapping[str, Any] | None = None,
     ) -> None:
         with _quiet():
-            self._model: Any = _open(path, options)
+            self._model: Any = open_model(path, options)
             self._more = {"eos_token_id": sorted(ends), "pad_token_id": min(ends), **(more or {})}
             self._ends, self._log = ends, PassLog()
             self._watch(self._model, self._target_pass)
             if small is not None:
-                assistant = _open(small, options)
+                assistant = open_model(small, options)
                 self._watch(assistant, lambda _inputs: self._log.small())
                 self._more["assistant_model"] = assistant
 
@@ -100,8 +100,12 @@ class Transformers:
         self._model, self._more = None, {}
 
 
-def _open(path: Path, options: HfOptions) -> Any:
-    """Load a model folder or a GGUF file."""
+def open_model(path: Path, options: HfOptions) -> Any:
+    """Load a model folder or a GGUF file.
+
+    Raises:
+        ModelError: it cannot be loaded.
+    """
     from redraft.backends.hf.model import open_hf
 
     return _open_gguf(path, options) if path.is_file() else open_hf(str(path), options).model
