@@ -12,6 +12,6 @@ from tests.serve.http.compat.captioning_tool import compare, requests
 
 @pytest.mark.slow
 def test_less_flicker() -> None:
-    growing, scratch = compare("demo-tiny", "de", list(islice(requests(load_talk(), interval=0), 200)))
+    growing, scratch = compare("demo-tiny", "de", list(islice(requests(load_talk(), interval=0), 100)))
     assert growing.passes < 0.5 * scratch.passes
     assert growing.erasure < 0.8 * scratch.erasure
