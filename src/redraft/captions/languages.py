@@ -142,7 +142,8 @@ def parse_language(text: str, field: str = "target language") -> Language:
     tag = text.strip()
     found = _find(tag)
     if found is None:
-        listed = re.search("[,;/+]", text) and "(" not in text
+        parts = re.split(r"[\s,;/+]+", tag)
+        listed = len(parts) > 1 and all(map(_find, parts))
         several = "; name several languages one by one, as in --to de --to ja" if listed else ""
         raise OptionError(
             f"{reprlib.repr(text)} is not known: use a BCP 47 tag such as de, ja or zh-CN{several}", field
