@@ -17,7 +17,7 @@ from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import on_transformers, open_transformers
 from redraft.decoding.types import ROOT, Score
 from redraft.errors import MissingExtra, ModelError
-from tests.gguf_models import write_llama
+from tests.gguf_models import Heads, write_family, write_llama
 
 
 def test_same_ids(tmp_path: Path) -> None:
@@ -39,6 +39,18 @@ def test_same_ids(tmp_path: Path) -> None:
         assert other.end_tokens <= backend.end_tokens
     other.model.save_pretrained(tmp_path / "saved")  # transformers refuses to save what it takes for quantised
     assert (tmp_path / "saved" / "config.json").exists()
+
+
+def test_heads_of_qwen3_have_the_size_in_the_file(tmp_path: Path) -> None:
+    file = write_family(tmp_path / "model.gguf", Heads("qwen3", 4, 2, 32))
+    other = open_transformers(f"hf:{file}", HfOptions(64, 1, device="cpu", threads=1))
+    ids = tuple(other.tokenize("the thing and the end"))
+    with closing(LlamaCpp(file, LlamaOptions(64, threads=1))) as backend:
+        (rows,), (others,) = (
+            backend.score([(backend.open_slot(), Score(ids))]),
+            other.score([(other.open_slot(), Score(ids))]),
+        )
+        assert rows.argmax(ROOT) == others.argmax(ROOT)
 
 
 def test_no_such_file(tmp_path: Path) -> None:

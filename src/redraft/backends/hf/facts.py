@@ -60,7 +60,7 @@ def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
     try:
         with quiet(local="local_files_only" not in source):
             return kind.from_pretrained(place, **where, **options)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
         if source.get("local_files_only") and _HUB_NAME.fullmatch(place):
             raise ModelError(
                 f"model {name!r} has not been downloaded before and there is no network: name a folder"

@@ -36,13 +36,23 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     short = Path(name).name or name
     source = source_of(name)
     config = loaded(AutoConfig, name, source)
+    if config.model_type == "qwen3" and "gguf_file" in source:
+        config.head_dim = _head_size(Path(name)) or config.head_dim
     check_model(config, short)
     tokenizer = loaded(AutoTokenizer, name, source)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    model = loaded(kind, name, source, dtype=getattr(torch, options.dtype))
+    model = loaded(kind, name, source, config=config, dtype=getattr(torch, options.dtype))
     if "gguf_file" in source:
         _forget_format(model)
     return backend_of(model.to(device), tokenizer, short, options)
+
+
+def _head_size(file: Path) -> int | None:
+    """Return the size of attention heads in a GGUF file, which transformers ignores for Qwen3; None if it has none."""
+    from gguf import GGUFReader
+
+    field = GGUFReader(file).get_field("qwen3.attention.key_length")
+    return None if field is None else int(field.contents())
 
 
 def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:

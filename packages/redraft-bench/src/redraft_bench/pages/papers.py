@@ -74,8 +74,9 @@ def trends(found: Sequence[Result]) -> str:
             for name in TRENDS
         ]
         words = [f"{COLUMNS[name].heading} {_steps([*over.values()], name, TRENDS[name])}" for name in TRENDS]
+        plural = "s" * (each.facts["segments"] != "1")
         parts.append(
-            f"**{each.name}, {each.facts['segments']} sentences**, masks with a beta of {MASKED:g}:\n\n"
+            f"**{each.name}, {each.facts['segments']} sentence{plural}**, masks with a beta of {MASKED:g}:\n\n"
             f"{markdown_table(['', *columns], cells)}\n"
             f"Steps of beta in which a figure moves as in the paper, or not at all: {', '.join(words)}.\n"
         )
