@@ -145,11 +145,14 @@ def printable(text: str) -> str:
 
 
 #: What recognisers write where nobody speaks: a sign, and a description of sounds.
-_SILENCE = re.compile(r"\[ ?(?:BLANK_AUDIO|SILENCE|NO[ _]SPEECH|_BEG_|_TT_\d+) ?\]")
+_SILENCE = re.compile(
+    r"\[ ?(?:BLANK_AUDIO|SILENCE|NO[ _]SPEECH|_BEG_|_TT_\d+) ?\]|<\|(?:nospeech|nocaptions|\d+\.\d+)\|>"
+)
 _DESCRIBED = re.compile(r"[(\[*♪♫]([^()\[\]*♪♫]*)[)\]*♪♫]")
 _SOUNDS = frozenset(
-    "applause audio beep beeping bell clicking coughing inaudible laughter music noise noises silence sighs sound "
-    "sounds static typing".split()
+    "applause audio beep beeping bell cheering chuckles clapping clicking cough coughing coughs crosstalk gasps "
+    "inaudible laughs laughter music noise noises silence sighs sound sounds static typing "
+    "applaus beifall gelächter musik applaudissements musique rires aplausos música risas".split()
 )
 
 
