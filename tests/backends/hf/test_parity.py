@@ -41,7 +41,7 @@ ENGINE = LlamaOptions(256, slots=2, branches=2 * BRANCHES_OF_A_TREE, threads=1, 
 
 Options = dict[str, Value]
 
-NUCLEUS: Options = {"top_p": 0.4}
+NUCLEUS: Options = {"top_p": 0.4, "top_k": 16}
 #: What makes counts comparable: a nucleus in which no draw is a near tie, and one bias.
 COMPARABLE: dict[str, Options] = {
     "sampling": NUCLEUS,
