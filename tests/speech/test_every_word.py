@@ -179,6 +179,11 @@ class Scripted:
         self.allowed -= 1
         yield from self.dialect.read(json.dumps(self.waiting.pop(0)))
 
+    def ping(self) -> threading.Event:
+        answered = threading.Event()
+        answered.set()
+        return answered
+
     def again(self) -> None:
         raise AssertionError
 

@@ -65,7 +65,7 @@ def test_search_writes_what_it_found_and_what_it_tried(redraft: Run, tmp_path: P
         (("--talks", "0"), "from 1 to 5000"),
         (("--data", "nosuch"), "--data must be one of"),
         (("--model", "nosuch"), "model 'nosuch' is neither a name nor a file"),
-        (("--set", "slots=0"), "SLOTS in the environment must be a whole number from 1 to 255"),
+        (("--set", "slots=0"), "SLOTS in the environment: Input should be greater than or equal to 1"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_sentence(
