@@ -121,10 +121,12 @@ def decode(
 def _biases(rule: Rule, draft: Draft, bars: Sequence[int]) -> tuple[float, ...] | None:
     """Return the biases for a server that verifies the draft itself.
 
-    It knows no barred tokens: it keeps a draft with barred places whole, and the rule judges its rows here.
+    It knows no barred tokens, so it keeps what is drafted in their places, which the rule then judges here.
     """
     biases = biases_of(rule, draft)
-    return (1.0,) * len(draft) if biases and min(bars, default=draft.depth) < draft.depth else biases
+    if not biases or not bars:
+        return biases
+    return tuple(1.0 if depth - 1 in bars else bias for depth, bias in zip(draft.depths, biases, strict=True))
 
 
 def _until_end(output: tuple[int, ...], end_tokens: frozenset[int], line_end: LineEnd) -> tuple[tuple[int, ...], bool]:

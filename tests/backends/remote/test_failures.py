@@ -18,7 +18,7 @@ from redraft import Translator, Update
 from redraft.backends.load import open_backend, open_model, resolve
 from redraft.backends.remote import client as clients
 from redraft.backends.remote.address import Address, RemoteOptions
-from redraft.backends.remote.backend import RemoteModel, check_ids
+from redraft.backends.remote.backend import FEW, RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Sglang, Vllm
 from redraft.backoff import Backoff
@@ -193,7 +193,7 @@ def test_fallback_rows(server: FakeServer) -> None:
         for node in range(ROOT, 4):
             assert rows.argmax(node) == exact.argmax(node)
             drafted = tokens[node + 1 : node + 2]
-            if drafted and drafted[0] not in exact.best(node, 2):
+            if drafted and drafted[0] not in exact.best(node, FEW):
                 assert rows.logprob(node, *drafted) == float("-inf")
         assert backend.fallbacks == 1
 

@@ -30,8 +30,8 @@ from redraft.errors import CapabilityError, ModelError
 
 log = logging.getLogger(__name__)
 
-#: Number of best tokens requested by default, enough for margins.
-FEW = 2
+#: Number of best tokens requested by default, enough for margins, and where a few are barred.
+FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,9 @@ class RemoteBackend(Slotted[RowLine]):
 
     def _answer(self, slot: int, score: Score) -> Rows:
         try:
-            rows = self._slots[slot].answer(score) or self._asked(slot, score)
+            rows = self._slots[slot].answer(score)
+            if not rows or _lacks(rows, score):
+                rows = self._asked(slot, score)
         except ModelError:
             self._follow(slot, RowLine())  # the next request starts a new line
             raise
@@ -209,6 +211,12 @@ class RemoteBackend(Slotted[RowLine]):
                     if step.token != drafted:
                         break
         return rows
+
+
+def _lacks(rows: Sequence[RemoteRow], score: Score) -> bool:
+    """Whether rows that were received for other biases end at a token that these biases may keep."""
+    end, draft, biases = len(rows) - 1, score.draft.tokens, score.biases or ()
+    return end < min(len(draft), len(biases)) and biases[end] == 1 and rows[end].holds(draft[end])
 
 
 def check_ids(model: RemoteModel, dialect: RemoteDialect) -> None:

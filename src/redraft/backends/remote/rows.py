@@ -41,6 +41,14 @@ class RemoteRow:
         ordered = sorted(known.items(), key=lambda item: (-item[1], item[0]))
         return cls(tuple(ordered[:k]), dict(ordered[k:]))
 
+    def logprob(self, token: int) -> float | None:
+        """Return the log-probability of a token; None if it is not among those that are known."""
+        return self.others.get(token, dict(self.best).get(token))
+
+    def holds(self, token: int) -> bool:
+        """Whether a token is known to be possible."""
+        return self.logprob(token) not in (None, -math.inf)
+
 
 def is_logprob(value: Any) -> bool:
     """Whether a value can be a log-probability; servers may round values near 0 up."""
@@ -119,8 +127,7 @@ class RemoteRows:
         raise CapabilityError("a remote model gives no entropy, which needs the whole distribution")
 
     def _known(self, node: int, token: int) -> float | None:
-        row = self._row(node)
-        return row.others.get(token, dict(row.best).get(token))
+        return self._row(node).logprob(token)
 
     def _row(self, node: int) -> RemoteRow:
         if node < -1:
