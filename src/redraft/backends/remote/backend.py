@@ -134,9 +134,7 @@ class RemoteBackend(Slotted[RowLine]):
 
     def _answer(self, slot: int, score: Score) -> Rows:
         try:
-            rows = self._slots[slot].answer(score)
-            if not rows or _lacks(rows, score):
-                rows = self._asked(slot, score)
+            rows = self._slots[slot].answer(score) or self._asked(slot, score)
         except ModelError:
             self._follow(slot, RowLine())  # the next request starts a new line
             raise
@@ -151,7 +149,8 @@ class RemoteBackend(Slotted[RowLine]):
     def _again(self, slot: int, score: Score, k: int) -> tuple[RemoteRow, ...]:
         """Return all rows with at least ``k`` best tokens; with 0, those of rejected tokens are missing."""
         # A method that needs them once will need them again; a server that verifies drafts itself does not return them.
-        self._rejected = self._rejected or not k
+        # What a line lacks that was requested for another draft, or other biases, may only have been rejected then.
+        self._rejected = self._rejected or (not k and self._slots[slot].score is score)
         return self._asked(slot, score, k)
 
     def _asked(self, slot: int, score: Score, k: int = 0) -> tuple[RemoteRow, ...]:
@@ -166,7 +165,7 @@ class RemoteBackend(Slotted[RowLine]):
             count = min(len(draft) + self.options.ahead, room)
             wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.biases or ())
             steps = self._with_draft(wanted) if draft else self.dialect.continued(wanted)
-            line = RowLine(prefix, beside(steps, draft, k))
+            line = RowLine(prefix, beside(steps, draft, k), score=score)
         return self._follow(slot, line).answer(score)
 
     def _verified(self, wanted: GreedyRequest) -> RowLine:
@@ -211,12 +210,6 @@ class RemoteBackend(Slotted[RowLine]):
                     if step.token != drafted:
                         break
         return rows
-
-
-def _lacks(rows: Sequence[RemoteRow], score: Score) -> bool:
-    """Whether rows that were received for other biases end at a token that these biases may keep."""
-    end, draft, biases = len(rows) - 1, score.draft.tokens, score.biases or ()
-    return end < min(len(draft), len(biases)) and biases[end] == 1 and rows[end].holds(draft[end])
 
 
 def check_ids(model: RemoteModel, dialect: RemoteDialect) -> None:

@@ -41,14 +41,6 @@ class RemoteRow:
         ordered = sorted(known.items(), key=lambda item: (-item[1], item[0]))
         return cls(tuple(ordered[:k]), dict(ordered[k:]))
 
-    def logprob(self, token: int) -> float | None:
-        """Return the log-probability of a token; None if it is not among those that are known."""
-        return self.others.get(token, dict(self.best).get(token))
-
-    def holds(self, token: int) -> bool:
-        """Whether a token is known to be possible."""
-        return self.logprob(token) not in (None, -math.inf)
-
 
 def is_logprob(value: Any) -> bool:
     """Whether a value can be a log-probability; servers may round values near 0 up."""
@@ -127,12 +119,13 @@ class RemoteRows:
         raise CapabilityError("a remote model gives no entropy, which needs the whole distribution")
 
     def _known(self, node: int, token: int) -> float | None:
-        return self._row(node).logprob(token)
+        row = self._row(node)
+        return row.others.get(token, dict(row.best).get(token))
 
     def _row(self, node: int) -> RemoteRow:
         if node < -1:
             raise CapabilityError("a remote model gives no rows of the prompt")
-        if node + 1 >= len(self._rows):
+        while node + 1 >= len(self._rows):
             self._rows = self._ask_again(0)
         return self._rows[node + 1]
 
@@ -149,6 +142,8 @@ class RowLine:
         steps: the server's continuation.
         draft: a draft with known rows, instead of a continuation.
         rows: (n + 1,) rows of the root and of the draft.
+        score: what it was requested for; of its draft, a server that verifies drafts leaves out what follows a rejected
+            token.
     """
 
     def __init__(
@@ -157,7 +152,9 @@ class RowLine:
         steps: Steps | None = None,
         draft: Sequence[int] = (),
         rows: Sequence[RemoteRow] = (),
+        score: Score | None = None,
     ) -> None:
+        self.score = score
         self._ids, self._start = [*prefix, *draft], len(prefix)
         self._rows, self._steps = list(rows), steps
 
