@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from redraft.backends.hf.options import HfOptions
-from redraft.errors import ModelError, first_sentence
 from redraft_bench.bench.peers.engine import Generated, PassLog
 
 #: `prompt_lookup_num_tokens` has no default; 10, as in prompt lookup decoding and llama-cpp-python.
@@ -108,29 +107,7 @@ def open_model(path: Path, options: HfOptions) -> Any:
     """
     from redraft.backends.hf.model import open_hf
 
-    return _open_gguf(path, options) if path.is_file() else open_hf(str(path), options).model
-
-
-def _open_gguf(path: Path, options: HfOptions) -> Any:
-    """Load a GGUF file in 32-bit floats."""
-    import torch
-    from gguf import GGUFReader
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    from redraft.backends.hf.model import device_of
-
-    file = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
-    try:
-        config = AutoConfig.from_pretrained(**file)
-        # transformers does not read the head size from GGUF and assumes Qwen3's.
-        if head := GGUFReader(path).fields.get("qwen3.attention.key_length"):
-            config.head_dim = int(head.contents())
-        model = AutoModelForCausalLM.from_pretrained(**file, config=config, dtype=torch.float32)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise ModelError(f"model {path.name!r} cannot be loaded by transformers: {first_sentence(error)}") from error
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    return model.to(device_of(options.device)).eval()
+    return open_hf(str(path), options).model
 
 
 @contextmanager
