@@ -103,7 +103,7 @@ class Generator:
             self.backends = backends_of(self.method, self._options, backend, small, closing)
             self._slots = open_slots(self.backends, 1)
             closing.callback(close_slots, self.backends, self._slots)
-            self._closing, self._owned = closing.pop_all(), ExitStack()
+            self._closing = closing.pop_all()
 
     @classmethod
     def open(
@@ -124,7 +124,8 @@ class Generator:
         with ExitStack() as owned:
             backend, drafting = open_models(chosen, os.fspath(model), small, engine, dtype, owned)
             made = cls(backend, chosen, options, small=drafting, max_tokens=max_tokens, raw=raw)
-            made._owned = owned.pop_all()
+            owned.push(made._closing)
+            made._closing = owned.pop_all()
         return made
 
     def generate(self, prompt: str, show: Callable[[str], object] | None = None) -> Generated:
@@ -185,7 +186,6 @@ class Generator:
     def close(self) -> None:
         """Release the slots, and free models loaded by `open`."""
         self._closing.close()
-        self._owned.close()
 
     def __enter__(self) -> Generator:
         return self

@@ -121,7 +121,7 @@ class Translator:
             self.states = dict.fromkeys(self.translations, START)
             self.slots = open_slots(self.backends, len(encoders))
             closing.callback(close_slots, self.backends, self.slots)
-            self._closing, self._owned = closing.pop_all(), ExitStack()
+            self._closing = closing.pop_all()
 
     @classmethod
     def open(
@@ -166,7 +166,8 @@ class Translator:
                 final=final,
                 small=drafting,
             )
-            made._owned, made._name = owned.pop_all(), os.fspath(model)
+            owned.push(made._closing)
+            made._closing, made._name = owned.pop_all(), os.fspath(model)
         return made
 
     def translate(self, update: Update) -> list[Event]:
@@ -234,7 +235,6 @@ class Translator:
         with self._lock:
             self._closing.close()
             self.slots = []
-            self._owned.close()
 
     def __repr__(self) -> str:
         return f"<Translator: {self._name}, {self._languages}, {self.method.name}>"
