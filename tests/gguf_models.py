@@ -263,27 +263,43 @@ def write_family(path: Path, shape: Heads, seed: int = 8, tokenizer: Tokenizer |
     return path
 
 
+#: Inner size, size of the state, rank of the time step and kernel of a Mamba mixer.
+_INNER, _STATE, _RANK, _KERNEL = 2 * HIDDEN, 8, 4, 4
+
+
+def mamba_facts(writer: Writer) -> None:
+    """The sizes of Mamba mixers."""
+    writer.facts.add_ssm_conv_kernel(_KERNEL)
+    writer.facts.add_ssm_inner_size(_INNER)
+    writer.facts.add_ssm_state_size(_STATE)
+    writer.facts.add_ssm_time_step_rank(_RANK)
+
+
+def mamba(writer: Writer, block: str, *, normed: bool = False) -> None:
+    """A Mamba mixer; Jamba's normalises what it selects."""
+    writer.matrix(f"{block}ssm_in.weight", HIDDEN, 2 * _INNER)
+    writer.matrix(f"{block}ssm_conv1d.weight", _KERNEL, _INNER)
+    writer.tensor(f"{block}ssm_conv1d.bias", np.zeros(_INNER))
+    writer.matrix(f"{block}ssm_x.weight", _INNER, _RANK + 2 * _STATE)
+    if normed:
+        writer.norms(block, "ssm_dt_norm", size=_RANK)
+        writer.norms(block, "ssm_b_norm", "ssm_c_norm", size=_STATE)
+    writer.matrix(f"{block}ssm_dt.weight", _RANK, _INNER)
+    writer.tensor(f"{block}ssm_dt.bias", np.zeros(_INNER))
+    writer.tensor(f"{block}ssm_a", -np.ones((_INNER, _STATE)))
+    writer.tensor(f"{block}ssm_d", np.ones(_INNER))
+    writer.matrix(f"{block}ssm_out.weight", _INNER, HIDDEN)
+
+
 def write_recurrent(path: Path, seed: int = 3) -> Path:
     """A Mamba shape: its memory is a state, which sums up all ids."""
-    inner, state, rank, kernel = 2 * HIDDEN, 8, 4, 4
     writer = Writer(path, "mamba", seed)
-    writer.facts.add_ssm_conv_kernel(kernel)
-    writer.facts.add_ssm_inner_size(inner)
-    writer.facts.add_ssm_state_size(state)
-    writer.facts.add_ssm_time_step_rank(rank)
+    mamba_facts(writer)
     writer.embeddings()
     writer.norms("", "output_norm")
     for block in blocks():
         writer.norms(block, "attn_norm")
-        writer.matrix(f"{block}ssm_in.weight", HIDDEN, 2 * inner)
-        writer.matrix(f"{block}ssm_conv1d.weight", kernel, inner)
-        writer.tensor(f"{block}ssm_conv1d.bias", np.zeros(inner))
-        writer.matrix(f"{block}ssm_x.weight", inner, rank + 2 * state)
-        writer.matrix(f"{block}ssm_dt.weight", rank, inner)
-        writer.tensor(f"{block}ssm_dt.bias", np.zeros(inner))
-        writer.tensor(f"{block}ssm_a", -np.ones((inner, state)))
-        writer.tensor(f"{block}ssm_d", np.ones(inner))
-        writer.matrix(f"{block}ssm_out.weight", inner, HIDDEN)
+        mamba(writer, block)
     writer.close()
     return path
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from tests.gguf_models import HEAD, HEADS, HIDDEN, VOCABULARY, Writer, blocks, write_recurrent
+from tests.gguf_models import HEAD, HEADS, HIDDEN, VOCABULARY, Writer, blocks, mamba, mamba_facts, write_recurrent
 
 #: Experts of a mixture, and how many of them compute a token.
 EXPERTS, USED = 4, 2
@@ -181,11 +181,7 @@ def write_jamba(path: Path, seed: int = 17) -> Path:
     """Jamba: a Mamba mixer, then attention, each with a feed-forward network."""
     writer = Writer(path, "jamba", seed)
     writer.facts.add_head_count_kv([0, HEADS])
-    inner, state, rank, kernel = 2 * HIDDEN, 8, 4, 4
-    writer.facts.add_ssm_conv_kernel(kernel)
-    writer.facts.add_ssm_inner_size(inner)
-    writer.facts.add_ssm_state_size(state)
-    writer.facts.add_ssm_time_step_rank(rank)
+    mamba_facts(writer)
     writer.embeddings()
     writer.norms("", "output_norm")
     first, second = blocks()
@@ -193,17 +189,7 @@ def write_jamba(path: Path, seed: int = 17) -> Path:
         writer.norms(block, "attn_norm", "ffn_norm")
         writer.feed_forward(block)
     writer.attention(second)
-    writer.matrix(f"{first}ssm_in.weight", HIDDEN, 2 * inner)
-    writer.matrix(f"{first}ssm_conv1d.weight", kernel, inner)
-    writer.tensor(f"{first}ssm_conv1d.bias", np.zeros(inner))
-    writer.matrix(f"{first}ssm_x.weight", inner, rank + 2 * state)
-    writer.norms(first, "ssm_dt_norm", size=rank)
-    writer.norms(first, "ssm_b_norm", "ssm_c_norm", size=state)
-    writer.matrix(f"{first}ssm_dt.weight", rank, inner)
-    writer.tensor(f"{first}ssm_dt.bias", np.zeros(inner))
-    writer.tensor(f"{first}ssm_a", -np.ones((inner, state)))
-    writer.tensor(f"{first}ssm_d", np.ones(inner))
-    writer.matrix(f"{first}ssm_out.weight", inner, HIDDEN)
+    mamba(writer, first, normed=True)
     writer.close()
     return path
 
