@@ -6,7 +6,8 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from redraft.client import Backoff, Client, ServerError
 from redraft.client import client as client_module
 from redraft.client.wire import address, parse, viewers_page
 from redraft.errors import InputError, OptionError
-from tests.client.lines import EXACT, QUICK, ended, line, run, talk
+from tests.client.lines import EXACT, QUICK, Line, ended, line, run, talk
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, running
 from tests.serve.talking import expected, hidden_in
@@ -29,6 +30,16 @@ from tests.serve.talking import expected, hidden_in
 def server() -> Iterator[Running]:
     with running(updates_per_second=10_000) as found:
         yield found
+
+
+@asynccontextmanager
+async def cabled(server: Running, backoff: Backoff = QUICK) -> AsyncIterator[tuple[Line, Client]]:
+    """A client into one language, and the line over which it reaches the server."""
+    async with (
+        line(server.port) as cable,
+        Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=backoff) as client,
+    ):
+        yield cable, client
 
 
 def test_updates_in_captions_out(server: Running) -> None:
@@ -97,10 +108,7 @@ def test_forgotten_session(server: Running) -> None:
         seen: list[Event] = []
         updates = talk(6)
         wanted = [expected(f"{n} it was her duck") for n in range(6)]
-        async with (
-            line(server.port) as cable,
-            Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
-        ):
+        async with cabled(server) as (cable, client):
             for update in updates[:12]:
                 await client.send(update)
             async for event in client:
@@ -294,10 +302,7 @@ def test_restore_at_smaller_server(most: int, lost: list[str]) -> None:
         return server.ask(f"/v1/sessions/{client.session}/transcript").text.splitlines()
 
     async def work(server: Running, other: Running) -> None:
-        async with (
-            line(server.port) as cable,
-            Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
-        ):
+        async with cabled(server) as (cable, client):
             names = [*map(str, range(30)), "long"]
             for name in names:
                 await client.send(Update(name, 0, "it was her duck", True))
@@ -376,10 +381,7 @@ def test_news_of_server(server: Running, away: list[bool]) -> None:
 
     async def work() -> None:
         news: list[str] = []
-        async with (
-            line(server.port) as cable,
-            Client(f"127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
-        ):
+        async with cabled(server) as (cable, client):
             client.news = news.append
             cable.cut()
             await client.send(Update("1", 0, "we saw", True))
@@ -407,10 +409,7 @@ def test_news_of_server_that_hangs(server: Running, monkeypatch: pytest.MonkeyPa
 
     async def work() -> None:
         news: list[str] = []
-        async with (
-            line(server.port) as cable,
-            Client(f"127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
-        ):
+        async with cabled(server) as (cable, client):
             client.news = news.append
             cable.hangs = True
             while not news:
@@ -429,10 +428,7 @@ def test_end_while_server_hangs(server: Running, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(client_module, name, seconds)
 
     async def work() -> None:
-        async with (
-            line(server.port) as cable,
-            Client(f"127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
-        ):
+        async with cabled(server) as (cable, client):
             cable.hangs = True
             await client.send(Update("1", 0, "we saw", True))
             client.hurry()
@@ -447,10 +443,7 @@ def test_end_while_server_is_away(server: Running, away: list[bool], monkeypatch
 
     async def work() -> None:
         slow = Backoff(5, 60, 3600)
-        async with (
-            line(server.port) as cable,
-            Client(f"127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=slow) as client,
-        ):
+        async with cabled(server, slow) as (cable, client):
             away[0] = True
             cable.cut()
             await client.send(Update("1", 0, "we saw", True))
