@@ -62,11 +62,18 @@ class Stream:
         return tuple(self.model.tokenize(f"{source}>{language}"))
 
     def send(
-        self, text: str, utterance: str = "u", *, final: bool = False, time: float | None = None, goes_on: bool = False
+        self,
+        text: str,
+        utterance: str = "u",
+        *,
+        final: bool = False,
+        time: float | None = None,
+        committed: int | None = None,
+        goes_on: bool = False,
     ) -> list[Event]:
         """The events of all languages; ``asked`` gets the requests of this update only."""
         before, self.seq = len(self.model.requests), self.seq + 1
-        update = Update(utterance, self.seq, text, final, time, goes_on=goes_on)
+        update = Update(utterance, self.seq, text, final, time, committed=committed, goes_on=goes_on)
         asking = [each.translate(state, update) for each, state in zip(self.translations, self.states, strict=True)]
         events = self._run(asking)
         self.asked = self.model.requests[before:]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from hypothesis import strategies as st
 from redraft.captions.events import Caption, Update
 from redraft.captions.metadata import PLAIN_KEY
 from redraft.captions.unchanged import PAUSE, UPDATES
+from redraft.captions.words import WORD
 from redraft.decoding.display import Display
+from redraft.decoding.drive import run
 from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import common_prefix
@@ -142,14 +145,67 @@ def test_what_agrees_is_probable_or_stands_is_shown(
                 and trust * joint_probability(model, [*prompt, *output[:agreed]], output[agreed : length + 1]) >= sight
             ):
                 length += 1
-            length = max(length, common_prefix(before, output))
+            stopped = stream.states[0].decoded.output.stopped  # perhaps within its last word
+            whole = max(len(output) - stopped, common_prefix(before, output))
+            length = min(whole, max(length, common_prefix(before, output)))
             assert caption.text == shown(model, output[:length])
-            assert (caption.text + caption.unstable).strip() == shown(model, output)
-            assert stop or not stream.states[0].decoded.output.stopped
+            assert (caption.text + caption.unstable).strip() == shown(model, output[:whole])
+            assert stop or not stopped
             before = output[:length]
     final = stream.send(talk[-1], "two", final=True)[-1]
     assert isinstance(final, Caption) and final.text == shown(model, stream.output()) and final.unstable == ""
     assert not stream.states[0].decoded.output.stopped
+
+
+class Pieces(RandomModel):
+    """Says words of several tokens."""
+
+    def token_bytes(self, token: int) -> bytes:
+        return super().token_bytes(token) if token % 2 else b"x"
+
+
+def torn_words(seed: int, sight: float, stop: float) -> int:
+    """Send a talk whose captions keep all that was decoded; return how many outputs stopped within a word.
+
+    Words are committed, updates passed over, and translations decoded to their end, now and then.
+    """
+    options: dict[str, Value] = {"beta": 1.0, "hidden_beta": 1.0, "stop": stop}
+    stream = Stream(
+        Pieces(seed, shift=0.1, end_bias=0.5),
+        method="redraft",
+        options=options,
+        display=Display(2, sight),
+        max_tokens=12,
+    )
+    (translation,), rng, torn = stream.translations, random.Random(seed), 0
+    text, time = "we", 0.0
+    seen: list[str] = []
+    for _ in range(8):
+        text += rng.choice(["", f" {rng.choice('abcdef')}"])
+        time, stream.seq = time + rng.choice([0.5, 3.0]), stream.seq + rng.choice([0, 2])
+        committed = rng.choice([None, len(text.split())])
+        caption = stream.send(text, time=time, committed=committed)[-1]
+        assert isinstance(caption, Caption)
+        found = WORD.findall(caption.text + caption.unstable)
+        if stream.states[0].decoded.output.stopped:
+            _, state = run(translation.rest(stream.states[0]), stream.model, 0)
+            decoded, whole = WORD.findall(shown(stream.model, stream.output())), WORD.findall(state.decoded.text)
+            # A word that was seen whole may have become the beginning of another one.
+            assert all(word in (kept, old) for word, kept, old in zip_longest(found, whole[: len(found)], seen) if word)
+            torn += decoded != whole[: len(decoded)]
+        seen = WORD.findall(caption.text)
+    return torn
+
+
+@given(st.integers(0, 100_000), st.sampled_from([1.0, 0.4, 0.1]), st.sampled_from([0.1, 0.4, 0.9]))
+def test_no_caption_has_a_torn_word(seed: int, sight: float, stop: float) -> None:
+    """Whether words are shown at first sight, by a commit, because the model is slow, or not at all."""
+    torn_words(seed, sight, stop)
+
+
+def test_outputs_stop_within_words() -> None:
+    """Otherwise, the test above would prove nothing."""
+    assert sum(torn_words(seed, 0.4, 0.4) for seed in range(20)) > 5
 
 
 def common(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:

@@ -4,7 +4,8 @@
 last k tokens, where most corrections happen: from the reader only (*display-only* mask-k; SSBD v2, section 3.4), or
 from the draft too (*plain* mask-k; Arivazhagan et al. 2020; upper half of Table 4 in SSBD v2).
 
-What is shown stands until it changes.  Final translations are shown whole.
+What is shown stands until it changes.  Final translations are shown whole.  A translation that was stopped before its
+end may stop within a word; of that word there is nothing in a caption, but it stays in the draft.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unicodedata import category
 
 from redraft.captions.words import WORD, bare
 from redraft.decoding.display import Display
@@ -25,7 +27,7 @@ class Stabilised:
 
     Attributes:
         shown: the shown text.
-        hidden: the rest of the translation.
+        hidden: the rest of the translation, in whole words.
         shown_length: number of tokens that are shown.
         draft_length: number of tokens that the next draft keeps.
     """
@@ -46,6 +48,7 @@ def stabilise(
     display: Display = Display(),
     *,
     final: bool,
+    stopped: bool = False,
     confirmed: int | None = None,
     standing: int = 0,
 ) -> Stabilised:
@@ -55,33 +58,47 @@ def stabilise(
         pieces: the bytes of each token.
         display: what is shown of a partial translation.
         final: whether the translation is final.
+        stopped: whether it was stopped before its end.
         confirmed: number of tokens on which outputs agree, as `redraft.decoding.display.Confirmed` counts them; None
             if all are confirmed.
         standing: number of leading tokens that are shown already.
     """
-    shown_length = draft_length = len(pieces)
+    length = shown_length = draft_length = len(pieces)
     if not final:
-        most = max(0, shown_length - display.mask_k)
-        draft_length = most if display.plain else shown_length
-        shown_length = most
+        most = max(0, length - display.mask_k)
+        draft_length = most if display.plain else length
+        if stopped:
+            length = max(whole_words(pieces, length, goes_on=True), min(standing, length))
+        shown_length = most = min(most, length)
         if confirmed is not None and confirmed < most:
             shown_length = max(whole_words(pieces, confirmed), min(standing, most))
-    text, shown = _text(pieces), _text(pieces[:shown_length])
+    text, shown = _text(pieces[:length]), _text(pieces[:shown_length])
     return Stabilised(_one_line(shown), _one_line(text[len(shown) :]), shown_length, draft_length)
 
 
-def whole_words(pieces: Sequence[bytes], count: int) -> int:
-    """Return how many of the first ``count`` tokens can be shown without tearing a word or a character."""
-    while 0 < count < len(pieces) and _tears(b"".join(pieces[:count]), b"".join(pieces[count:])):
+def whole_words(pieces: Sequence[bytes], count: int, *, goes_on: bool = False) -> int:
+    """Return how many of the first ``count`` tokens can be shown without tearing a word or a character.
+
+    Args:
+        pieces: the bytes of each token.
+        count: number of tokens from the first one on.
+        goes_on: whether unknown tokens follow the pieces.
+    """
+    while 0 < count < len(pieces) + goes_on and _tears(b"".join(pieces[:count]), b"".join(pieces[count:])):
         count -= 1
     return count
 
 
 def _tears(before: bytes, after: bytes) -> bool:
-    """Whether a character or a word goes on from one text to the next; closing punctuation may follow its word."""
+    """Whether a character or a word goes on from one text to the next; closing punctuation may follow its word.
+
+    Into an unknown text, every word may that does not end in punctuation.
+    """
     shown = whole_characters(before)
     if len(shown.encode()) < len(before):
         return True
+    if not after:
+        return shown != "" and category(shown[-1])[0] in "LMN" and WORD.fullmatch(f"{shown[-1]}a") is not None
     text, place = shown + whole_characters(after), len(shown)
     torn = next((word for word in WORD.finditer(text) if word.start() < place < word.end()), None)
     return torn is not None and bare(text[place : torn.end()]) != ""

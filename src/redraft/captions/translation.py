@@ -371,10 +371,17 @@ class Translation:
         standing = unchanged = common_prefix(state.shown, tokens)
         if standing < len(state.shown):  # no part of a word that has changed
             standing = whole_words(pieces, standing)
-        view = stabilise(pieces, self.settings.display, final=update.final, confirmed=confirmed, standing=standing)
+        view = stabilise(
+            pieces,
+            self.settings.display,
+            final=update.final,
+            stopped=decoded.output.stopped,
+            confirmed=confirmed,
+            standing=standing,
+        )
         shown, hidden = map(self.writing.convert, (view.shown, view.hidden))
         seen, kept = view.shown_length, view.draft_length
-        if state.decoded.output.cut:  # only what others agree with is a draft: a bias would keep its endless end
+        if decoded.output.cut:  # only what others agree with is a draft: a bias would keep its endless end
             seen = kept = max(unchanged, min(confirmed or 0, seen))
         draft = tokens[:kept]
         # A token that ends the line would end the next output too, where drafts are accepted as they are.
@@ -390,7 +397,7 @@ class Translation:
             update.final,
             update.time,
             update.text,
-            cut=state.decoded.output.cut,
+            cut=decoded.output.cut,
             speaker=update.speaker,
         )
         return caption, state

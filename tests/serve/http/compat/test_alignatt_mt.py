@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
 from redraft.serve.access import new_key
-from redraft.serve.http.compat.alignatt_mt import MOST_WORDS, without_last_word
+from redraft.serve.http.compat.alignatt_mt import MOST_WORDS
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, Socket, running
 
@@ -120,13 +120,6 @@ def test_tail_is_not_committed(server: Running, seed: int) -> None:
             made.append((" ".join([*words, *tail]), " ".join(whole)))
             known = [text for source, text in made if f"{' '.join(words)} ".startswith(f"{source} ".lstrip())]
             assert any(f"{text} ".startswith(f"{found['committed_text']} ".lstrip()) for text in known)
-
-
-@pytest.mark.parametrize(
-    ("cut", "whole"), [(" and I li", " and I "), (" li", " "), (" done.", " done."), ("", ""), (" (in Ber", " (in ")]
-)
-def test_draft_ends_with_a_word(cut: str, whole: str) -> None:
-    assert without_last_word(cut) == whole
 
 
 def test_commit_of_translated_words_needs_no_pass() -> None:

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
-from unicodedata import category
 
 from pydantic import Field
 from starlette.routing import BaseRoute, WebSocketRoute
@@ -208,8 +207,7 @@ class Conversation:
             self._ended = update.utterance_id
         else:
             now = self._committed = self._released(text, shown, committed)
-            rest = hidden if self._lane.state.decoded.output.finished else without_last_word(hidden)
-            draft = (shown + rest)[len(now) :] if shown.startswith(now) else ""
+            draft = (shown + hidden)[len(now) :] if shown.startswith(now) else ""
         return {
             "type": "translation",
             "seq": update.seq,
@@ -255,12 +253,6 @@ def kept(state: State, text: str, translation: Translation, utterance: str) -> S
     # seen on an earlier connection, or the model has left it all the same
     ids = as_output(text, state.output, vocabulary.tokenize, vocabulary.token_bytes)
     return replace(state, update=state.update or Update(utterance, 0, ""), draft=ids, shown=ids)
-
-
-def without_last_word(text: str) -> str:
-    """Return a text that was cut off, without its last word, of which there may be only a part."""
-    *_, last = [None, *WORD.finditer(text)]
-    return text[: last.start()] if last and category(text[-1])[0] in "LMN" else text
 
 
 def is_beginning(text: str, other: str) -> bool:
