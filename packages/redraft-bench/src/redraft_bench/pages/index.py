@@ -38,9 +38,9 @@ SUBJECTS: dict[str, Sequence[str]] = {
 }
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
-    "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, lead 0.7", ("speedup", "pass_speedup", "ne_display")),
+    "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, first sight 0.4", ("speedup", "pass_speedup", "ne_display")),
     "trade": (
-        "ar|ssbd beta=0.2|redraft, shows 2 agree, lead 0.7|local-agreement n=2",
+        "ar|ssbd beta=0.2|redraft, shows 2 agree, first sight 0.4|local-agreement n=2",
         ("lag_good", "retracted"),
     ),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
