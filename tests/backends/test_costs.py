@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends import costs
-from redraft.backends.costs import FORGOTTEN, ROUNDS, SHARING, SURE, LearnedCosts, Measured, best_of, measure
+from redraft.backends.costs import FORGOTTEN, ROUNDS, SURE, LearnedCosts, Measured, best_of, measure
 from redraft.decoding.cost import CostCurve
 from tests.fakes import RandomModel
 
@@ -99,26 +99,6 @@ def test_without_passes_over_one_token() -> None:
     """Two languages share all passes."""
     curve = learned(CostCurve((1, 2, 4), (1.0, 1.25, 1.75)), [2, 4] * SURE).curve()
     assert curve is not None and curve(1) == pytest.approx(1.0)
-
-
-def test_how_many_requests_share_a_pass() -> None:
-    found = learned(AMX, [1, 8])
-
-    def seen() -> int:
-        curve = found.curve()
-        assert curve is not None
-        return curve.requests
-
-    assert seen() == 1
-    for _ in range(4 * SHARING):
-        found.took(8, AMX(8), requests=8)
-    assert seen() == 8
-    for _ in range(4):  # a few passes alone between them say little about what most requests see
-        found.took(1, AMX(1))
-    assert seen() == 8
-    for place in range(4 * SHARING):
-        found.took(1 + place % 2, AMX(1 + place % 2))
-    assert seen() == 1
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.floats(1e-6, 100)), max_size=60))

@@ -25,14 +25,6 @@ def test_what_is_no_curve_is_refused(sizes: tuple[int, ...], seconds: tuple[floa
         CostCurve(sizes, seconds)
 
 
-def test_requests_share_the_start_of_a_pass() -> None:
-    curve = CostCurve((1, 2, 64), (10.0, 11.0, 73.0), requests=4)
-    assert curve.of_request(1) == pytest.approx(13.0 / 4)
-    assert curve.of_request(8) - curve.of_request(7) == pytest.approx(1.0)
-    alone = CostCurve((1, 2, 64), (10.0, 11.0, 73.0))
-    assert [alone.of_request(n) for n in (1, 2, 3)] == [alone(n) for n in (1, 2, 3)]
-
-
 @pytest.mark.parametrize(("seconds", "needed"), [((1.0, 1.0), 1), ((1.0, 7.7), 7), ((1.0, 8.0), 8), ((1.0, 30.0), 30)])
 def test_how_many_drafted_tokens_must_be_accepted(seconds: tuple[float, float], needed: int) -> None:
     curve = CostCurve((1, 17), seconds)

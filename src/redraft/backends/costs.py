@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from redraft.decoding.backend import Backend
@@ -26,8 +26,6 @@ LATEST, FORGOTTEN = 12, 500
 SURE = 3
 #: Passes between two computations of the curve.
 REFRESH = 8
-#: Number of the latest requests of which it counts how many shared a pass.
-SHARING = 64
 #: Sizes up to this are told apart, and larger ones in groups that grow by the fourth root of 2.
 APART = 8
 
@@ -51,26 +49,21 @@ class LearnedCosts:
     def __init__(self) -> None:
         self._groups: dict[int, deque[_Pass]] = {}
         self._count = self._computed = 0
-        self._requests = 1.0
         self._curve: CostCurve | None = None
         self._lock = threading.Lock()
 
-    def took(self, new: int, seconds: float, requests: int = 1) -> None:
+    def took(self, new: int, seconds: float) -> None:
         """Learn from a pass over ``new`` tokens, of all its requests together."""
         group = new if new <= APART else APART + math.ceil(4 * math.log2(new / APART))
         with self._lock:
             self._count += 1
-            # As each request sees it, so that a pass of ten counts ten times.
-            self._requests += (requests - self._requests) * min(1.0, requests / SHARING)
             self._groups.setdefault(group, deque(maxlen=LATEST)).append(_Pass(seconds, new, self._count))
 
     def curve(self) -> CostCurve | None:
         """Return T(n) as far as it is known; None before passes of two sizes."""
         with self._lock:
             if self._curve is None or self._count >= self._computed + REFRESH:
-                curve = self._fitted()
-                self._curve = curve and replace(curve, requests=round(self._requests))
-                self._computed = self._count
+                self._curve, self._computed = self._fitted(), self._count
             return self._curve
 
     def _fitted(self) -> CostCurve | None:

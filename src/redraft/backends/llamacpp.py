@@ -255,7 +255,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         new, rows = len(feed), feed.rows
         logits = context.decode(feed)
         wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))
-        self._took(new, rows, own if self._alone and context.running == 1 else wall, len(requests))
+        self._took(new, rows, own if self._alone and context.running == 1 else wall)
         return {
             slot: NumpyRows(logits[start:end], score.prompt_rows - 1, self._slots[slot].places)
             for (slot, score), (start, end) in zip(requests, pairwise(ends), strict=True)

@@ -52,10 +52,10 @@ class Slotted(Generic[S]):
         """Return what passes cost that verify drafts; None before there were any."""
         return self.costs.curve()
 
-    def _took(self, new: int, rows: int, seconds: float, requests: int) -> None:
+    def _took(self, new: int, rows: int, seconds: float) -> None:
         """Learn from a pass over ``new`` tokens; most of those of a prompt need no row, and cost less than drafts."""
         if 2 * rows >= new:
-            self.costs.took(new, seconds, requests)
+            self.costs.took(new, seconds)
 
     def _check_length(self, length: int) -> None:
         if length > self.context_length:

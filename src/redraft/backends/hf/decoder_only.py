@@ -106,7 +106,7 @@ class HfDecoder(HfBackend[_Slot]):
             raise
         float(logits[0, -1, 0])  # waits for a GPU
         new, wanted = sum(len(row.ids) for row in rows), sum(row.wanted for row in rows)
-        self._took(new, wanted, time.perf_counter() - started, len(requests))
+        self._took(new, wanted, time.perf_counter() - started)
         return [
             TorchRows(found[-row.wanted :], score.prompt_rows - 1)
             for found, row, (_slot, score) in zip(logits, rows, requests, strict=True)

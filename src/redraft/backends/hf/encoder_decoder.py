@@ -118,7 +118,7 @@ class HfEncoderDecoder(HfBackend[_Slot]):
         wanted = score.prompt_rows + len(score.draft)
         logits = self.allowed(output.logits[0, -wanted:])
         float(logits[-1, 0])  # waits for a GPU
-        self._took(len(ids) - kept, wanted, time.perf_counter() - started, 1)
+        self._took(len(ids) - kept, wanted, time.perf_counter() - started)
         return TorchRows(logits, score.prompt_rows - 1)
 
     def _encode(self, ids: tuple[int, ...]) -> _Slot:

@@ -36,9 +36,8 @@ LONGEST_PASS = 0.1
 LEAST_BUDGET, MOST_BUDGET = 16, 2048
 #: Budget as long as the cost of a pass is unknown, and for backends whose passes cost the same at any size.
 FIRST_BUDGET, UNLIMITED = 256, 1 << 40
-#: Maximum lanes under way at a time (one per slot), and the default, which keeps passes of a small model on the CPU
-#: cheap.
-MOST_LANES, DEFAULT_LANES = 256, 32
+#: Lanes under way at a time (one per slot), by default, which keeps passes of a small model on the CPU cheap.
+DEFAULT_LANES = 32
 #: Seconds over which the load is measured.
 WINDOW = 10.0
 _BUCKET = 0.5
@@ -316,7 +315,7 @@ class Scheduler:
             return
         new, seconds = sum(part.new for part in parts), self.clock() - started
         if model == TARGET:
-            self._costs.took(new, seconds, len(parts))
+            self._costs.took(new, seconds)
         if self._watch:
             self._watch(PassReport(len(parts), new, seconds))
         for part, rows in zip(parts, answers, strict=True):
