@@ -328,10 +328,10 @@ CHECKS = (
         "Whether it pays to decode a final caption more carefully than partial ones.",
         FINALS,
         (),
-        "Partial captions are those of `ssbd` at `beta=0.2`; the final text of each segment was decoded in every way. "
+        "Partial captions are those of `redraft`; the final text of each segment was decoded in every way. "
         "Intervals are paired. *ms* is the processor time of a final update on one thread. *changed* is the share of "
         "the last partial caption, in words or characters, that the final one does not begin with. A beam has the bias "
-        "of `ssbd` towards what has been shown. The default is `biased`, the fastest.",
+        "of the method towards what has been shown. The default is `biased`, the fastest.",
         findings=finals,
     ),
 )

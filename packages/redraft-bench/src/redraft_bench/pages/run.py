@@ -66,7 +66,7 @@ def runs() -> Iterator[Run]:
         for data in ("flores200.devtest", "acl6060.dev"):
             yield Run("ssbd", data, language, 40)
     for language in LANGUAGES:
-        yield Run("trade", "acl6060.talks", language, 120)
+        yield Run("trade", "acl6060.talks", language, 80)
         yield Run("trade", "acl-second", language, 0)
     for language in LANGUAGES:
         yield Run("cold", "flores200.devtest", language, 20)

@@ -3,7 +3,7 @@
 Partial captions are decoded once, and the final text of each segment in every way.  The changed share counts words, or
 characters in Chinese and Japanese, of the last partial caption that the final one does not begin with.
 
-python -m redraft_bench.scripts.finals --limit 16 > benchmarks/results/finals.jsonl
+python -m redraft_bench.scripts.finals --limit 60 > benchmarks/results/finals.jsonl
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from redraft_bench.eval.quality import statistics
 from redraft_bench.eval.sets import load_set, reveal
 
 DATA = ("flores200.devtest", "acl6060.dev", "tatoeba2021")
+#: The method of the partial captions, with its defaults.
+METHOD = "redraft"
 FINALS = ("biased", "exact", "beam:2", "beam:4")
 BRANCHES = 4
 #: Fewest words of a Tatoeba sentence, so that it has partial captions.
@@ -51,7 +53,7 @@ class _Final(NamedTuple):
 @click.option("--data", type=click.Choice(DATA), multiple=True, default=DATA)
 @click.option("--to", multiple=True, default=("de", "zh", "ja"))
 @click.option("--model", default="demo")
-@click.option("--limit", default=16, help="Segments a cell.")
+@click.option("--limit", default=60, help="Segments a cell.")
 def main(data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int) -> None:
     """Print one JSON object a line for every way, data set and language."""
     with closing(open_model(model, LlamaOptions(512, branches=BRANCHES, threads=1))) as backend:
@@ -63,14 +65,16 @@ def main(data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int) -> 
                     for number, source in enumerate(test.sources)
                 ]
                 rows = [*_rows(segments, test.references, name, language)]
-                line = signature(resolve(model), name, test.hash, beta=0.2, lag=3, segments=len(segments), threads=1)
+                line = signature(
+                    resolve(model), name, test.hash, method=METHOD, lag=3, segments=len(segments), threads=1
+                )
                 print_json(rows, line, sys.stdout)
                 sys.stdout.flush()
 
 
 def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str) -> list[_Final]:
     """Return the final captions of a segment, one for each of `FINALS`."""
-    with Translator(backend, [language]) as translator:
+    with Translator(backend, [language], METHOD) as translator:
         for update in updates[:-1]:
             translator.translate(update)
         before, (slots,) = translator.state(language), translator.slots
@@ -100,7 +104,7 @@ def _rows(segments: Sequence[Sequence[_Final]], references: Sequence[str], name:
         gain = bootstrap.difference(table, base, chrf)
         found.append(
             {
-                "method": "ssbd",
+                "method": METHOD,
                 "final": final,
                 "data": name,
                 "target_language": language,
