@@ -74,7 +74,7 @@ def main(data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int) -> 
 
 def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str) -> list[_Final]:
     """Return the final captions of a segment, one for each of `FINALS`."""
-    with Translator(backend, [language], METHOD) as translator:
+    with Translator(backend, [language], method=METHOD) as translator:
         for update in updates[:-1]:
             translator.translate(update)
         before, (slots,) = translator.state(language), translator.slots
