@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.write import LATE, JsonlWriter, LinesWriter, SubtitleWriter, TextWriter, failure_line
+from redraft.captions.formats.write import (
+    MOST_LINES,
+    JsonlWriter,
+    LinesWriter,
+    SubtitleWriter,
+    TextWriter,
+    failure_line,
+)
 from redraft.errors import OptionError
 
 
@@ -179,7 +186,8 @@ def test_any_times_give_ordered_cues_and_keep_every_text(cues: list[tuple[str, f
         written = subtitles(form, *events)[0]
         stamps = re.findall(r"^(\S+) --> (\S+)$", written, re.MULTILINE)
         times = [stamp for pair in stamps for stamp in pair]
-        assert times == sorted(times) and len(stamps) == sum(bool(_plain(text)) for text, _, _ in cues)
+        shown = sum(bool(_plain(text)) for text, _, _ in cues)
+        assert times == sorted(times) and shown / MOST_LINES <= len(stamps) <= shown
         found = html.unescape(written) if form == "vtt" else written
         for text, _, _ in cues:
             assert _plain(text) in _plain(found.replace("\u2060", ""))
@@ -247,8 +255,8 @@ def test_late_cues_catch_up() -> None:
         for name in range(20)
         for each in (partial(f"{name}", "a", name / 2), final(f"{name}", "ab", name / 2 + 0.3))
     ]
-    late = [start - name * 500 for name, (start, _) in enumerate(spans(subtitles("srt", *events)[0]))]
-    assert late[1] == 500 and max(late) < LATE
+    found = spans(subtitles("srt", *events)[0])
+    assert found == [(number * 1000, number * 1000 + 1000) for number in range(len(found))] and len(found) in (10, 11)
 
 
 def test_times_in_order_are_no_complaint_and_others_are() -> None:

@@ -23,12 +23,12 @@ from redraft.errors import OptionError
 
 #: Reading speed of subtitles in character cells per second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
 CELLS_PER_SECOND = 15
-#: Minimum duration in milliseconds of a cue that is not late.
+#: Minimum duration of a cue in milliseconds.
 SHORTEST = 1000
-#: Least share of this that is left to a cue that is late, and to one that is more than `LATE`.
-LEAST = (0.5, 0.25)
-#: Delay of a cue in milliseconds that the ones before it must not cause, so that they are cut short.
+#: Milliseconds by which the times of words may go back; more is a clock that has started again.
 LATE = 4000
+#: Maximum lines of each language in a cue, and character cells of a line.
+MOST_LINES, LINE = 2, 42
 #: Latest time in SRT in milliseconds: 99:59:59,999.
 LATEST = 359_999_999
 #: Delay in milliseconds from which on the times of a stream have started again.
@@ -237,6 +237,26 @@ class _Pairs:
                 self._write(line)
 
 
+@dataclass(slots=True)
+class _Cue:
+    """A cue.
+
+    Attributes:
+        start: its start in milliseconds.
+        ended: when its words ended, as ``start``.
+        texts: language -> its lines.
+    """
+
+    start: int
+    ended: int
+    texts: dict[str, list[str]]
+
+    @property
+    def read(self) -> int:
+        """When it has been read, as ``start``."""
+        return self.start + max(SHORTEST, *(sum(map(_reading_time, lines)) for lines in self.texts.values()))
+
+
 class SubtitleWriter:
     """Writes SRT or WebVTT: one cue per utterance, from its final captions, with a line per language.
 
@@ -246,8 +266,9 @@ class SubtitleWriter:
     the end is unknown or before the start, it lasts for its reading time.
 
     No cue starts before the previous one has ended, or ends after `LATEST`, whatever the times are.  A cue lasts a
-    second at least, so that one after another may come late.  Late ones catch up: they end when their words do, and the
-    later they are, the less they last beyond that.  Utterances without text have no cue.
+    second at least, so that one after another may come late, as those of two speakers.  A late cue waits for the next
+    one: if that starts before it has lasted a second, they become one cue of two lines; if there is time, it lasts
+    until it has been read.  Utterances without text have no cue.
 
     A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.  A clock that starts
     again is reported, too; its cues come late.
@@ -272,6 +293,8 @@ class SubtitleWriter:
         self._begun: dict[str, int] = {}
         self._held: dict[str, Caption] = {}
         self._clock = self._cues = self._latest = 0
+        #: A cue that is late.
+        self._waiting: _Cue | None = None
         self._pairs: _Pairs | None = None
         self.complained = self._warned = self._restarted = False
         if form == "vtt":
@@ -313,10 +336,11 @@ class SubtitleWriter:
             self._pairs.note(event)
 
     def close(self) -> None:
-        """Write the cues that still wait for a language."""
+        """Write the cues that still wait."""
         if self._pairs is not None:
             self._pairs.close()
         self._write_cue()
+        self._release(None)
 
     def _milliseconds(self, time: float | None) -> int | None:
         if time is None or 0 <= time <= LATEST / 1000:
@@ -344,33 +368,60 @@ class SubtitleWriter:
         if not held:
             return
         order = [*self._languages, *(language for language in held if language not in self._languages)]
-        texts = [printable(held[language].text).strip() for language in order if language in held]
-        texts = [text for text in texts if text]
-        utterance = next(iter(held.values()))
-        begun = self._begun.pop(utterance.utterance, None)
+        found = {language: printable(held[language].text).strip() for language in order if language in held}
+        texts = {language: text for language, text in found.items() if text}
+        last = next(iter(held.values()))
+        begun = self._begun.pop(last.utterance, None)
         if texts:
-            texts[0] = by(utterance.speaker, texts[0])
-            self._cues += 1
-            ended = self._milliseconds(utterance.time)
-            start, end = self._span(begun, ended, texts)
-            self._check_clock(utterance.utterance, begun, start)
-            _put(self._out, _cue(self._form, self._cues, start, end, texts))
-            self._clock = end
+            first = next(iter(texts))
+            texts[first] = by(last.speaker, texts[first])
+            self._add(last.utterance, begun, self._milliseconds(last.time), texts)
 
-    def _span(self, begun: int | None, ended: int | None, texts: list[str]) -> tuple[int, int]:
-        """Return start and end of a cue in milliseconds."""
+    def _add(self, utterance: str, begun: int | None, ended: int | None, texts: dict[str, str]) -> None:
+        """Add texts, given the times of their words in milliseconds."""
+        lasts = max(map(_reading_time, texts.values()))
+        free = self._clock if self._waiting is None else self._waiting.start + SHORTEST
         if begun is not None and begun == ended and self._latest < ended:
-            lasts = max(SHORTEST, *map(_reading_time, texts))
-            begun = max(ended - lasts, min(self._clock, ended), 0)
-        start = self._clock if begun is None else max(begun, self._clock)
-        late = 0 if begun is None else start - begun
+            begun = max(ended - max(SHORTEST, lasts), min(free, ended), 0)
         in_order = ended is None or ended + LATE >= self._latest  # the times of lines are estimates
         self._latest = max(ended or 0, self._latest)
+        if self._waiting is not None and in_order and begun is not None and begun < free and self._has_room(texts):
+            for language, text in texts.items():
+                self._waiting.texts.setdefault(language, []).append(text)
+            self._waiting.ended = max(self._waiting.ended, ended or 0)
+            return
+        self._release(begun)
+        start = self._clock if begun is None else max(begun, self._clock)
+        late = 0 if begun is None else start - begun
+        self._check_clock(utterance, begun, start)
         if begun is None or ended is None or ended <= begun:
-            ended = start - late + max(map(_reading_time, texts))
-        left = max(1 - late / LATE, LEAST[late >= LATE]) if in_order else 1
-        end = min(max(ended, start + round(left * SHORTEST)), LATEST)
-        return min(start, end), end
+            ended = start - late + lasts
+        cue = _Cue(start, ended, {language: [text] for language, text in texts.items()})
+        if late and in_order:
+            self._waiting = cue
+        else:
+            self._put_cue(cue, max(ended, start + SHORTEST))
+
+    def _has_room(self, texts: dict[str, str]) -> bool:
+        """Whether the cue that waits has room for more texts."""
+
+        def lines(text: str) -> int:
+            return 1 if self._pairs is not None else -(-cells(text) // LINE)
+
+        known = {} if self._waiting is None else self._waiting.texts
+        return all(sum(map(lines, [*known.get(each, ()), text])) <= MOST_LINES for each, text in texts.items())
+
+    def _release(self, begun: int | None) -> None:
+        """Write the cue that waits, given when the words of the next one begin."""
+        if (cue := self._waiting) is not None:
+            self._waiting = None
+            until = cue.read if begun is None else min(cue.read, begun)
+            self._put_cue(cue, max(cue.ended, cue.start + SHORTEST, until))
+
+    def _put_cue(self, cue: _Cue, end: int) -> None:
+        self._cues, self._clock = self._cues + 1, min(end, LATEST)
+        texts = [line for lines in cue.texts.values() for line in lines]
+        _put(self._out, _cue(self._form, self._cues, min(cue.start, self._clock), self._clock, texts))
 
 
 #: Invisible marks that set the direction of a line: from left to right, and from right to left.
