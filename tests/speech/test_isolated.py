@@ -17,11 +17,11 @@ import pytest
 from redraft.captions.events import Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.errors import InputError, ModelError, OptionError
+from redraft.speech import worker
 from redraft.speech.audio import Samples
 from redraft.speech.isolated import IsolatedRecogniser, isolated
 from redraft.speech.recogniser import transcribe
 from redraft.speech.sentences import SentenceCutter
-from redraft.speech.worker import arguments
 from tests.serve.hearing import SENTENCE, command
 from tests.speech.recognisers import Scripted, silence
 
@@ -151,7 +151,11 @@ def test_reader_gone() -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        arguments("nope", "en", 0.5, None), stdin=subprocess.DEVNULL, stdout=write, stderr=subprocess.PIPE, check=False
+        worker.command("nope", "en", 0.5, None),
+        stdin=subprocess.DEVNULL,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")

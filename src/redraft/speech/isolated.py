@@ -6,24 +6,22 @@ is lost.  Only if it soon dies again does recognition end.
 
 from __future__ import annotations
 
-import json
 import queue
-import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 from redraft import errors
-from redraft.captions.events import Failure, Update
+from redraft.captions.events import Failure
+from redraft.captions.formats.read import Item
 from redraft.errors import InputError, ModelError, RedraftError
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.dialect import pcm
 from redraft.speech.recogniser import Hypothesis, Kept, Recognised, Recogniser
 from redraft.speech.registry import open_recogniser
-from redraft.speech.worker import arguments
+from redraft.speech.worker import Progress, command, ended
 
 #: Seconds without progress, with audio waiting, after which a recogniser is considered stalled.
 STALLED = 60.0
@@ -44,7 +42,7 @@ def isolated(
     """
     if "://" in spec:
         return open_recogniser(spec, language, pause, punctuation, news)
-    return IsolatedRecogniser(arguments(spec, language, pause, punctuation))
+    return IsolatedRecogniser(command(spec, language, pause, punctuation))
 
 
 class _Died(Exception):
@@ -94,7 +92,7 @@ class IsolatedRecogniser:
         """End the process."""
         self._process.close()
 
-    def _recognised(self, updates: Iterator[Update | Failure]) -> Iterator[Recognised]:
+    def _recognised(self, updates: Iterator[Item]) -> Iterator[Recognised]:
         """Yield updates as hypotheses, with times from the start of the audio."""
         for update in updates:
             if isinstance(update, Failure):
@@ -136,7 +134,7 @@ class _Process:
         assert self._process.stdin is not None and self._process.stdout is not None  # noqa: S101  # for the type checker
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         #: None is the end.
-        self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[Progress | None] = queue.SimpleQueue()
         self._finishing = self._finished = False
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._write, self._read)]
         for thread in self._threads:
@@ -150,11 +148,11 @@ class _Process:
         if first is None:
             status = self._status()
             self.close()
-            raise ModelError(f"the recogniser cannot be started: its process ended with {_described(status)}")
-        if first["type"] == "error":
+            raise ModelError(f"the recogniser cannot be started: its process {ended(status)}")
+        if isinstance(first.item, Failure):
             self.close()
-            kind = getattr(errors, first["kind"], ModelError)
-            raise (kind if issubclass(kind, RedraftError) else ModelError)(first["message"])
+            kind = getattr(errors, first.kind or "", ModelError)
+            raise (kind if issubclass(kind, RedraftError) else ModelError)(first.item.message)
 
     def feed(self, samples: Samples) -> None:
         """Send samples."""
@@ -163,7 +161,7 @@ class _Process:
         self._sent += len(samples)
         self._audio.put(pcm(samples))
 
-    def messages(self) -> Iterator[Update | Failure]:
+    def messages(self) -> Iterator[Item]:
         """Yield what has been recognised; waits only while more than `_WAITING` seconds are waiting.
 
         Raises:
@@ -172,7 +170,7 @@ class _Process:
         while self._messages.qsize() or self._is_behind():
             yield from self._next()
 
-    def rest(self) -> Iterator[Update | Failure]:
+    def rest(self) -> Iterator[Item]:
         """End the audio and yield everything that is recognised until the end.
 
         Raises:
@@ -194,7 +192,7 @@ class _Process:
     def _is_behind(self) -> bool:
         return self._sent - self.recognised > _WAITING * RATE
 
-    def _next(self) -> Iterator[Update | Failure]:
+    def _next(self) -> Iterator[Item]:
         """Yield what is in the next message, if one comes within a tenth of a second."""
         try:
             message = self._messages.get(timeout=0.1)
@@ -206,15 +204,11 @@ class _Process:
             status = self._status()
             self._finished = self._finishing and not status
             if not self._finished:
-                raise _Died(f"the recogniser's process ended with {_described(status)}")
+                raise _Died(f"the recogniser's process {ended(status)}")
             return
-        self._progress, self.recognised = time.monotonic(), message.pop("samples")
-        kind = message.pop("type")
-        del message["cpu"]
-        if kind == "update":
-            yield Update(**message)
-        elif kind == "error":
-            yield Failure(message["message"])
+        self._progress, self.recognised = time.monotonic(), message.samples
+        if message.item is not None:
+            yield message.item
 
     def _status(self) -> int:
         """Return the exit status after the last message; a process that has more to do than to end is killed."""
@@ -235,10 +229,6 @@ class _Process:
         try:
             with self._stdout as pipe, suppress(ValueError):  # a line that was cut off
                 for line in pipe:
-                    self._messages.put(json.loads(line))
+                    self._messages.put(Progress.read(line))
         finally:
             self._messages.put(None)
-
-
-def _described(status: int) -> str:
-    return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"

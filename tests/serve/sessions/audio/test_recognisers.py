@@ -37,10 +37,7 @@ def test_names_that_are_known() -> None:
 
 def test_recogniser_command() -> None:
     made = command_of(ServeSettings(recogniser="sherpa", punctuation="models/punct", pause=0.3), "de")
-    assert made[1:] == [
-        *("-m", "redraft.speech.worker", "--recogniser", "sherpa", "--language", "de", "--pause", "0.3"),
-        *("--punctuation", "models/punct"),
-    ]
+    assert made[1:] == ["-m", "redraft.speech.worker", '["sherpa", "de", 0.3, "models/punct"]']
 
 
 @pytest.mark.parametrize(

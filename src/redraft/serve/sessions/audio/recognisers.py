@@ -8,44 +8,25 @@ block the event loop and the captions of all sessions; streams of others influen
 from __future__ import annotations
 
 import asyncio
-import json
-import signal
 import subprocess
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
-from redraft.captions.events import Failure, Update
-from redraft.captions.formats.read import Item
+from redraft.captions.events import Failure
 from redraft.captions.languages import parse_language
-from redraft.errors import InputError, OptionError
+from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import check_recogniser
-from redraft.speech.worker import arguments
+from redraft.speech.worker import Progress, command, ended
 
 #: Maximum length in bytes of a line from a recogniser's process.
 _LONGEST_LINE = 1 << 20
 #: Seconds within which a recogniser must start.
 _TRIAL_SECONDS = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """A message of a recogniser.
-
-    Attributes:
-        item: an update or a failure; None if it only reports progress.
-        samples: number of samples recognised so far.
-        cpu: CPU seconds used so far.
-    """
-
-    item: Item | None
-    samples: int
-    cpu: float
 
 
 class RecogniserProcess:
@@ -94,7 +75,7 @@ class RecogniserProcess:
                 start_new_session=True,
             )
         except OSError as error:
-            yield Progress(Failure(f"the recogniser cannot be started: {error.strerror}"), 0, 0.0)
+            yield Progress(item=Failure(f"the recogniser cannot be started: {error.strerror}"))
             return
         try:
             async for each in self._lines(self._process):
@@ -108,17 +89,17 @@ class RecogniserProcess:
         if self.killed:
             self.kill()
         self._send()
-        last = Progress(None, 0, 0.0)
+        last = Progress()
         try:
             while line := await process.stdout.readline():
-                yield (last := _read(line))
-        except (ValueError, KeyError, TypeError, InputError):  # too long, or invalid
-            yield Progress(Failure("the recogniser's process sent an invalid message"), last.samples, last.cpu)
+                yield (last := Progress.read(line))
+        except ValueError:  # too long, or invalid
+            failure = Failure("the recogniser's process sent an invalid message")
+            yield Progress(last.samples, last.cpu, failure)
             return
         status = await process.wait()
         if status and not self.killed and not isinstance(last.item, Failure):
-            how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-            yield Progress(Failure(f"the recogniser's process ended with {how}"), last.samples, last.cpu)
+            yield Progress(last.samples, last.cpu, Failure(f"the recogniser's process {ended(status)}"))
 
     def _send(self) -> None:
         process = self._process
@@ -129,16 +110,6 @@ class RecogniserProcess:
             self._unsent.clear()
         if self._finished:
             process.stdin.close()
-
-
-def _read(line: bytes) -> Progress:
-    """Parse a line from the process."""
-    found = json.loads(line)
-    samples, cpu = int(found.pop("samples")), float(found.pop("cpu"))
-    kind = found.pop("type")
-    if kind == "update":
-        return Progress(Update(**found), samples, cpu)
-    return Progress(Failure(found["message"]) if kind == "error" else None, samples, cpu)
 
 
 class Recognisers:
@@ -196,7 +167,7 @@ class Recognisers:
 
 def command_of(settings: ServeSettings, language: str) -> list[str]:
     """Return the command of a recogniser's process."""
-    return arguments(settings.recogniser or "", language, settings.pause, settings.punctuation)
+    return command(settings.recogniser or "", language, settings.pause, settings.punctuation)
 
 
 def check_recognition(settings: ServeSettings) -> None:
@@ -219,13 +190,14 @@ def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
     if settings.recogniser is None:
         return
     language = parse_language(languages[0] if languages else "en").code
-    command = command_of(settings, language)
     try:
-        tried = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECONDS)
-        answer = json.loads(tried.stdout.partition(b"\n")[0])
+        tried = subprocess.run(
+            command_of(settings, language), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECONDS
+        )
+        answer = Progress.read(tried.stdout.partition(b"\n")[0])
     except (OSError, ValueError, subprocess.TimeoutExpired):
         sentence = f"recogniser {settings.recogniser!r} cannot be opened: its process does not answer; try it with"
         raise OptionError(f"{sentence} redraft listen --recogniser {settings.recogniser}") from None
     # If the model declares no languages, the recogniser may still support another one.
-    if answer["type"] == "error" and (languages or answer.get("kind") != OptionError.__name__):
-        raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {answer['message']}")
+    if isinstance(answer.item, Failure) and (languages or answer.kind != OptionError.__name__):
+        raise OptionError(f"recogniser {settings.recogniser!r} cannot be used: {answer.item.message}")

@@ -20,9 +20,10 @@ from redraft.captions.events import LONGEST_TEXT, Failure, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.protocol import BACKLOG_SECONDS
 from redraft.protocol.codes import Refused
-from redraft.serve.sessions.audio.recognisers import Progress, RecogniserProcess, Recognisers
+from redraft.serve.sessions.audio.recognisers import RecogniserProcess, Recognisers
 from redraft.speech.audio import RATE, container
 from redraft.speech.sentences import SentenceCutter
+from redraft.speech.worker import Progress
 
 log = logging.getLogger(__name__)
 
@@ -281,7 +282,7 @@ class SessionAudio:
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         #: The recogniser's last progress, and the position last sent to the client.
-        self._last, self._sent_position = Progress(None, 0, 0.0), 0
+        self._last, self._sent_position = Progress(), 0
         #: Total seconds of audio.
         self._seconds = 0.0
         self._finishing = self._closed = False
@@ -440,7 +441,7 @@ class SessionAudio:
         self._stream, self._process = stream, process
         cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
         self._sentences = SentenceCutter(whole=not cut)
-        self._last, self._sent_position = Progress(None, 0, 0.0), stream.received
+        self._last, self._sent_position = Progress(), stream.received
         self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
         log.info("listening", extra={"session": self._name})
         return stream
