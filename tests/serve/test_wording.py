@@ -67,6 +67,24 @@ def test_sentences_of_our_own() -> None:
     assert str(complaint(json.dumps({**START, "room": "Hall"}))) == ROOM
 
 
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        ({"type": "restore", "finals": [1] * 5_000}, "finals.0: Input should be an object"),
+        ({"type": "declare", "decisions": [{}] * 5_000}, TYPES),
+        ({**START, "glossary": {"de": [["we"]] * 5_000}}, "glossary.de.0.1: Field required"),
+        ({**START, "options": {str(number): [] for number in range(5_000)}}, "10000 values in it are invalid"),
+        ({**UPDATE, **{str(number): 1 for number in range(5_000)}}, "5000 values in it are invalid"),
+    ],
+)
+def test_many_problems(message: Any, sentence: str) -> None:
+    """Messages with thousands of them, which need no key, must not take tens of milliseconds to describe."""
+    with pytest.raises(ValidationError) as raised:
+        protocol.FROM_CLIENT.validate_json(json.dumps(message))
+    assert str(describe(raised.value, *protocol.CLIENT)) == sentence
+    assert raised.value.error_count() <= 2 or "values" in sentence
+
+
 @pytest.mark.parametrize("text", ['{"type": ', json.dumps({**UPDATE, "text": "\ud800"}), '{"secret'])
 def test_invalid_json(text: str) -> None:
     found = complaint(text)

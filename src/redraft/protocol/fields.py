@@ -10,6 +10,8 @@ from redraft.errors import OptionError
 
 #: Maximum length in characters of a sentence and of each name in it.
 _LONGEST, _LONGEST_NAME = 300, 60
+#: Number of problems beyond which none is described: pydantic describes all or none, thousands of them in 60 ms.
+MOST_DESCRIBED = 100
 
 
 def tag_of(kind: Any) -> str:
@@ -23,6 +25,8 @@ def describe(error: ValidationError, *kinds: type) -> OptionError:
     Args:
         kinds: the kinds of messages that are allowed; if there are several, their ``type`` decides.
     """
+    if (count := error.error_count()) > MOST_DESCRIBED:
+        return OptionError(f"{count} values in it are invalid")
     first = error.errors(include_url=False, include_input=False)[0]
     path, sentence = list(first["loc"]), first["msg"].removeprefix("Value error, ")
     if first["type"].startswith("union_tag"):  # the sentence would quote it

@@ -17,7 +17,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, dataclass_transform, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    TypeAdapter,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 
@@ -116,6 +125,10 @@ Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Line: TypeAlias = Annotated[str, BeforeValidator(lambda value: received(value) if isinstance(value, str) else value)]
 
 
+#: At most 1000 values; the first invalid one is the only one to be described.
+Many: TypeAlias = Annotated[tuple[T, ...], Field(max_length=1000), FailFast()]
+
+
 def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -196,7 +209,7 @@ class Wanted(Message):
     mask_k: int | None = Field(None, ge=0, le=100, description="tokens hidden at the end of partial captions")
     max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
     context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
-    glossary: dict[Language, Annotated[tuple[tuple[ShortText, ShortText], ...], Field(max_length=1000)]] = Field(
+    glossary: dict[Language, Many[tuple[ShortText, ShortText]]] = Field(
         default_factory=dict, max_length=64, description="target language -> source terms and their translations"
     )
 
@@ -309,7 +322,7 @@ class Declare(Message):
     """
 
     type: Literal["declare"] = "declare"
-    decisions: tuple[Control, ...] = Field((), max_length=1000)
+    decisions: Many[Control] = ()
 
 
 class End(Message):
@@ -393,7 +406,7 @@ class Restore(Message):
     """Final captions from another server, or from before a restart; they are not translated again."""
 
     type: Literal["restore"] = "restore"
-    finals: tuple[Final, ...] = Field((), max_length=1000)
+    finals: Many[Final] = ()
 
 
 class TargetStats(Told):
