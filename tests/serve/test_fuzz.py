@@ -26,6 +26,8 @@ from tests.serve.fakes import CachedModel, offline
 from tests.serve.servers import FUZZED, Running, running
 
 names = st.text(max_size=5) | st.integers(-1, 5)
+#: Counts, and the highest that clients can send.
+counts = st.integers(-1, 9) | st.sampled_from([2**53, 2**53 + 1])
 texts = st.text(max_size=30) | st.sampled_from(
     ["we saw", "日" * 90, "\u202e", "\x00\x1b[2J", "<script>", "日本", " " * 9]
 )
@@ -36,7 +38,7 @@ anything = st.recursive(
 )
 well_made = st.one_of(
     st.fixed_dictionaries(
-        {"type": st.just("update"), "utterance": names, "seq": st.integers(-1, 9), "text": texts},
+        {"type": st.just("update"), "utterance": names, "seq": counts, "text": texts},
         optional={"final": st.booleans() | st.integers(), "time": st.floats() | st.none(), "more": anything},
     ),
     st.fixed_dictionaries({"type": st.just("ack"), "utterance": names, "language": st.sampled_from(["de", "ja", ""])}),
@@ -52,10 +54,17 @@ well_made = st.one_of(
             ),
         }
     ),
-    st.fixed_dictionaries({"type": st.just("pause")}, optional={"paused": st.booleans() | anything}),
+    st.fixed_dictionaries(
+        {"type": st.just("pause")}, optional={"paused": st.booleans() | anything, "decision": counts}
+    ),
     st.fixed_dictionaries(
         {"type": st.sampled_from(["hide", "correct"]), "utterance": names},
-        optional={"language": st.sampled_from(["de", "fr"]), "text": texts, "hidden": st.booleans()},
+        optional={
+            "language": st.sampled_from(["de", "fr"]),
+            "text": texts,
+            "hidden": st.booleans(),
+            "decision": counts,
+        },
     ),
     st.fixed_dictionaries({"type": st.sampled_from(["start", "end", "final", ""])}, optional={"targets": anything}),
 )

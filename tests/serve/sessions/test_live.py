@@ -51,6 +51,13 @@ def test_same_seq_final() -> None:
     live.accept(Update("1", 4, "we saw", final=True))
 
 
+def test_end_at_the_highest_seq() -> None:
+    live = offline()
+    assert process(protocol.UpdateMessage("1", 2**53, "we saw"), live) is None
+    assert process(protocol.End(), live) is None
+    assert live.ended and ("1", "de") in live.pending._updates
+
+
 def test_refused_post_not_counted() -> None:
     live = offline()
     for _ in "12":

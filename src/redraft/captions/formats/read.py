@@ -18,7 +18,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from functools import wraps
 from itertools import pairwise
 from typing import ParamSpec, Protocol, TypeAlias
@@ -304,8 +304,12 @@ def lines_of(text: str) -> list[tuple[str, str]]:
 
 
 def finished(last: Update) -> Update:
-    """Return the last update of an unfinished utterance as a final one, with the next ``seq``."""
-    return replace(last, seq=last.seq + 1, final=True)
+    """Return the last update of an unfinished utterance as a final one, with the next ``seq``.
+
+    A message is no message any more: its ``seq`` may have been the highest that clients can send.
+    """
+    given = {each.name: getattr(last, each.name) for each in fields(Update)}
+    return Update(**{**given, "seq": last.seq + 1, "final": True})
 
 
 def ended(items: Iterable[Item]) -> Iterator[Item]:
