@@ -73,6 +73,8 @@ class Run:
         #: What may end and come back, and the one that is away.
         self.mortal = [*servers, *others]
         self.away: asyncio.Task[None] | None = None
+        #: Set once all captions have come.
+        self.heard = asyncio.Event()
         self.finals: dict[Key, str] = {}
         self.twice: list[Key] = []
         self.hidden, self.corrected = set[Key](), dict[Key, str]()
@@ -90,6 +92,7 @@ class Run:
                 if key in self.finals:
                     self.twice.append(key)
                 self.finals[key] = event.text
+        self.heard.set()
 
     async def watch(self) -> None:
         """Watch on one server after the other."""
@@ -189,8 +192,11 @@ class Run:
             await self.pause()
         if self.growing:
             await self.update(end=True)
-        needed = {(str(number), language) for number in range(1, self.number + 1) for language in TO}
-        await until(lambda: needed <= self.finals.keys())
+        await self.client.end()  # `done` must not come before the last final, whatever drops
+        while not self.client._done:
+            await self.drawn.choice([self.cut, self.move, self.wait, self.wait])()
+        await until(self.heard.is_set)
+        assert self.finals.keys() == {(str(n), language) for n in range(1, self.number + 1) for language in TO}
 
     @property
     def shown(self) -> dict[Key, str]:

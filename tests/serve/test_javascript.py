@@ -47,6 +47,55 @@ const [most, finals] = given, lost = [];
 const sent = [...module.pieces("restore", "finals", finals, most, (final) => lost.push(final))];
 return { sent, longest: Math.max(...sent.map(module.bytesOf)), lost };
 """
+#: A talk of a page, by what happens: whether the end was sent at last, and what was wrong with it on some connection.
+TALK = """
+const wrong = [], memory = { session: null, open: new Map(), finals: new Map() };
+memory.note = (changes) => (memory.session = { ...memory.session, ...changes });
+memory.keepOpen = (update) => memory.open.set(update.utterance, update);
+memory.dropOpen = (utterance) => memory.open.delete(utterance);
+memory.keepFinal = (key, final) => memory.finals.set(key, final);
+let socket = null, retry = null, ended = false, resumed = false, number = 0;
+globalThis.location = { href: "http://127.0.0.1/" };
+globalThis.setTimeout = (work) => (retry = work);
+globalThis.WebSocket = class {
+  static OPEN = 1;
+  readyState = 1;
+  constructor() { socket = this; }
+  send(text) {
+    const { type } = JSON.parse(text), open = [...memory.open.values()];
+    if (ended && type === "update") wrong.push("an update after the end");
+    if (type !== "end") return;
+    ended = true;
+    if (open.some(({ spoken, final }) => !final && !(spoken && resumed))) wrong.push("an end before an update");
+  }
+};
+const session = new module.Session(memory);
+const hear = (message) => socket.onmessage({ data: JSON.stringify(message) });
+const begin = (known) => {
+  resumed = known;
+  ended = false;
+  socket.onopen();
+  hear({ type: "started", token: "t", session: "s", targets: ["de"], resumed, server: "a", message_bytes: 65536 });
+};
+session.begin({ targets: ["de"] });
+begin(false);
+for (const [what, name, final] of [...given, ["end"], ["resume"], ["silence"]]) {
+  if (what === "say") session.send(name, "we saw", final);
+  const heard = { type: what, stream: "m", utterance: `m.${name}`, seq: number++, text: "we", final };
+  if (what === "recognised" && session.speaking) hear(heard);
+  if (what === "speak" && !memory.session.ending) session.speaking = true;
+  if (what === "silence") session.finishSpoken();
+  if (what === "silence") session.speaking = false;
+  if (what === "end" && !memory.session.ending) session.end();
+  const made = { type: what, utterance: name, seq: 0, language: "de", text: "" };
+  if (what === "final" && memory.open.get(name)?.final) hear(made);
+  if (what !== "resume" && what !== "restart") continue;
+  socket.onclose();
+  retry();
+  begin(what === "resume");
+}
+return [ended, wrong];
+"""
 #: Splits a text like the server, which refuses long ones.
 SENTENCES = """
 const asked = [];
@@ -269,3 +318,18 @@ def test_words_of_every_language(tmp_path: Path) -> None:
         assert len(own) == len(texts[0]) and all(each and each == each.strip() for each in own)
         assert ["{model}" in each for each in own] == ["{model}" in each for each in texts[0]]
         assert ["…" in each for each in own] == ["…" in each for each in texts[0]]
+
+
+def test_talk_ends_after_its_last_update(tmp_path: Path) -> None:
+    """Whatever drops and restarts: a server is done once it has heard the end and owes nothing that came before."""
+    chance = random.Random(0)
+    whats = ["say"] * 4 + ["recognised"] * 6 + ["final"] * 3 + ["speak", "silence", "end", "resume", "restart"]
+    talks = [
+        [
+            [chance.choice(whats), str(chance.randrange(4)), chance.random() < 0.5]
+            for _ in range(chance.randrange(2, 30))
+        ]
+        for _ in range(500)
+    ]
+    found = in_node(tmp_path, "net/session", TALK, talks)
+    assert [(talk, each) for talk, each in zip(talks, found, strict=True) if each != [True, []]] == []

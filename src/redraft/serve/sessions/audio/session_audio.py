@@ -10,8 +10,8 @@ import asyncio
 import logging
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -302,13 +302,23 @@ class SessionAudio:
 
     def begin(self, wanted: protocol.Audio) -> None:
         """Start or resume a stream.  Raises `Refused` if no recogniser is free, or another stream has not ended."""
-        if not self._recognisers.offered:
-            raise Refused("audio", NO_RECOGNISER)
-        self._touched, self._first = monotonic(), True
-        if self._finishing:
-            self._wait(wanted)
-        else:
-            self._begin_stream(wanted)
+        with self._heard(wanted):
+            if not self._recognisers.offered:
+                raise Refused("audio", NO_RECOGNISER)
+            self._touched, self._first = monotonic(), True
+            if self._finishing:
+                self._wait(wanted)
+            else:
+                self._begin_stream(wanted)
+
+    @contextmanager
+    def _heard(self, wanted: protocol.Audio) -> Iterator[None]:
+        """Tell the client to wait for nothing more if its stream is refused in the block."""
+        try:
+            yield
+        except Refused:
+            self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
+            raise
 
     def _wait(self, wanted: protocol.Audio) -> None:
         """Let a stream wait for its turn.  Raises `Refused` if another one has not ended, or too many wait."""
@@ -324,11 +334,7 @@ class SessionAudio:
     def _begin_stream(self, wanted: protocol.Audio) -> None:
         stream = self._stream
         if not self.running or stream is None:
-            try:
-                stream = self._open(wanted)
-            except Refused:
-                self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
-                raise
+            stream = self._open(wanted)
         elif stream.name != wanted.stream:
             raise _unfinished(stream.name)
         self._reported.clear()
@@ -527,7 +533,8 @@ class SessionAudio:
     def _begin_waiting(self, waiting: WaitingStream) -> None:
         """Begin a stream whose turn it is, with the audio that has come for it."""
         try:
-            self._begin_stream(waiting.wanted)
+            with self._heard(waiting.wanted):
+                self._begin_stream(waiting.wanted)
             if self._stream is not None:
                 self._stream.begun = waiting.begun
                 for frame, when in waiting.frames:

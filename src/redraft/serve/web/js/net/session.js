@@ -27,8 +27,7 @@ export class Session extends EventTarget {
   #most = 0;
   #live = false;
   #waiting = false;
-  /** Whether audio is being sent, so that the server's recogniser ends utterances. */
-  speaking = false;
+  #speaking = false;
 
   /** @param {import("./memory.js").Memory} memory the stored state */
   constructor(memory) {
@@ -39,6 +38,16 @@ export class Session extends EventTarget {
 
   get memory() {
     return this.#memory;
+  }
+
+  /** Whether audio is sent or still being recognised, so that the server's recogniser ends utterances. */
+  get speaking() {
+    return this.#speaking;
+  }
+
+  set speaking(speaking) {
+    this.#speaking = speaking;
+    this.#flush();
   }
 
   /** Begin a session; `wanted` has the fields of the message `start`. */
@@ -71,11 +80,13 @@ export class Session extends EventTarget {
     this.#put({ type: "update", utterance, seq: (earlier?.seq ?? -1) + 1, text, final, time, begun });
   }
 
-  #put(update) {
-    this.#memory.keepOpen(update);
-    this.#unsent.delete(update.utterance);
-    this.#unsent.set(update.utterance, update);
-    this.#emit("update", update);
+  #put(...updates) {
+    for (const update of updates) {
+      this.#memory.keepOpen(update);
+      this.#unsent.delete(update.utterance);
+      this.#unsent.set(update.utterance, update);
+      this.#emit("update", update);
+    }
     this.#flush();
   }
 
@@ -92,7 +103,7 @@ export class Session extends EventTarget {
   /** Finish recognised utterances that the server will never finish. */
   finishSpoken() {
     const left = this.#unfinished.filter((update) => update.spoken);
-    for (const update of left) this.#put({ ...update, seq: update.seq + 1, final: true, spoken: undefined });
+    this.#put(...left.map((update) => ({ ...update, seq: update.seq + 1, final: true, spoken: undefined })));
   }
 
   get #unfinished() {
@@ -146,7 +157,8 @@ export class Session extends EventTarget {
     for (const message of this.#control.take()) this.#sayControl(message); // before updates, whose captions they are about
     for (const update of this.#unsent.values()) this.#sayUpdate({ ...update, spoken: undefined });
     this.#unsent.clear();
-    if (this.#memory.session.ending) this.#say({ type: "end" });
+    // After all updates: a server that has no others left is done.  What is still being recognised will be some.
+    if (this.#memory.session.ending && !this.#speaking) this.#say({ type: "end" });
   }
 
   /** Send an update; one that is too long for the server will get no answer. */
