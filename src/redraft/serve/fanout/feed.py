@@ -262,8 +262,8 @@ class Mirror:
             self.broadcast.pause(message.paused)
         elif isinstance(message, protocol.Stats):
             self.broadcast.send(message.frame, "stats")
-        elif isinstance(message, protocol.Error):
-            self._error(message)
+        elif isinstance(message, protocol.Error) and message.final:
+            self.broadcast.failed((message.utterance or "", message.language or ""), message, held=False)
         elif isinstance(message, protocol.Done) and not self.done:
             self.transcript.close()
             self.broadcast.done()
@@ -275,12 +275,6 @@ class Mirror:
         self._show(key)
         if key not in self.transcript:
             self.broadcast.partial(protocol.caption_of(message), message.lag_ms)
-
-    def _error(self, message: protocol.Error) -> None:
-        if message.final:
-            self.broadcast.failed((message.utterance or "", message.language or ""), message, held=False)
-        else:
-            self.broadcast.send(message.frame, language=message.language)
 
     def _final(self, message: protocol.Final) -> None:
         """Show a final caption once; another text than before is a correction."""

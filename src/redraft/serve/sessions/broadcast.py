@@ -258,10 +258,10 @@ class Broadcast:
         if self.owner is outbox:
             self.owner = None
 
-    def send(self, message: Frame, key: object = None, *, language: str | None = None) -> None:
-        """Send a message to everyone, or to those who want ``language``; see `Outbox.put` for the key."""
-        for outbox in self._outboxes(language):
-            outbox.put(message, key and self._place(key))
+    def send(self, message: Frame, key: object) -> None:
+        """Send a message to everyone; see `Outbox.put` for the key."""
+        for outbox in self._outboxes():
+            outbox.put(message, self._place(key))
 
     def done(self) -> None:
         """Tell everyone, now and later, that the session is over; viewers of a room stay for its next session."""
@@ -292,11 +292,10 @@ class Broadcast:
             outbox.close(code, reason)
         self._say_done(outbox)
 
-    def _outboxes(self, language: str | None = None, *, viewers: bool = True) -> Iterator[Outbox]:
+    def _outboxes(self, language: str | None = None) -> Iterator[Outbox]:
         if self.owner:
             yield self.owner
-        if viewers:
-            yield from self._viewers(language)
+        yield from self._viewers(language)
 
     def _viewers(self, language: str | None = None) -> list[Outbox]:
         """Return the viewers that want a language, or all of them, and the feed."""

@@ -359,8 +359,8 @@ class LiveSession:
         )
         if final and key not in self.transcript:
             self.broadcast.failed(key, error)
-        else:
-            self.broadcast.send(error.frame, language=target)
+        else:  # to viewers it says nothing, and its caption may be hidden or held back
+            self.broadcast.send_to_owner(error)
 
     def send_stats(self) -> None:
         """Send statistics if they are due."""
