@@ -234,7 +234,7 @@ def test_a_full_server_says_so(visit: Callable[..., Any]) -> None:
         expect(page.locator("#problem")).to_contain_text("all 1 sessions are in use: try again later")
         expect(page.locator(".empty")).to_be_visible()
         expect(page.locator(".play:visible")).to_have_count(1)
-        page.click("text=Dismiss")
+        page.click("#problem button")
         expect(page.locator("#problem")).not_to_be_visible()
 
 

@@ -1,6 +1,6 @@
 // <redraft-captions room="hall-1" language="de">: captions of a room or a session in any page.  The overlay is this
 // element alone.  Its attributes are the options of the overlay (overlay-options.js), and `src`, the server's address, by
-// default the server that this file comes from.
+// default the server that this file comes from.  `query`, if it is set, stands for the attributes that are options.
 //
 // Events: "state" and "problem" of a viewer (viewer.js); invalid options are a "problem" too, and shown.
 
@@ -19,6 +19,8 @@ const element = (tag, properties) => Object.assign(document.createElement(tag), 
 class RedraftCaptions extends HTMLElement {
   static observedAttributes = ["src", ...Object.keys(OPTIONS)];
 
+  /** @type {string | null} */
+  query = null;
   #look = element("link", { rel: "stylesheet", href: new URL("css/overlay.css", HERE) });
   #ready = new Promise((ready) => (this.#look.onload = this.#look.onerror = ready));
   #problem = element("p", { id: "problem", className: "wrong-options", role: "alert", hidden: true });
@@ -57,19 +59,23 @@ class RedraftCaptions extends HTMLElement {
     this.#say("");
     if (!this.isConnected) return;
     await this.#ready;
-    const lines = this.hasAttribute("reading") && (await import("./js/captions/reading.js")).ReadingLines;
     if (turn !== this.#turn) return;
     try {
-      this.#begin(lines);
+      const options = optionsOf(this.query ?? this.#attributes);
+      const lines = options.reading && (await import("./js/captions/reading.js")).ReadingLines;
+      if (turn === this.#turn) this.#begin(options, lines);
     } catch (error) {
       this.#say(error.message);
       this.#emit("problem", { fatal: true, message: error.message });
     }
   }
 
-  #begin(lines) {
+  get #attributes() {
     const given = Object.keys(OPTIONS).filter((name) => this.hasAttribute(name));
-    const options = optionsOf(new URLSearchParams(given.map((name) => [name, this.getAttribute(name)])));
+    return new URLSearchParams(given.map((name) => [name, this.getAttribute(name)]));
+  }
+
+  #begin(options, lines) {
     const server = new URL((this.getAttribute("src") ?? HERE.href).replace(/\/?$/, "/"), location.href);
     style(this.#place, options);
     const source = new Viewer({ ...options, server }, options.language ? [options.language] : []);

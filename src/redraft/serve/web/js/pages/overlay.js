@@ -1,7 +1,5 @@
 // Captions for streaming programs: the last lines, large, on a transparent background, as the element `redraft-captions`.
 
-import { optionsOf } from "../forms/overlay-options.js";
-
 const TITLES = {
   live: "live",
   over: "ended",
@@ -17,14 +15,5 @@ const captions = document.createElement("redraft-captions");
 captions.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.message}`));
 captions.addEventListener("state", ({ detail }) => (document.title = `Redraft: overlay, ${TITLES[detail]}`));
 captions.id = "overlay";
-
-try {
-  const given = new URLSearchParams(location.search);
-  optionsOf(given);
-  for (const [name, value] of given) captions.setAttribute(name, value);
-  document.querySelector("main").append(captions);
-} catch (error) {
-  if (!(error instanceof RangeError)) throw error;
-  const line = { id: "problem", className: "wrong-options", role: "alert", textContent: error.message };
-  document.querySelector("main").append(Object.assign(document.createElement("p"), line));
-}
+captions.query = location.search;
+document.querySelector("main").append(captions);

@@ -21,6 +21,7 @@ const of = { session: given.get("session"), room: given.get("room") };
 /** Cells of a line, where the address asks for lines that never change, and what is wrong with that. */
 let wrong = "";
 const reading = widthOf(location.search, (sentence) => (wrong = sentence));
+if (reading) document.documentElement.style.setProperty("--cells", reading);
 const { ReadingLines } = reading ? await import("../captions/reading.js") : {};
 const named = Boolean(of.session || of.room);
 
