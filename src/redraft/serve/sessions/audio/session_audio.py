@@ -301,11 +301,13 @@ class SessionAudio:
     # From the client
 
     def begin(self, wanted: protocol.Audio) -> None:
-        """Start or resume a stream.  Raises `Refused` if no recogniser is free, or another stream has not ended."""
+        """Start or resume a stream, which ends any other.  Raises `Refused` if no recogniser is free."""
         with self._heard(wanted):
             if not self._recognisers.offered:
                 raise Refused("audio", NO_RECOGNISER)
             self._touched, self._first = monotonic(), True
+            if self.running and self._stream is not None and self._stream.name != wanted.stream:
+                self._finish_stream(asked=True)  # its `audio_end` was lost with a connection
             if self._finishing:
                 self._wait(wanted)
             else:
@@ -321,22 +323,20 @@ class SessionAudio:
             raise
 
     def _wait(self, wanted: protocol.Audio) -> None:
-        """Let a stream wait for its turn.  Raises `Refused` if another one has not ended, or too many wait."""
+        """Let a stream wait for its turn.  Raises `Refused` if too many wait."""
         last = self._waiting[-1] if self._waiting else None
-        if last is not None and not last.ended:
-            if last.wanted.stream != wanted.stream:
-                raise _unfinished(last.wanted.stream)
+        if last is not None and not last.ended and last.wanted.stream == wanted.stream:
             self._waiting.pop()  # its client, which has reconnected, sends the audio again
         elif len(self._waiting) >= _MOST_WAITING:
             raise Refused("audio", f"at most {_MOST_WAITING} streams may wait for the one before to end")
+        elif last is not None:
+            last.ended = True
         self._waiting.append(WaitingStream(wanted))
 
     def _begin_stream(self, wanted: protocol.Audio) -> None:
         stream = self._stream
         if not self.running or stream is None:
             stream = self._open(wanted)
-        elif stream.name != wanted.stream:
-            raise _unfinished(stream.name)
         self._reported.clear()
         if (lost := wanted.samples - stream.received) > 0:
             stream.received = wanted.samples
@@ -561,10 +561,6 @@ class SessionAudio:
                 recognised=self._sent_position,
             )
         )
-
-
-def _unfinished(stream: str) -> Refused:
-    return Refused("audio", f"stream {stream!r} must be ended with `audio_end` before another begins")
 
 
 def _error(code: str, sentence: str) -> protocol.Error:
