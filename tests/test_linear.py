@@ -28,6 +28,7 @@ from redraft.serve.http.compat.callers import Continuation
 from redraft.serve.http.compat.dialect import _pieces
 from redraft.serve.http.compat.instructions import Instructions
 from redraft.serve.sessions.posts import texts_of
+from redraft.speech.backlog import Backlog
 from redraft.speech.committed import Committed, Span
 from redraft.speech.sentences import in_sentences
 
@@ -138,6 +139,14 @@ def committed(count: int) -> None:
         known.update([Span(words(count, first), 0.0, 9.0)])
 
 
+def waiting(backlog: Backlog) -> None:
+    """Read everything before anything is translated."""
+    items = iter(backlog)
+    next(items)
+    backlog.wait(60)
+    consume(items)
+
+
 #: What each stage does with so many words in one text.
 LONG: dict[str, Callable[[int], object]] = {
     "lines": lambda count: consume(read_lines(io.BytesIO(f"{words(count)}\n{words(count, 'x')}\n".encode()))),
@@ -164,6 +173,7 @@ MANY: dict[str, Callable[[int], object]] = {
     ),
     "cutter": lambda count: consume(in_sentences(talk(count))),
     "cutter, whole": lambda count: consume(in_sentences(talk(count), whole=True)),
+    "backlog": lambda count: waiting(Backlog(talk(count), lambda: True)),
     "written as lines": lambda count: write(LinesWriter(Nowhere(), Nowhere()), count),
     "written as JSON": lambda count: write(JsonlWriter(Nowhere()), count),
     "subtitles": lambda count: write(subtitles(), count),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from itertools import count, islice
@@ -93,3 +94,26 @@ def test_recording_is_not_live() -> None:
         taken.append(item)
         now[0] += 10
     assert taken == items and backlog.passed_over == 0 and not backlog.live
+
+
+def test_loop_that_is_busy_is_told_once() -> None:
+    """It was told of each item, until its pipe was full, so that a signal then brought a traceback."""
+
+    async def told() -> int:
+        loop, calls = asyncio.get_running_loop(), 0
+        tell = loop.call_soon_threadsafe
+
+        def counted(*given: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            return tell(*given)
+
+        loop.call_soon_threadsafe = counted  # type: ignore[method-assign]
+        backlog, found = Backlog([Update(str(number), 0, "a", True) for number in range(500)], lambda: True), 0
+        async for _ in backlog:
+            backlog.wait(20)  # without returning to the loop
+            found += 1
+        assert found == 500
+        return calls
+
+    assert asyncio.run(told()) <= 3

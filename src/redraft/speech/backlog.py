@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -49,7 +49,10 @@ class Backlog:
     ) -> None:
         self._items, self._ahead, self._clock = items, ahead, clock
         self._live, self._hurrying = live, False
-        self._waiting: deque[_Read] = deque()
+        #: What waits, by number, and the numbers of the partial updates among them, by utterance.
+        self._waiting: OrderedDict[int, _Read] = OrderedDict()
+        self._partial: dict[str, list[int]] = {}
+        self._count = 0
         self._taken = 0.0
         #: Number of updates that were dropped.
         self.passed_over = 0
@@ -68,15 +71,19 @@ class Backlog:
             raise self._problem
 
     async def __aiter__(self) -> AsyncIterator[Item]:
-        loop, news = asyncio.get_running_loop(), asyncio.Event()
+        loop, news, told = asyncio.get_running_loop(), asyncio.Event(), False
 
         def notify() -> None:
+            nonlocal told
             with suppress(RuntimeError):  # the loop has been closed
-                loop.call_soon_threadsafe(news.set)
+                if not told:  # a loop that writes for long would get more than it has room for
+                    told = True
+                    loop.call_soon_threadsafe(news.set)
 
         self._notify = notify
         self._thread.start()
         while not self._over or self._waiting:
+            told = False
             news.clear()
             with self._news:
                 read = self._first()
@@ -101,8 +108,9 @@ class Backlog:
         """Read on without pauses, and drop partial updates that are overtaken, because the end is near."""
         with self._news:
             self._hurrying = True
-            waiting = list(self._waiting)
+            waiting = list(self._waiting.values())
             self._waiting.clear()
+            self._partial.clear()
             for read in waiting:
                 self._put(read)
             self._news.notify_all()
@@ -125,7 +133,14 @@ class Backlog:
             return self._first()
 
     def _first(self) -> _Read | None:
-        read = self._waiting.popleft() if self._waiting else None
+        if not self._waiting:
+            return None
+        number, read = self._waiting.popitem(last=False)
+        if isinstance(read.item, Update) and not read.item.final:
+            numbers = self._partial[read.item.utterance]
+            numbers.remove(number)
+            if not numbers:
+                del self._partial[read.item.utterance]
         self._news.notify_all()
         return read
 
@@ -153,13 +168,13 @@ class Backlog:
             self._notify()
 
     def _put(self, read: _Read) -> None:
+        self._count += 1
+        self._waiting[self._count] = read
+        if not isinstance(item := read.item, Update):
+            return
         if self.live:
-            for older in [each for each in self._waiting if _overtakes(read.item, each.item)]:
-                self._waiting.remove(older)
+            for older in self._partial.pop(item.utterance, ()):
+                del self._waiting[older]
                 self.passed_over += 1
-        self._waiting.append(read)
-
-
-def _overtakes(item: Item, other: Item) -> bool:
-    """Whether ``item`` makes ``other`` obsolete."""
-    return isinstance(item, Update) and isinstance(other, Update) and item.overtakes(other)
+        if not item.final:
+            self._partial.setdefault(item.utterance, []).append(self._count)
