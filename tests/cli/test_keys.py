@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from rich.cells import cell_len
 
 from redraft.captions.events import Caption
 from redraft.cli.shared.keys import HELP, Keys
-from redraft.cli.shared.line_edit import Keyboard, LineEdit
 from redraft.errors import InputError, RedraftError
 
 pytest.importorskip("websockets")
@@ -46,22 +43,21 @@ class Controlled:
 
 
 class Desk:
-    """Keys with what they say and draw."""
+    """Keys with what they say, and the line in which corrections are typed."""
 
     def __init__(self, *captions: Caption) -> None:
-        self.control, self.said, self.drawn, self.held = Controlled(), list[str](), list[str](), 0
-        self.keys = Keys(self.control, self.said.append, self._draw, self._hold)
+        self.control, self.said, self.typing = Controlled(), list[str](), False
+        self.keys = Keys(self.control, self.said.append, self)
         for each in captions:
             self.keys.seen(each)
 
-    def _draw(self, title: str, line: LineEdit | None) -> None:
-        self.drawn.append(f"{title}: {line.text}" if line else "")
+    def begin(self) -> None:
+        assert not self.typing
+        self.typing = True
 
-    @contextmanager
-    def _hold(self) -> Iterator[None]:
-        self.held += 1
-        yield
-        self.held -= 1
+    def end(self, text: str) -> None:
+        assert self.typing
+        self.typing = False
 
     def press(self, *keys: str) -> list[tuple[Any, ...]]:
         """Press keys, and return everything that has been asked for since the last call."""
@@ -103,23 +99,42 @@ def test_hide_and_show(desk: Desk) -> None:
     assert desk.press("u", "u", "u", "u") == [("hide", each, False) for each in "123"]
 
 
-def test_correct(desk: Desk) -> None:
-    assert desk.press("c", "\x7f", "ö", "\r") == [("correct", "2", "de", "zweö")]
-    assert desk.drawn == ["de: zwei", "de: zwe", "de: zweö", ""] and not desk.held and desk.free
-    assert desk.press("c", "\x1b[A", "二", "\n") == [("correct", "1", "ja", "一二")]
-    desk.press("c", "\x1b[A", "\x1b[A", "\x1b[A")
-    assert desk.drawn[-1] == "de: eins" and desk.held and not desk.free
-    assert desk.press("\x1b") == [] and desk.drawn[-1] == "" and not desk.held and desk.free
-    assert desk.press("c", "p", "\x15", "\r") == [] and desk.said[-1].startswith("text must be") and desk.free
-    desk.press("c")
-    assert desk.drawn[-1] == "de: zweö"
-    assert desk.press("\r") == []
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("zwo\n", ("correct", "2", "de", "zwo")),
+        ("ei=wo\r", ("correct", "2", "de", "zwwo")),
+        ("eins=1\r", ("correct", "1", "de", "1")),
+        (" 一 = 二 ", ("correct", "1", "ja", "二")),
+        ("dr=drei\n", None),
+        ("=\n", None),
+        ("zwei=\n", None),
+        ("\n", None),
+        ("", None),
+        ("ph\x1b\n", None),
+    ],
+)
+def test_correct(desk: Desk, line: str, asked: tuple[str, ...] | None) -> None:
+    assert desk.press("c") == [] and desk.typing and not desk.free
+    assert desk.press(line) == ([asked] if asked else []) and not desk.typing and desk.free
+    assert desk.press("p") == [("pause", True)]
+
+
+def test_whole_words_first() -> None:
+    desk = Desk(caption("1", "er ist da"), caption("2", "das Nest"))
+    assert desk.press("c", "da=hier\n") == [("correct", "1", "de", "er ist hier")]
+    assert desk.press("c", "st=tz\n") == [("correct", "2", "de", "das Netz")]
+
+
+def test_correct_twice(desk: Desk) -> None:
+    desk.press("c", "zwei drei\n")
+    assert desk.press("c", "drei=vier\n") == [("correct", "2", "de", "zwei vier")]
 
 
 def test_left_at_the_end(desk: Desk) -> None:
     desk.press("c")
     desk.keys.leave()
-    assert not desk.held and desk.free
+    assert not desk.typing and desk.free
     desk.control.over = True
     assert desk.press("h") == [] and desk.said[-1] == "the session is over"
     assert desk.press("h") == [] and desk.said[-1] == "the session is over"
@@ -129,41 +144,6 @@ def test_nothing_yet() -> None:
     desk = Desk(caption("1", "ei", final=False))
     assert desk.press("c", "u", "?") == [] and desk.said[-1] == HELP and desk.free
     assert Desk().press("h") == []
-
-
-@pytest.mark.parametrize(
-    ("keys", "text", "place"),
-    [
-        (["left", "left", "x"], "axbc", 2),
-        (["home", "delete", "delete", "right"], "c", 1),
-        (["home", "backspace", "end", "delete"], "abc", 3),
-        (["clear", "ß", "backspace", "backspace", "左"], "左", 1),
-        (["up", "escape", "enter"], "abc", 3),
-    ],
-)
-def test_line(keys: list[str], text: str, place: int) -> None:
-    line = LineEdit("abc")
-    for key in keys:
-        line.press(key)
-    assert (line.text, line.place) == (text, place)
-
-
-@pytest.mark.parametrize("text", ["eins zwei drei vier", "一二三四五六七八九十", ""])
-@pytest.mark.parametrize("width", [2, 7, 100])
-def test_line_fits(text: str, width: int) -> None:
-    line = LineEdit(text)
-    for place in range(len(text) + 1):
-        line.place = place
-        before, under, after = line.drawn(width)
-        assert cell_len(before + under + after) <= max(width, 2) + 1
-        assert (text + " ").find(before + under + after.rstrip()) >= 0
-        assert under == (text + " ")[place]
-
-
-def test_keys_in_pieces() -> None:
-    keyboard = Keyboard()
-    data = "ä\x1b[D\x1bOA\x1b[5~\x1b\x00".encode()
-    assert [key for byte in (data[:1], data[1:]) for key in keyboard.keys(byte)] == ["ä", "left", "up", "escape"]
 
 
 # In a terminal
@@ -203,12 +183,9 @@ def test_terminal(output: str, recording: Path) -> None:
             terminal.wait_for("hidden from viewers: ")
             until(lambda: bool(talking.hidden_in(session)) and not session.transcript.paused)
             terminal.type("uc")
-            terminal.wait_for("Enter sends the correction")
+            terminal.wait_for("type wrong=right")
             until(lambda: not talking.hidden_in(session))
-            before = len(terminal.output)
-            terminal.type("\x15Hallo")
-            terminal.wait_for("Hallo", before)
-            terminal.type("!\r")
+            terminal.type("Helo\x7f\x7f\x7fallo!\r")
             terminal.wait_for("corrected for viewers: de: Hallo!")
             until(lambda: any(each.text == "Hallo!" for each in session.transcript.finals))
             terminal.type("c\x03")

@@ -108,7 +108,7 @@ def test_loop_that_is_busy_is_told_once() -> None:
             calls += 1
             return tell(*given)
 
-        loop.call_soon_threadsafe = counted  # type: ignore[method-assign]
+        loop.call_soon_threadsafe = counted  # type: ignore[method-assign, assignment]
         backlog, found = Backlog([Update(str(number), 0, "a", True) for number in range(500)], lambda: True), 0
         async for _ in backlog:
             backlog.wait(20)  # without returning to the loop

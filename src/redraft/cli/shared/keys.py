@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Protocol
+
+from rich.cells import cell_len
 
 from redraft.captions.events import Caption, Event
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import Writer
-from redraft.cli.shared.line_edit import Keyboard, LineEdit
 from redraft.cli.shared.stream import layers
 from redraft.errors import RedraftError
 
 HELP = "keys: p pauses captions for viewers, h hides the last sentence, u shows it again, c corrects a caption"
-_EDITING = "Enter sends the correction, Esc leaves the caption as it is, Up and Down choose another one"
+_HOW = "type wrong=right, or a new text for this caption, and Enter; an empty line changes nothing"
+#: What a terminal sends for keys that are no characters.
+_NO_CHARACTERS = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O.)?")
 #: Number of utterances that can be corrected, and of characters in which one is named.
 _KEPT, _NAMED = 20, 60
 
@@ -42,37 +46,36 @@ class ViewerControl(Protocol):
         """Replace the text of a caption."""
 
 
+class TypedLine(Protocol):
+    """A line that somebody types; no captions are drawn meanwhile."""
+
+    def begin(self) -> None:
+        """Begin the line."""
+
+    def end(self, text: str) -> None:
+        """End it, given what was typed."""
+
+
 class Keys:
     """Does what keys are for.
 
     Args:
         control: what controls the captions.
         say: called with a sentence for the person at the keyboard.
-        draw: called with the line that is edited, in three parts as in `LineEdit.drawn` and with what it is; None when
-            editing ends.
-        hold: returns what keeps captions from being drawn while a line is edited.
+        line: the line in which corrections are typed.
     """
 
-    def __init__(
-        self,
-        control: ViewerControl,
-        say: Callable[[str], object],
-        draw: Callable[[str, LineEdit | None], object],
-        hold: Callable[[], AbstractContextManager[object]] = nullcontext,
-    ) -> None:
-        self._control, self._say, self._draw, self._hold = control, say, draw, hold
-        self._keyboard = Keyboard()
+    def __init__(self, control: ViewerControl, say: Callable[[str], object], line: TypedLine) -> None:
+        self._control, self._say, self._line = control, say, line
         #: Utterance -> language -> its newest caption.
         self._captions: dict[str, dict[str, Caption]] = {}
         self._hidden: list[str] = []
-        #: The line that is edited, the caption in it, and what holds other captions.
-        self._edited: tuple[LineEdit, Caption] | None = None
-        self._holding = ExitStack()
+        #: Set while no line is typed.
         self._free = asyncio.Event()
         self._free.set()
 
     async def free(self) -> None:
-        """Wait until no line is being edited, so that captions can be drawn."""
+        """Wait until no line is being typed, so that captions can be drawn."""
         await self._free.wait()
 
     def seen(self, event: Event) -> None:
@@ -83,23 +86,22 @@ class Keys:
                 del self._captions[next(iter(self._captions))]
 
     def press(self, data: bytes) -> None:
-        """Do what the keys are for that a terminal has sent."""
-        for key in self._keyboard.keys(data):
-            try:
-                if self._edited is not None:
-                    self._edit(*self._edited, key)
-                elif key in _ACTIONS:
+        """Do what the keys are for that a terminal has sent: characters, or a line if one is being typed."""
+        text = data.decode(errors="ignore")
+        try:
+            if not self._free.is_set():
+                self._typed(text.strip("\r\n"))
+                return
+            for key in _NO_CHARACTERS.sub("", text):
+                if key in _ACTIONS:
                     _ACTIONS[key](self)
-            except RedraftError as error:
-                self.leave()
-                self._say(str(error))
+        except RedraftError as error:
+            self._say(str(error))
 
-    def leave(self) -> None:
-        """Stop editing."""
-        if self._edited is not None:
-            self._edited = None
-            self._draw("", None)
-            self._holding.close()
+    def leave(self, text: str = "") -> None:
+        """End the line that is being typed."""
+        if not self._free.is_set():
+            self._line.end(text)
             self._free.set()
 
     # What keys do
@@ -136,38 +138,35 @@ class Keys:
         if not (finals := self._finals):
             self._say("only a finished caption can be corrected, and there is none yet")
             return
-        self._say(_EDITING)
+        self._say(f"{_HOW}: {finals[-1].language}: {printable(finals[-1].text).strip()}")
         self._free.clear()
-        self._holding.enter_context(self._hold())
-        self._begin(finals[-1])
+        self._line.begin()
 
     @property
     def _finals(self) -> list[Caption]:
         return [each for captions in self._captions.values() for each in captions.values() if each.final]
 
-    def _begin(self, caption: Caption) -> None:
-        self._edited = line, _ = LineEdit(printable(caption.text)), caption
-        self._draw(caption.language, line)
+    def _with(self, words: str) -> tuple[Caption, str] | None:
+        """Return the last finished caption that has words, or a part of one, and a pattern that finds them."""
+        for pattern in (rf"(?<!\w){re.escape(words)}(?!\w)", re.escape(words)):
+            having = [each for each in self._finals if words and re.search(pattern, printable(each.text))]
+            if having:
+                return having[-1], pattern
+        return None
 
-    def _edit(self, line: LineEdit, caption: Caption, key: str) -> None:
-        if key == "escape":
-            self.leave()
-        elif key == "enter":
-            self._send(caption, line.text.strip())
-        elif key in ("up", "down"):
-            finals = self._finals
-            place = finals.index(caption) + (1 if key == "down" else -1)
-            self._begin(finals[min(max(0, place), len(finals) - 1)])
-        else:
-            line.press(key)
-            self._draw(caption.language, line)
-
-    def _send(self, caption: Caption, text: str) -> None:
-        if text == printable(caption.text).strip():
-            self.leave()
+    def _typed(self, line: str) -> None:
+        self.leave(line)
+        if not line.strip() or "\x1b" in line:
             return
+        caption, text = self._finals[-1], line.strip()
+        if "=" in line:
+            wrong, _, right = (part.strip() for part in line.partition("="))
+            if (found := self._with(wrong)) is None:
+                self._say(f"no finished caption has {wrong!r}")
+                return
+            caption, pattern = found
+            text = re.sub(pattern, lambda _: right, printable(caption.text)).strip()
         self._control.correct(caption.utterance, caption.language, text)
-        self.leave()
         self._captions[caption.utterance][caption.language] = replace(caption, text=text)
         self._say(f"corrected for viewers: {caption.language}: {text}")
 
@@ -181,34 +180,49 @@ _ACTIONS: dict[str, Callable[[Keys], object]] = {
 }
 
 
-def draw(title: str, line: LineEdit | None) -> None:
-    """Draw a line that is edited below everything else on the terminal of standard error; None removes it."""
-    if (error := sys.__stderr__) is None:
-        return
-    if line is None:
-        error.write("\r\x1b[2K\x1b[1A")
-    else:
-        width = shutil.get_terminal_size().columns - len(title) - 3
-        before, under, after = line.drawn(max(1, width))
-        error.write(f"\r\x1b[2K\x1b[1m{title}\x1b[0m  {before}\x1b[7m{under}\x1b[0m{after}")
-    error.flush()
+class TerminalLine:
+    """A line that the terminal of standard error edits, below the captions.
 
+    Args:
+        writer: draws the captions.
 
-@contextmanager
-def held(writer: Writer) -> Iterator[None]:
-    """Make room for a line below the captions, and draw no captions while the block runs."""
-    with ExitStack() as stack:
-        for each in layers(writer):
+    Attributes:
+        lines: tells the terminal whether to pass on lines rather than keys.
+        typing: whether a line is being typed.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer, self._held = writer, ExitStack()
+        self.lines: Callable[[bool], object] = bool
+        self.typing = False
+
+    def begin(self) -> None:
+        """Make room for the line."""
+        self.typing = True
+        for each in layers(self._writer):
             if isinstance(each, LiveWriter):
-                stack.enter_context(each.held())
-        if sys.__stderr__ is not None:
-            sys.__stderr__.write("\n")
-        yield
+                self._held.enter_context(each.held())
+        _draw("\n")
+        self.lines(True)
+
+    def end(self, text: str) -> None:
+        """Erase the line, which ends with Enter if it is not empty."""
+        self.typing = False
+        self.lines(False)
+        rows = -(-cell_len(text) // shutil.get_terminal_size().columns)
+        _draw("\r\x1b[2K" + "\x1b[1A\x1b[2K" * rows + "\x1b[1A")
+        self._held.close()
+
+
+def _draw(text: str) -> None:
+    if (error := sys.__stderr__) is not None:
+        error.write(text)
+        error.flush()
 
 
 @contextmanager
-def from_terminal(press: Callable[[bytes], object]) -> Iterator[bool]:
-    """Pass on keys of the terminal while the block runs, on the running event loop.
+def from_terminal(press: Callable[[bytes], object], line: TerminalLine) -> Iterator[bool]:
+    """Pass on keys of the terminal while the block runs, on the running event loop, and the lines that are typed.
 
     Yields:
         Whether there is one: both standard input and standard error are terminals, and this program has them in front.
@@ -224,15 +238,22 @@ def from_terminal(press: Callable[[bytes], object]) -> Iterator[bool]:
 
     def read() -> None:
         try:
-            data = os.read(number, 1024)
+            data = os.read(number, 4096)
         except OSError:  # the terminal has been closed
             data = b""
-        if data:
+        if data or line.typing:  # Ctrl-D ends a line without characters
             press(data)
         else:
             loop.remove_reader(number)
 
-    tty.setcbreak(number, termios.TCSADRAIN)  # Ctrl-C stays a signal
+    def lines(whole: bool) -> None:
+        if whole:
+            termios.tcsetattr(number, termios.TCSADRAIN, before)
+        else:
+            tty.setcbreak(number, termios.TCSADRAIN)  # Ctrl-C stays a signal
+
+    line.lines = lines
+    lines(False)
     loop.add_reader(number, read)
     try:
         yield True

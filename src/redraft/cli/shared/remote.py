@@ -66,9 +66,10 @@ def _beside(client: Client, controls: bool, writer: Writer, ending: Ending) -> I
 
 @contextmanager
 def _controlled(client: Client, writer: Writer, ending: Ending) -> Iterator[Keys | None]:
-    """Control what viewers see by keys, if there is a terminal; a line that is edited is left when the end is near."""
-    pressed = Keys(client.control, notice, keys.draw, lambda: keys.held(writer))
-    with keys.from_terminal(pressed.press) as possible:
+    """Control what viewers see by keys, if there is a terminal; a line that is typed is left when the end is near."""
+    line = keys.TerminalLine(writer)
+    pressed = Keys(client.control, notice, line)
+    with keys.from_terminal(pressed.press, line) as possible:
         if not possible:
             yield None
             return
