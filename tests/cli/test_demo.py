@@ -121,7 +121,7 @@ def test_ctrl_c_prints_table_so_far(redraft: Command, monkeypatch: pytest.Monkey
     assert done.status == 130
     assert done.err.startswith(f"redraft: stopped after {finished} sentences")
     left = done.out.partition(BACK)[2]
-    assert ("tokens per second" in left) is (finished > 0)
+    assert ("seconds for all updates" in left) is (finished > 0)
 
 
 def test_ctrl_c_leaves_every_method_with_same_sentences(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: py
     done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--threads", "1")
     assert (
         done.status == 1
-        and "tokens per second" in done.out
+        and "seconds for all updates" in done.out
         and re.search(r"stopped after 4.\d s of audio: OSError", done.err)
     )
 
@@ -239,7 +239,7 @@ def test_table_fits_terminal(languages: tuple[str, ...], width: int) -> None:
     print_table(rows, console)
     lines = console.export_text().splitlines()
     assert max(map(cell_len, lines)) <= width
-    assert sum(line.count("12,346") for line in lines) >= 4 * len(rows) and "…" not in "".join(lines)
+    assert sum(line.count("12,346") for line in lines) >= 3 * len(rows) and "…" not in "".join(lines)
 
 
 @pytest.mark.parametrize("speed", [1.0, 4.0, 1000.0])

@@ -119,7 +119,7 @@ FIGURES = {
     "target_passes": ("passes of the model", ",.0f"),
     "draft_passes": ("passes of the small model", ",.0f"),
     "ne_display": ("erased tokens, per shown one", ".2f"),
-    "tokens_per_second": ("tokens per second", ",.0f"),
+    "seconds": ("seconds for all updates", ",.2f"),
     "speedup": ("speed-up over ar", ".2f"),
     "same": ("final captions as with ar", ""),
 }
@@ -132,7 +132,7 @@ LEAST_WIDTH = 160
 
 
 def rows(players: Sequence[Player]) -> list[dict[str, Any]]:
-    """Return the figures of each player over its finished sentences; speed-ups are relative to ``ar``."""
+    """Return the figures of each player over its finished sentences; speed-ups are those of time over ``ar``."""
     baselines = {each.language: each for each in players if each.method.name == "ar"}
     return [_row(player, baselines.get(player.language)) for player in players]
 
@@ -152,12 +152,13 @@ def _row(player: Player, baseline: Player | None) -> dict[str, Any]:
         "output_acceptance": _ratio(tally.accepted, tally.tokens) if tally.drafted else None,
         "ne_output": _ratio(counts.erased, counts.length),
         "ne_display": _ratio(counts.erased_shown, counts.length_shown),
+        "seconds": round(counts.seconds, 3),
         "tokens_per_second": _ratio(tally.tokens, counts.seconds, 1),
         "speedup": None,
     }
     if baseline is not None:
         theirs = baseline.finished[-1].counts
-        row["speedup"] = _ratio(tally.tokens * theirs.seconds, theirs.tally.tokens * counts.seconds, 3)
+        row["speedup"] = _ratio(theirs.seconds, counts.seconds, 3)
         pairs = zip(player.finished, baseline.finished, strict=True)
         row["same_as_ar"] = sum(mine.text == other.text for mine, other in pairs)
     return row

@@ -17,11 +17,11 @@ _LINE = ("method", "display", "threads", "batch")
 COLUMNS: dict[str, tuple[str, ...]] = {
     "streamed": (
         *(*_LINE, "target_passes", "draft_passes", "draft_acceptance", "output_acceptance"),
-        *("ne_output", "ne_display", "speedup", "pass_speedup", "limit_distance", "chrf"),
+        *("ne_output", "ne_display", "speedup", "pass_speedup", "cpu_speedup", "limit_distance", "chrf"),
     ),
     "peers": (
         *(*_LINE, "chrf", "same_as_ar", "ne_display", "target_passes", "draft_passes", "tokens_per_second"),
-        *("pass_speedup", "speedup", "limit_distance"),
+        *("pass_speedup", "speedup", "cpu_speedup", "limit_distance"),
     ),
     "cold": (
         *(*_LINE, "target_passes", "draft_passes", "mean_acceptance_length", "draft_acceptance"),

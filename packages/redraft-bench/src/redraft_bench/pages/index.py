@@ -38,13 +38,13 @@ SUBJECTS: dict[str, Sequence[str]] = {
 }
 #: Page -> lines (named as by `redraft_bench.eval.columns.named`) and columns shown in the index.
 HEADLINES = {
-    "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, first sight 0.4", ("speedup", "pass_speedup", "ne_display")),
+    "ssbd": ("ssbd beta=0.2|redraft, shows 2 agree, first sight 0.4", ("cpu_speedup", "speedup", "ne_display")),
     "trade": (
         "ar|ssbd beta=0.2|redraft, shows 2 agree, first sight 0.4|local-agreement n=2",
         ("lag_good", "retracted"),
     ),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
-    "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("speedup",)),
+    "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("cpu_speedup",)),
     "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
     "viewers": (".*", ("viewers_a_core", "added_lag_p95_ms")),
 }

@@ -34,7 +34,10 @@ ABOUT = {
 SHOWN = {
     "load": LIVE,
     "viewers": VIEWERS,
-    "ssbd": ("method", "display", "chrf", "ne_display", "pass_speedup", "speedup", "limit_distance"),
+    "ssbd": (
+        *("method", "display", "chrf", "ne_display", "target_passes", "pass_speedup", "speedup", "cpu_speedup"),
+        "limit_distance",
+    ),
     "trade": (
         *("method", "display", "chrf", "ne_display", "retracted", "stood", "lag_first", "lag_good"),
         *("dal", "cpu_ms"),
