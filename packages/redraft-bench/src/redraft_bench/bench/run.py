@@ -263,6 +263,7 @@ class Bench:
                     closing(open_backend(name, replace(self.engine.options, slots=self._slots(name), branches=0)))
                 )
                 for name in self._smalls()
+                if self._slots(name)  # peers open theirs
             }
             systems: list[tuple[Contender, System]] = []
             for each in self.contenders:

@@ -14,6 +14,7 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
 from redraft.errors import InputError
+from redraft_bench.bench.peers import PEERS
 from redraft_bench.bench.results import chrf_change, finish
 from redraft_bench.bench.run import Bench, BenchModels
 from redraft_bench.bench.tables import TABLES, Table
@@ -73,6 +74,15 @@ def test_every_segment_is_recorded_by_every_line(done: Bench) -> None:
         assert record.steps[-1].source == source
         assert record.steps[-1].final
         assert all(step.seconds >= step.model_seconds > 0 for step in record.steps)
+
+
+def test_peer_opens_its_own_draft_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run needs it for the signature only."""
+    monkeypatch.setitem(PEERS, "local-agreement", replace(PEERS["local-agreement"], drafts=True))
+    stream = replace(STREAM, segments=STREAM.segments[:1])
+    made = bench(tmp_path, replace(TABLE, lines=("ar", "local-agreement n=2")), stream=stream)
+    assert [len(line.records) for line in made.run()] == [1, 1]
+    assert "small:" in made.signature
 
 
 def test_run_that_was_cut_off_goes_on(done: Bench, tmp_path: Path) -> None:
