@@ -19,7 +19,6 @@ import click
 import pytest
 
 from redraft.backends import costs, kernels
-from redraft.backends.formats import FormatCost
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.machine import Processor
 from redraft.cli import translate as command
@@ -273,22 +272,6 @@ class TestTables:
         rows = doctor._rows([costs.Measured(curve, (0.1, 0.2, 0.3), threads=3)], curve)
         assert [row["over_one"] for row in rows] == [1, 0.5, 2]
         assert [row["threads"] for row in rows] == [3, 3, 3]
-
-    def test_doctor_formats(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("redraft.backends.formats.FORMATS", ("Q8_0", "Q4_0"))
-        monkeypatch.setattr("redraft.backends.costs.PATIENCE", 0)  # two rounds
-        done = redraft("doctor", "--model", "demo-tiny", "--formats", "--threads", "1", "--json")
-        assert [row["format"] for row in done.rows] == ["Q8_0", "Q4_0"]
-        assert done.rows[0]["MB"] > done.rows[1]["MB"] > 0
-        assert all(row["ar ms"] > 10 * row["T(1) ms"] > 0 for row in done.rows)
-
-    def test_doctor_fastest_formats(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        quick = FormatCost("A", 1.0, CostCurve((1, 96), (1e-3, 96e-3)))  # drafts save nothing
-        flat = FormatCost("B", 1.0, CostCurve((1, 96), (2e-3, 2e-3)))
-        assert (quick.ar, flat.ssbd) == pytest.approx((25e-3, 16e-3))
-        monkeypatch.setattr("redraft.backends.formats.measure_formats", lambda *_: iter([quick, flat]))
-        done = redraft("doctor", "--formats", "--threads", "1")
-        assert "Fastest here: A for ar, B for ssbd." in done.out
 
 
 def program(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:

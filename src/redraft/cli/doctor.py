@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from redraft.backends.costs import Measured
-    from redraft.backends.formats import FormatCost
-    from redraft.backends.llamacpp import LlamaOptions
     from redraft.decoding.cost import CostCurve
 
 #: Length of the draft that the verdict is about: about a line of captions.
@@ -41,7 +39,6 @@ Examples:
   redraft doctor
   redraft doctor --verbose
   redraft doctor --model ~/models/some-model.gguf --gpu-layers 0
-  redraft doctor --model ~/models/some-model.gguf --formats
 """
 
 
@@ -50,12 +47,9 @@ Examples:
 @options.threads
 @options.gpu_layers
 @options.exact
-@click.option(
-    "--formats", is_flag=True, help="Compare BF16, Q8_0, Q4_K_M and Q4_0 instead; needs disk space for a copy."
-)
 @click.option("--verbose", is_flag=True, help="Also print what is installed, and the time of each pass.")
 @options.as_json
-def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool, verbose: bool, as_json: bool) -> None:
+def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool, as_json: bool) -> None:
     """Say how many languages the model translates in time with live speech here, and how much memory they need.
 
     --verbose also prints what is installed, and T(n): the time of a pass of the model over n new tokens. Without
@@ -75,9 +69,6 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
 
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     console = Console()
-    if formats:
-        _compare_formats(model, engine, None if as_json else console)
-        return
     tested = kernels.report()
     with closing(open_model(model, engine)) as backend:
         found = []
@@ -115,45 +106,6 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, formats: bool
         f"A draft of {_DRAFTED} tokens {pays} of them are accepted.",
         highlight=False,
     )
-
-
-def _compare_formats(model: str, engine: LlamaOptions, console: Console | None) -> None:
-    """Print the cost of a pass and of an update in each format, and the fastest for `ar` and `ssbd`; or print JSON."""
-    from rich.progress import track
-    from rich.table import Table
-
-    from redraft.backends.formats import FORMATS, measure_formats
-    from redraft.backends.load import resolve
-    from redraft.signature import print_json, print_signature, signature
-
-    path = resolve(model)
-    steps = track(measure_formats(path, engine), "measuring", len(FORMATS), transient=True, disable=console is None)
-    found = list(steps)
-    signed = signature(path, "synthetic", "none", seed=0, threads=engine.threads or "adaptive", exact=engine.exact)
-    rows = [_format_row(each) for each in found]
-    if console is None:
-        print_json(rows, signed, sys.stdout)
-        return
-    table = Table(box=None)
-    for name in rows[0]:
-        table.add_column(name, justify="left" if name == "format" else "right")
-    for row in rows:
-        table.add_row(*map(str, row.values()))
-    console.print(table)
-    print_signature(signed, console)
-    console.print()
-    quick = {method: min(found, key=lambda each: getattr(each, method)).format for method in ("ar", "ssbd")}
-    console.print(
-        f"Fastest here: {quick['ar']} for ar, {quick['ssbd']} for ssbd. Formats with fewer bits may translate worse.",
-        highlight=False,
-    )
-
-
-def _format_row(cost: FormatCost) -> dict[str, str | int | float]:
-    """Return the figures of a format: megabytes, T(n), and an update of about a line, in milliseconds."""
-    passes = {f"T({size}) ms": round(1e3 * cost.curve(size), 2) for size in (1, 2, 4, 16)}
-    updates = {f"{method} ms": round(1e3 * getattr(cost, method), 1) for method in ("ar", "ssbd")}
-    return {"format": cost.format, "MB": round(cost.megabytes), **passes, **updates}
 
 
 def _rows(found: Sequence[Measured], curve: CostCurve) -> list[dict[str, str | int | float]]:

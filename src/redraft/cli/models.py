@@ -36,8 +36,8 @@ Examples:
   redraft models use hy-mt2-1.8b
 """
 
-#: Width of the table in files and pipes, and from which on what models are good for stands beside the rest.
-_WIDEST, _WIDE = 160, 110
+#: Width of the list in files and pipes.
+_WIDEST = 160
 
 
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
@@ -72,37 +72,16 @@ def models(context: click.Context, as_json: bool) -> None:
 
 
 def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
-    """Print a line of facts for each model, and what it is good for beside or, on narrow terminals, below it."""
+    """Print a line of facts for each model, and what it is good for below it."""
     from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
-    heads = ("model", "size", "licence", "state")
-    facts = [
-        (
-            str(row["model"]),
-            f"{row['megabytes']:,} MB",
-            str(row["licence"]),
-            f"{row['state']}, default" if row["default"] else str(row["state"]),
-        )
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(heads, *facts, strict=True)]
-
-    def grid(cells: Sequence[str], about: Text) -> Table:
-        found = Table.grid(padding=(0, 2, 0, 0))
-        for name, width in zip(heads, widths, strict=True):
-            found.add_column(justify="right" if name == "size" else "left", no_wrap=True, min_width=width)
-        found.add_row(*cells, about, style="" if cells in facts else "bold")
-        return found
-
-    wide = console.width >= _WIDE
-    console.print(grid(heads, Text("good for" if wide else "")))
-    for row, cells in zip(rows, facts, strict=True):
-        about = Text.assemble(str(row["note"]), (f"\n{row['provenance']}", "dim"))
-        console.print(grid(cells, about if wide else Text()))
-        if not wide:
-            console.print(Padding(about, (0, 0, 0, 2)))
+    for row in rows:
+        state = f"{row['state']}, default" if row["default"] else str(row["state"])
+        facts = ", ".join(filter(None, (f"{row['megabytes']:,} MB", str(row["licence"]), state)))
+        console.print(Text.assemble((str(row["model"]), "bold"), f"  {facts}"))
+        about = Text.assemble(f"{row['note']}\n", (str(row["provenance"]), "dim"))
+        console.print(Padding(about, (0, 0, 0, 2), expand=False))
     console.print()
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -125,8 +124,6 @@ FIGURES = {
 }
 #: What stands for a figure that a method does not have.
 NONE = "–"
-#: Cells between two columns.
-_GAP = 2
 #: Minimum width where there is no terminal, in characters.
 LEAST_WIDTH = 160
 
@@ -169,39 +166,16 @@ def _ratio(above: float, below: float, digits: int = 4) -> float | None:
 
 
 def print_table(rows: Sequence[dict[str, Any]], console: Console) -> None:
-    """Print a column per player and a row per figure, without empty rows.
-
-    Columns for which the console has no room go into another table below.
-    """
+    """Print a row per player and a column per figure, without empty columns."""
     if not console.is_terminal:  # only a terminal has a width that lines must not exceed
         console.width = max(console.width, LEAST_WIDTH)
     names = [name for name in FIGURES if any(_cell(row, name) != NONE for row in rows)]
-    first = max(cell_len(FIGURES[name][0]) for name in names)
-    columns = [_column(row, names) for row in rows]
-    while columns:
-        room = console.width - first
-        some: list[list[str]] = []
-        while columns and (not some or room >= _GAP + _width(columns[0])):
-            room -= _GAP + _width(columns[0])
-            some.append(columns.pop(0))
-        table = Table(header_style="bold", pad_edge=False, box=None, padding=(0, _GAP, 0, 0))
-        table.add_column(no_wrap=True)
-        for heading, *_ in some:
-            table.add_column(heading, justify="right", no_wrap=True)
-        for place, name in enumerate(names, 1):
-            table.add_row(FIGURES[name][0], *(column[place] for column in some))
-        console.print(table)
-        if columns:
-            console.print()
-
-
-def _column(row: dict[str, Any], names: Sequence[str]) -> list[str]:
-    """Return the heading of a player, its language and method, and its figures."""
-    return [f"{row['target_language']}\n{row['method']}", *(_cell(row, name) for name in names)]
-
-
-def _width(column: Sequence[str]) -> int:
-    return max(cell_len(line) for cell in column for line in cell.split("\n"))
+    table = Table("", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(FIGURES[name][0], justify="right")
+    for row in rows:
+        table.add_row(f"{row['target_language']} {row['method']}", *(_cell(row, name) for name in names))
+    console.print(table)
 
 
 def _cell(row: dict[str, Any], name: str) -> str:
