@@ -16,31 +16,31 @@ def test_slow_model() -> None:
     assert languages_in_time(SLOW) == 1
     assert 1 / update_seconds(SLOW) == pytest.approx(1.31, abs=0.05)
     assert pace(SLOW, 3) == (
-        "this model translates about 1.3 updates a second here: one language keeps up with speech, three do not; "
-        "try fewer languages, a smaller model, a GPU or more cores"
+        "this model translates about 1.3 updates a second here, enough for live speech in one language, not in "
+        "three: try fewer languages, a smaller model, a GPU or more cores"
     )
-    assert "one language keeps up with speech, two do not; try a smaller model" in pace(SLOW)
-    assert pace(SLOW, 1).endswith("one language keeps up with speech")
+    assert "enough for live speech in one language; for more, use a smaller model" in pace(SLOW)
+    assert pace(SLOW, 1).endswith("enough for live speech in one language")
 
 
 def test_too_slow_for_one_language() -> None:
     assert languages_in_time(SLOW, drafts=False) == 0
     for wanted in (None, 1, 3):
-        assert "too slow for speech" in pace(SLOW, wanted, drafts=False)
+        assert "too few for live speech" in pace(SLOW, wanted, drafts=False)
 
 
 def test_quick_model() -> None:
-    assert pace(QUICK, 3).endswith("three languages keep up with speech")
+    assert pace(QUICK, 3).endswith("enough for live speech in three languages")
     most = languages_in_time(QUICK)
     assert busy_share(QUICK, most) <= 1 < busy_share(QUICK, most + 1)
-    assert f"{most} languages keep up with speech, {most + 1} do not" in pace(QUICK)
+    assert f"enough for live speech in {most} languages; for more, use" in pace(QUICK)
 
 
 def test_any_number_of_languages() -> None:
     instant = CostCurve((1, 2), (1e-9, 1e-9))
     assert languages_in_time(instant) == 64
     for wanted in (None, 1, 64, 100):
-        assert "keep" in pace(instant, wanted) and "do not" not in pace(instant, wanted)
+        assert "enough" in pace(instant, wanted) and "use" not in pace(instant, wanted)
 
 
 def test_share_of_time() -> None:

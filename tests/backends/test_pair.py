@@ -48,7 +48,7 @@ class Layered(RandomModel):
 REFUSED = {
     "size": (RandomModel(vocabulary=11), "the small model has 11 tokens and the target 12; they must share one vocab"),
     "token": (Renamed(), "the small model's vocabulary differs from the target's, first at token 5"),
-    "end": (EndsOtherwise(), "the small model ends its outputs with other tokens than the target"),
+    "end": (EndsOtherwise(), "the small model and the target must have the same end tokens"),
 }
 
 

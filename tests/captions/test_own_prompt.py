@@ -68,7 +68,7 @@ def test_no_field_for_it(request_: Request, option: str, field: str) -> None:
 
 
 def test_template_and_prompt() -> None:
-    with pytest.raises(OptionError, match="^template and prompt exclude each other"):
+    with pytest.raises(OptionError, match="^template and prompt cannot be combined"):
         Prompter.for_model({}, ENGLISH, GERMAN, "qwen3", EXAMPLES)
 
 

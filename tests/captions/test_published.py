@@ -209,9 +209,9 @@ def test_models_that_take_text_only(metadata: dict[str, str], name: str, request
 @pytest.mark.parametrize(
     ("metadata", "target", "models"),
     [
-        (HY_MT2, "sv", "translategemma-4b and milmmt-46-4b have it"),
-        (CAT, "de", "hy-mt2-1.8b and translategemma-4b have it"),
-        (MILMMT, "uk", "hy-mt2-1.8b and translategemma-4b have it"),
+        (HY_MT2, "sv", "translategemma-4b and milmmt-46-4b support it"),
+        (CAT, "de", "hy-mt2-1.8b and translategemma-4b support it"),
+        (MILMMT, "uk", "hy-mt2-1.8b and translategemma-4b support it"),
         (MILMMT, "yo", "lists models with more"),
     ],
 )

@@ -29,7 +29,7 @@ BAD = [
     ([*T, "--from", "mul"], ["--from 'mul'", "BCP 47"]),
     ([*T, "--betta", "0.1"], ["'--betta'", "; the nearest is --beta ("]),
     ([*T, "--wonder"], ["No such option '--wonder' (see redraft translate --help)"]),
-    ([*T, "--dtype", "bfloat16"], ["redraft: --dtype is for models of transformers"]),
+    ([*T, "--dtype", "bfloat16"], ["redraft: --dtype is for transformers models"]),
     ([*T, "--beta"], ["--beta"]),
     ([*T, "a.txt", "b.txt"], ["b.txt"]),
     ([*T, "--beta", "1.5"], ["--beta", "'1.5'", "from 0 to 1"]),

@@ -45,7 +45,7 @@ def test_prefix_hf_and_gguf_beside_it_make_pair(redraft: Run, folder: str) -> No
 
 def test_dtype_of_gguf_is_that_of_its_file(redraft: Run) -> None:
     done = redraft(*RUN, "--dtype", "bfloat16", stdin=TALK)
-    check_refusal(done, ["dtype is for models of transformers; that of 'demo' is in its file, so leave it out"])
+    check_refusal(done, ["dtype is for transformers models; that of 'demo' is in its file, so leave it out"])
     check_refusal(redraft(*RUN, "--dtype", "float16", stdin=TALK), ["--dtype", "'float16'", "'float32', 'bfloat16'"])
 
 

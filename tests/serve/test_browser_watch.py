@@ -200,7 +200,7 @@ def test_side_by_side(server: Running, visit: Callable[..., Any]) -> None:
 def test_missing_session(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     page = visit("/watch")
-    expect(page.locator("#which")).to_contain_text("This address names no session")
+    expect(page.locator("#which")).to_contain_text("This address has no session in it")
     expect(page.locator("#state")).to_have_text("Not connected")
     with server.socket() as socket:
         speak(socket, token, "we saw")

@@ -146,7 +146,7 @@ def test_refused_start(tmp_path: Path) -> None:
         ),
         ("/v1/sessions/NAME/transcript?format=pdf", None, "format: Input should be 'srt', 'vtt', 'jsonl' or 'txt'"),
         ("/v1/sessions/NAME/transcript?language=fr", None, "language must be one of de, not 'fr'"),
-        ("/v1/sessions/none/transcript", None, "the session does not exist, or was forgotten after its end"),
+        ("/v1/sessions/none/transcript", None, "the session does not exist, or has expired"),
         (
             "/v2/translate",
             {"text": ["a"], "target_lang": "DE", "formality": "more"},

@@ -63,7 +63,7 @@ def proven(path: Path, metadata: Mapping[str, str], gpu_layers: int) -> GoesBack
             reasons = {"wrong": found.detail, "untested": f"the test failed: {found.detail}"}
             reason = reasons.get(found.kernels, f"llama.cpp does not survive it: {found.detail}")
             raise CapabilityError(
-                f"model {path.name!r} has recurrent layers, which do not go back to an earlier token rightly "
+                f"model {path.name!r} has recurrent layers, which do not return to an earlier token correctly "
                 f"({reason}); use another model"
             )
         keep_cached(FILE, key, found.kernels)

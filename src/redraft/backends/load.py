@@ -65,7 +65,7 @@ def backends_of(
         return {TARGET: target}
     elif small is None:
         raise CapabilityError(
-            f"method {method.name!r} needs a small model of the same vocabulary; name it with --draft-model"
+            f"method {method.name!r} needs a small model with the same vocabulary; choose it with --draft-model"
         )
     else:
         check_same_vocabulary(target, small)
@@ -92,7 +92,7 @@ def check_same_vocabulary(target: Backend, small: Backend) -> None:
         if target.token_bytes(token) != small.token_bytes(token):
             raise CapabilityError(f"the small model's vocabulary differs from the target's, first at token {token}")
     if target.end_tokens != small.end_tokens:
-        raise CapabilityError("the small model ends its outputs with other tokens than the target")
+        raise CapabilityError("the small model and the target must have the same end tokens")
 
 
 #: Prefix of the names of transformers models, on the hub or in a folder.
@@ -140,9 +140,7 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
         ModelError: the model does not exist, its file is invalid, or it is a transformers model.
     """
     if on_transformers(name):
-        raise ModelError(
-            f"model {name!r} is one of transformers, but one of llama.cpp is needed: {_MODELS_OF_LLAMA_CPP}"
-        )
+        raise ModelError(f"model {name!r} is for transformers, but one for llama.cpp is needed: {_MODELS_OF_LLAMA_CPP}")
     return LlamaCpp(resolve(name), options)
 
 
@@ -204,7 +202,7 @@ def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str |
         return open_transformers(name, known)
     if dtype is not None:
         where = f"the server decides that of {name!r}" if is_remote(name) else f"that of {name!r} is in its file"
-        raise OptionError(f"is for models of transformers; {where}, so leave it out", "dtype")
+        raise OptionError(f"is for transformers models; {where}, so leave it out", "dtype")
     return open_on_server(name, options)[0] if is_remote(name) else open_model(name, options)
 
 
@@ -289,7 +287,7 @@ def open_models(
     wanted = method.draft_model is DraftModel.SMALL
     if wanted and small is None:
         raise CapabilityError(
-            f"method {method.name!r} needs a small model of the vocabulary of {model!r}; name it with --draft-model"
+            f"method {method.name!r} needs a small model with the vocabulary of {model!r}; choose it with --draft-model"
         )
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")

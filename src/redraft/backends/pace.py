@@ -49,18 +49,20 @@ def pace(curve: CostCurve, languages: int | None = None, *, drafts: bool = True)
     most = languages_in_time(curve, drafts=drafts)
     wanted = most + 1 if languages is None else languages
     rate = 1 / update_seconds(curve, drafts=drafts)
-    said = f"this model translates about {rate:.{0 if rate >= 10 else 1}f} updates a second here: "
-    if most >= min(wanted, _MOST):
-        return said + f"{_languages(min(wanted, most))} with speech"
+    said = f"this model translates about {rate:.{0 if rate >= 10 else 1}f} updates a second here"
     remedy = "a smaller model, a GPU or more cores"
     if most == 0:
-        return said + f"that is too slow for speech, so captions come late; try {remedy}"
-    less = "fewer languages, " if languages is not None else ""
-    return said + f"{_languages(most)} with speech, {_number(wanted)} do not; try {less}{remedy}"
+        return f"{said}, too few for live speech, so captions come late: try {remedy}"
+    enough = f"{said}, enough for live speech in {_languages(min(wanted, most))}"
+    if most >= min(wanted, _MOST):
+        return enough
+    if languages is None:
+        return f"{enough}; for more, use {remedy}"
+    return f"{enough}, not in {_number(wanted)}: try fewer languages, {remedy}"
 
 
 def _languages(count: int) -> str:
-    return "one language keeps up" if count == 1 else f"{_number(count)} languages keep up"
+    return "one language" if count == 1 else f"{_number(count)} languages"
 
 
 def _number(count: int) -> str:

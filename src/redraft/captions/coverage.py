@@ -53,11 +53,11 @@ def tag_among(language: Language, tags: str) -> str:
 
 
 def suggestion(language: Language) -> str:
-    """Return which models have a language, as a clause, such as "translategemma-4b has it"."""
+    """Return which models support a language, as a clause, such as "translategemma-4b supports it"."""
     names = [name for name, tags in COVERED.items() if tag_among(language, tags)][:_SUGGESTED]
     if not names:
         return "`redraft models` lists models with more"
-    return f"{' and '.join(names)} {'have' if len(names) > 1 else 'has'} it, see `redraft models`"
+    return f"{' and '.join(names)} {'support' if len(names) > 1 else 'supports'} it, see `redraft models`"
 
 
 def supported_tag(language: Language, tags: str, field: str) -> str:
@@ -76,7 +76,7 @@ def supported_tag(language: Language, tags: str, field: str) -> str:
 
 
 def warn_outside(model: str, tags: str, *languages: Language) -> None:
-    """Log a warning for each language that a model's publisher does not name, with models that have it."""
+    """Log a warning for each language that a model's publisher does not name, with models that support it."""
     for language in languages:
         if not tag_among(language, tags):
             log.warning("%s is not among the languages of %s: %s", language.name, model, suggestion(language))

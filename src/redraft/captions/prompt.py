@@ -87,7 +87,7 @@ class Prompter:
         if template is not None and template not in NAMES:
             raise OptionError(f"{template!r} is not known: use {', '.join(NAMES[:-1])} or {NAMES[-1]}", "template")
         if template is not None and prompt is not None:
-            raise OptionError("template and prompt exclude each other, so leave one out")
+            raise OptionError("template and prompt cannot be combined, so leave one out")
         start, end = (_token(metadata, f"tokenizer.ggml.{name}_token_id") for name in ("bos", "eos"))
         if prompt is not None:
             prompter = cls("prompt", partial(OwnPrompt(prompt).render, source=source, target=target), start, end)

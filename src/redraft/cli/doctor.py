@@ -50,7 +50,7 @@ Examples:
 @click.option("--verbose", is_flag=True, help="Also print what is installed, and the time of each pass.")
 @options.as_json
 def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool, as_json: bool) -> None:
-    """Say how many languages the model translates in time with live speech here, and how much memory they need.
+    """Report how many languages the model can translate live on this machine, and how much memory they need.
 
     --verbose also prints what is installed, and T(n): the time of a pass of the model over n new tokens. Without
     drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The spread is the

@@ -23,7 +23,7 @@ Examples:
     show_default=True,
     help="Form of the transcript.",
 )
-@click.option("--to", "wanted", multiple=True, metavar="LANGUAGE", help="Only this language; can be repeated.")
+@click.option("--to", "wanted", multiple=True, metavar="LANGUAGE", help="Only this language; repeatable.")
 def transcript(file: Path, form: str, wanted: tuple[str, ...]) -> None:
     """Convert a FILE from the folder of transcripts of a server (`redraft serve --transcripts`)."""
     from redraft.captions.languages import same_of

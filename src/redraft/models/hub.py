@@ -111,7 +111,7 @@ CATALOGUE = {
         1.7,
         NON_COMMERCIAL,
         22,
-        "the paper's model; CC-BY-NC-SA 4.0",
+        "used in the SSBD paper; CC-BY-NC-SA 4.0",
     ),
     "tower-plus-9b": HubModel(
         "mradermacher/Tower-Plus-9B-GGUF",
@@ -126,7 +126,7 @@ CATALOGUE = {
     ),
     "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, FREE, 119, "laptops; Apache-2.0"),
     "qwen3-4b": HubModel(
-        "Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, FREE, 119, "desktops; the paper's model; Apache-2.0"
+        "Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, FREE, 119, "desktops; used in the SSBD paper; Apache-2.0"
     ),
     "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, FREE, 119, "GPUs; Apache-2.0"),
     "qwen3.5-0.8b": HubModel(

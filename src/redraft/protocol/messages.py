@@ -197,7 +197,7 @@ class Wanted(Message):
     method: ShortText | None = Field(None, description="decoding method, one that the operator allows")
     options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
     agree: int | None = Field(
-        None, ge=1, le=10, description="show a word once so many translations in a row agree on it; 1 shows everything"
+        None, ge=1, le=10, description="show a word once this many translations in a row agree on it; 1 shows all"
     )
     first_sight: float | None = Field(
         None,

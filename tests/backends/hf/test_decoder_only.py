@@ -239,7 +239,7 @@ def test_early_exit_is_first_layers_with_same_head() -> None:
 
 @pytest.mark.parametrize("layers", [-1, 0, 3, 4])
 def test_early_exit_after_no_such_layer_is_refused(backend: Watched, layers: int) -> None:
-    with pytest.raises(CapabilityError, match=f"must leave after 1 to 2 of its 3 layers, not after {layers}"):
+    with pytest.raises(CapabilityError, match=f"must be after 1 to 2 of its 3 layers, not after {layers}"):
         backend.early_exit(layers)
 
 

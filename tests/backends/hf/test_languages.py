@@ -67,10 +67,10 @@ def test_t5_reads_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     found = prompt(model, tokenizer, "en", "de-AT")
     assert texts(tokenizer, found.encoder) == "▁ a h a ▁ a ▁ b </s>"
     assert (found.ids, texts(tokenizer, found.source_ids)) == ((PAD,), "▁ a ▁ b")
-    with pytest.raises(OptionError, match="model 'tiny' does not translate en_to_ja; it knows en_to_de"):
+    with pytest.raises(OptionError, match="model 'tiny' does not translate en_to_ja; allowed: en_to_de"):
         prompt(model, tokenizer, "en", "ja")
     monkeypatch.setattr(model.config, "task_specific_params", {"translation_en_to_zh": {"prefix": "aha "}})
-    with pytest.raises(OptionError, match="does not translate en_to_zh-TW; it knows en_to_zh"):
+    with pytest.raises(OptionError, match="does not translate en_to_zh-TW; allowed: en_to_zh"):
         prompt(model, tokenizer, "en", "zh-TW")
 
 

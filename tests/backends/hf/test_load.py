@@ -69,7 +69,7 @@ def test_gguf_beside_it_keeps_dtype_of_its_file(folder: Path) -> None:
     with ExitStack() as stack:
         target, small = open_models(get_method("bild"), str(folder), "demo-tiny", ENGINE, "bfloat16", stack)
         assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
-    with pytest.raises(OptionError, match="^dtype is for models of transformers; that of 'demo' is in its file"):
+    with pytest.raises(OptionError, match="^dtype is for transformers models; that of 'demo' is in its file"):
         open_backend("demo", ENGINE, "float32")
 
 

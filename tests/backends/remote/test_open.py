@@ -121,7 +121,7 @@ def test_every_engine_of_server_has_connections_of_its_own(folder: Path, table: 
 
 
 def test_no_tokenizer(table: RandomModel) -> None:
-    with serving(FakeVllm(table)) as address, pytest.raises(ModelError, match="behind a # in the address"):
+    with serving(FakeVllm(table)) as address, pytest.raises(ModelError, match="after a # in the address"):
         open_backend(f"{address}/{NAME}")
 
 

@@ -116,7 +116,7 @@ def adapt(
         find = partial(outputs_of, HfTeacher(large, settings.languages, settings.style), settings=settings)
     translated = {tag: list(find(teacher, sources, tag)) for tag in settings.languages}
     if not any(translated.values()):
-        raise ModelError(f"model {(large or backend).name!r} has finished none of its outputs")
+        raise ModelError(f"model {(large or backend).name!r} did not finish any of its outputs")
     taught = [each for of_language in translated.values() for each in of_language]
     examples = make_examples(teacher, taught, settings) if large is None else [*whole(taught)]
     adapted = fine_tune(backend, examples, settings.lora, settings.training / "lora.pt")

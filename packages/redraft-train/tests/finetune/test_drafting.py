@@ -112,7 +112,7 @@ def test_first_layers_learn_to_draft(tmp_path: Path) -> None:
 
 def test_exit_behind_last_layer_is_refused(tmp_path: Path) -> None:
     how = settings(tmp_path / "new", lora=replace(FAST, early_exit=3))
-    with pytest.raises(CapabilityError, match="must leave after 1 to 2 of its 3 layers"):
+    with pytest.raises(CapabilityError, match="must be after 1 to 2 of its 3 layers"):
         adapt(teacher("qwen3").backend, SOURCES, how)
 
 

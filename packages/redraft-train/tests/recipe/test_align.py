@@ -273,7 +273,7 @@ class TestRefusals:
         monkeypatch.setattr(
             "redraft_train.recipe.align.calibrate", lambda _large, _tokenizer, asked, _file, _processes: asked
         )
-        with pytest.raises(ModelError, match=r"model 'large.gguf' has finished none of its \d+ outputs"):
+        with pytest.raises(ModelError, match=r"model 'large.gguf' did not finish any of its \d+ outputs"):
             align(settings(toys, tmp_path / "out.gguf"))
 
 

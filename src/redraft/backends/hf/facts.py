@@ -63,7 +63,7 @@ def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
         if source.get("local_files_only") and _HUB_NAME.fullmatch(place):
             raise ModelError(
-                f"model {name!r} has not been downloaded before and there is no network: name a folder"
+                f"model {name!r} has not been downloaded, and there is no network: use a folder"
             ) from error
         raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
 

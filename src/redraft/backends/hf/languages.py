@@ -98,7 +98,7 @@ class SourcePrompts:
                 return str(self._sentences[f"translation_{pair}"]["prefix"])
         if pairs:
             pair = f"{source.tag}_to_{target.tag}"
-            raise OptionError(f"model {self._name!r} does not translate {pair}; it knows {', '.join(pairs)}")
+            raise OptionError(f"model {self._name!r} does not translate {pair}; allowed: {', '.join(pairs)}")
         return f"translate {source.name} to {target.name}: "
 
     def _check_pair(self, source: Language, target: Language) -> None:

@@ -26,7 +26,7 @@ def shortened(model: Any, layers: int, name: str) -> Any:
     field, every = _layers(stack)
     if not 1 <= layers < len(every):
         raise CapabilityError(
-            f"an early exit of model {name!r} must leave after 1 to {len(every) - 1} of its {len(every)} layers, "
+            f"an early exit of model {name!r} must be after 1 to {len(every) - 1} of its {len(every)} layers, "
             f"not after {layers}"
         )
     path = next(place for place, module in model.named_modules() if module is stack)

@@ -127,9 +127,9 @@ class RemoteBackend(Slotted[RowLine]):
 
     def _check(self, score: Score) -> None:
         if not score.draft.is_chain:
-            raise CapabilityError("a remote model scores no draft trees; choose a method without them")
+            raise CapabilityError("a model on a server cannot score draft trees; choose a method without them")
         if score.prompt_rows > 1:
-            raise CapabilityError("a remote model gives no rows of the prompt; choose a method without them")
+            raise CapabilityError("a model on a server has no prompt rows; choose a method without them")
         self._check_length(len(score.prefix) + len(score.draft))
 
     def _answer(self, slot: int, score: Score) -> Rows:
@@ -222,6 +222,6 @@ def check_ids(model: RemoteModel, dialect: RemoteDialect) -> None:
     theirs = dialect.tokenize(model.name, text)
     if theirs is not None and theirs != model.tokenizer.tokenize(text):
         raise ModelError(
-            f"the tokenizer here gives other ids than the server's for model {model.name!r}: "
-            "name the right one behind a # in the address"
+            f"the tokenizer here differs from the server's for model {model.name!r}: "
+            "put the right one after a # in the address"
         )

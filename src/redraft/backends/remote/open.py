@@ -67,7 +67,7 @@ def _described(served: Served, address: Address) -> RemoteModel:
     except ModelError as error:
         raise ModelError(
             f"{error}; the tokenizer of model {served.name!r} is needed here, so put its folder or its name on the hub "
-            "behind a # in the address"
+            "after a # in the address"
         ) from error
     if config.is_encoder_decoder:
         raise CapabilityError(f"model {served.name!r} is an encoder-decoder, which a remote model cannot be")

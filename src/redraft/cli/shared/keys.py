@@ -109,7 +109,7 @@ class Keys:
     def _pause(self) -> None:
         self._control.pause(not self._control.paused)
         paused = "paused: viewers get no more captions until you press p again"
-        self._say(paused if self._control.paused else "viewers get captions again, and those that they have missed")
+        self._say(paused if self._control.paused else "viewers get captions again, including those they missed")
 
     def _hide(self) -> None:
         name = next((name for name in reversed(self._captions) if name not in self._hidden), None)

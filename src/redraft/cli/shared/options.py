@@ -170,7 +170,7 @@ display = all_of(
         click.option(
             "--first-sight",
             type=Real(0, 1),
-            help="Or at once while the joint probability of the new words is this; 1 turns this off.  "
+            help="Show new words at once while their joint probability is at least this; 1: never.  "
             "[default: the method's]",
         ),
         click.option(

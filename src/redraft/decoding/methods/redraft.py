@@ -15,9 +15,9 @@ from redraft.decoding.methods.ssbd import BETA, FLOOR, Biased, PreviousOutput
 from redraft.decoding.types import Drafter, Rule
 
 SHOWN = replace(BETA, default=0.4, help="bias towards shown words: 0 accepts only exact matches, 0.5 and above all")
-HIDDEN = Option("hidden_beta", 0.1, 0.0, 1.0, "the same towards the hidden words of the previous translation")
+HIDDEN = Option("hidden_beta", 0.1, 0.0, 1.0, "bias towards the hidden words of the previous translation")
 STOP = Option(
-    "stop", 0.4, 0.0, 1.0, "end a partial translation where the joint probability of its new words is below; 0 never"
+    "stop", 0.4, 0.0, 1.0, "end a partial translation where its new words' joint probability falls below this; 0: never"
 )
 #: What `redraft` shows: what two outputs agree on, and at first sight what is probable.
 AGREEMENT = Display(agree=2, first_sight=0.4)
@@ -31,8 +31,8 @@ def _redraft(setup: Setup) -> tuple[Drafter, Rule]:
 METHODS = (
     Method(
         "redraft",
-        "the default: ssbd with a bias towards what the reader sees and a smaller one towards the rest; a partial "
-        "translation stops where the model guesses, and what two translations agree on is shown",
+        "the default: keeps the previous translation unless the model clearly prefers another word, shows a word once "
+        "two translations agree on it, and stops where the model only guesses",
         "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement)",
         "previous output",
         "biased",

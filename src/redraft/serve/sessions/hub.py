@@ -203,7 +203,7 @@ class Hub:
         """Return the session with a public name.  Raises `Refused` if the session does not exist."""
         found = self._sessions.get(name)
         if found is None:
-            raise Refused("missing", "the session does not exist, or was forgotten after its end")
+            raise Refused("missing", "the session does not exist, or has expired")
         return found
 
     def owned(self, token: str) -> LiveSession:

@@ -94,7 +94,7 @@ def _general(name: str, text: str) -> Any:
     try:
         return GENERAL[name](text)
     except (KeyError, ValueError):
-        raise OptionError(f"--line: {name}={text} is no valid value") from None
+        raise OptionError(f"--line: {name}={text} is not a valid value") from None
 
 
 def _value(text: str) -> Value:

@@ -110,7 +110,7 @@ class Bench:
     def _check(self, contender: Contender, target: Backend, small: Backend | None) -> None:
         if contender.method in PEERS:
             if self.tasks:
-                raise CapabilityError(f"{contender.method!r} translates only")
+                raise CapabilityError(f"{contender.method!r} can only translate")
             if on_transformers(self.engine.model) and PEERS[contender.method].packages:
                 raise CapabilityError(f"{contender.method!r} needs a GGUF file")
             if PEERS[contender.method].drafts and not self.engine.smalls:

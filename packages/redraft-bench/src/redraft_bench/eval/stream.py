@@ -68,9 +68,9 @@ class Segment:
     def __post_init__(self) -> None:
         updates = tuple(parse_update(asdict(update)) for update in self.updates)
         if [update.final for update in updates] != [False] * (len(updates) - 1) + [True]:
-            raise InputError("updates of a segment must be one or more, of which the last and no other is final")
+            raise InputError("a segment must have at least one update, and only the last one must be final")
         if any(after.utterance != before.utterance or after.seq <= before.seq for before, after in pairwise(updates)):
-            raise InputError("updates of a segment must have one name of an utterance and a growing seq")
+            raise InputError("updates of a segment must have the same utterance and a growing seq")
         check_fields({name: getattr(self, name) for name in _OF_SEGMENT}, _OF_SEGMENT, (), "a segment")
         start, end = (None if time is None else float(time) for time in (self.start, self.end))
         if start is not None and end is not None and end < start:
@@ -113,7 +113,7 @@ class Stream:
     def __post_init__(self) -> None:
         names = [segment.utterance for segment in self.segments]
         if not names or len(set(names)) < len(names):
-            raise InputError("segments of a stream must be one or more, each with an utterance of its own name")
+            raise InputError("a stream must have at least one segment, each with a different utterance")
         object.__setattr__(self, "segments", tuple(self.segments))
 
     @property

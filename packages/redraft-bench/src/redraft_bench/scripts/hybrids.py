@@ -39,7 +39,7 @@ def architectures(folder: Path) -> Iterator[Row]:
         try:
             LlamaModel(path, gpu_layers=0).close()
         except CapabilityError as error:
-            row["goes_back"] = "refused: " + str(error).partition("rightly (")[2].partition(")")[0]
+            row["goes_back"] = "refused: " + str(error).partition("correctly (")[2].partition(")")[0]
         yield row
 
 

@@ -132,10 +132,10 @@ def test_texts_and_times_are_kept_as_reader_gives_them() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"updates": ()}, "updates of a segment must be one or more, of which the last and no other is final"),
+        ({"updates": ()}, "a segment must have at least one update, and only the last one must be final"),
         ({"updates": (PARTIAL,)}, "the last and no other is final"),
         ({"updates": (FINAL, replace(FINAL, seq=2))}, "the last and no other is final"),
-        ({"updates": (PARTIAL, replace(FINAL, utterance="v"))}, "must have one name of an utterance"),
+        ({"updates": (PARTIAL, replace(FINAL, utterance="v"))}, "must have the same utterance"),
         ({"updates": (PARTIAL, replace(FINAL, seq=0))}, "a growing seq"),
         ({"start": float("nan")}, "start must be a finite number of seconds, 0 or more, or null, not NaN"),
         ({"end": "1"}, "end must be a finite number"),
@@ -154,7 +154,7 @@ def test_segment_refuses(changes: dict[str, Any], message: str) -> None:
     ("changes", "message"),
     [
         ({"segments": ()}, "segments of a stream must be one or more"),
-        ({"segments": (SEGMENT, SEGMENT)}, "each with an utterance of its own name"),
+        ({"segments": (SEGMENT, SEGMENT)}, "each with a different utterance"),
     ],
 )
 def test_stream_refuses(changes: dict[str, Any], message: str) -> None:

@@ -120,7 +120,7 @@ def align(settings: Settings) -> tuple[list[Alignment], str]:
     answered = calibrate(settings.large, tokenizer, asked, settings.calibration, settings.processes)
     learnt = [each for each in answered if not each.held_out and each.output is not None]
     if not learnt:
-        raise ModelError(f"model {settings.large.name!r} has finished none of its {len(asked)} outputs")
+        raise ModelError(f"model {settings.large.name!r} did not finish any of its {len(asked)} outputs")
     end = tokenizer.token_to_id(EOS)
     before = agreements(settings.small, answered, tokenizer, settings.languages)
     whole = settings.out.with_name(settings.out.name + ".f32")

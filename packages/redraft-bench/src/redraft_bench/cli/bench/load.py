@@ -146,7 +146,7 @@ def load(
 
 
 @click.command(
-    cls=common.Grouped, groups=GROUPS, epilog=CAPACITY_EXAMPLES, short_help="Find how many talks a server carries."
+    cls=common.Grouped, groups=GROUPS, epilog=CAPACITY_EXAMPLES, short_help="Find out how many talks a server handles."
 )
 @click.option(
     "--method",
@@ -173,10 +173,10 @@ def capacity(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Find how many talks a server carries, by doubling and then bisecting.
+    """Find out how many talks a server can handle, by doubling and then bisecting.
 
-    A number of talks is carried if p95 of the caption lag stays within --max-p95, no session ends early, and every
-    update is answered.
+    A server handles a number of talks if p95 of the caption lag stays within --max-p95, no session ends early, and
+    every update is answered.
     """
     need_serve()
     from redraft_bench.loadtest import runs

@@ -107,7 +107,7 @@ def run(
 
     Tables of whole sentences use a --lag of 0 by default. quality uses flores200.devtest as --data, and leaves out the
     segments of test sets with up to three words, since models are trained on such turns. Sources, translations and
-    references go to --out too, as texts with a segment a line, for metrics such as COMET.
+    references go to --out too, as text files with one segment per line, for metrics such as COMET.
     """
     from rich.console import Console
 

@@ -10,7 +10,7 @@ const DISPLAY = [
   {
     name: "agree",
     label: "Translations that agree",
-    help: "Shows a word once so many translations in a row have it. From 1, which shows every word at once, to 10.",
+    help: "Shows a word once this many translations in a row agree on it. From 1, which shows every word at once, to 10.",
     initial: "",
     attributes: { ...NUMBER, placeholder: "the method's" },
   },
