@@ -44,7 +44,7 @@ from redraft.errors import ContextOverflow, InputError, ModelError, OptionError,
 
 
 class Translator:
-    """Open one with ``Translator.open("demo", to=["de"])``; it translates one stream into one or several languages.
+    """Translates one stream into one or several languages; open one with ``Translator.open("demo", to=["de"])``.
 
     `open` loads a model by name or path, and `translate` takes the updates of the stream. Use the constructor to share
     a loaded model.

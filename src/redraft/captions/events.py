@@ -116,7 +116,7 @@ class Update:
         speaker: who is speaking, a name of 1 to 100 characters; None if unknown.
         committed: number of words, from the first on, that the recogniser will not change (`redraft.captions.words`);
             None if unknown.
-        goes_on: whether this text was cut off before words of the utterance, with which the next utterance goes on.
+        goes_on: whether words were cut off from the end of this text and start the next utterance.
 
     Raises:
         InputError: a field has an invalid value.

@@ -26,7 +26,7 @@ ABOUT = {
     "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
     "cold": "What the decoders of the other papers save without a previous output to draft from.",
     "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
-    "capacity": "Live talks that two cores carry with p95 of the caption lag below a second.",
+    "capacity": "Live talks that two cores handle with p95 of the caption lag below a second.",
     "load": "The memory of a server with a chat model, with one talk and with many.",
     "viewers": "What the viewers of a talk cost, and whether each of them gets every final caption once and in order.",
 }
@@ -56,7 +56,7 @@ LEFT_OUT = {
 PICTURED: dict[str, tuple[str, ...]] = {"trade": ("acl6060.talks",), "ssbd": (), "cold": (), "peers": ()}
 #: Headings of the load tests (`redraft_bench.loadtest`).
 LOADS = {
-    "capacity": "How many live talks a server carries",
+    "capacity": "How many live talks a server can handle",
     "load": "Many live talks at once against a server",
     "viewers": "Many viewers of a talk",
 }
