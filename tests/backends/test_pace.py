@@ -16,8 +16,8 @@ def test_slow_model() -> None:
     assert languages_in_time(SLOW) == 1
     assert 1 / update_seconds(SLOW) == pytest.approx(1.31, abs=0.05)
     assert pace(SLOW, 3) == (
-        "this model translates about 1.3 updates a second here, enough for live speech in one language, not in "
-        "three: try fewer languages, a smaller model, a GPU or more cores"
+        "this model translates about 1.3 updates a second here, enough for live speech in one language, but "
+        "not in three: try fewer languages, a smaller model, a GPU or more cores"
     )
     assert "enough for live speech in one language; for more, use a smaller model" in pace(SLOW)
     assert pace(SLOW, 1).endswith("enough for live speech in one language")

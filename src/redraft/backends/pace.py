@@ -58,7 +58,7 @@ def pace(curve: CostCurve, languages: int | None = None, *, drafts: bool = True)
         return enough
     if languages is None:
         return f"{enough}; for more, use {remedy}"
-    return f"{enough}, not in {_number(wanted)}: try fewer languages, {remedy}"
+    return f"{enough}, but not in {_number(wanted)}: try fewer languages, {remedy}"
 
 
 def _languages(count: int) -> str:
