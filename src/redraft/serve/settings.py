@@ -109,7 +109,7 @@ class ServeSettings(BaseSettings):
         3600,
         ge=0,
         le=604_800,
-        description="seconds that a transcript can be downloaded after its session; the server keeps 1000 at most",
+        description="seconds for which a transcript can be downloaded after its session; the server keeps 1000 at most",
     )
     drain_seconds: float = Field(20, ge=0, le=600, description="seconds to finish captions in progress after SIGTERM")
 
@@ -119,11 +119,11 @@ class ServeSettings(BaseSettings):
     punctuation: str | None = Field(None, description="folder of a punctuation model for the recogniser")
     sentences: bool = Field(True, description="cut recognised speech into sentences instead of at pauses")
     pause: float = Field(PAUSE, ge=0.1, le=5, description="seconds of silence that end a recognised utterance")
-    listeners: int = Field(4, ge=1, le=1000, description="maximum sessions whose speech is recognised at a time")
+    listeners: int = Field(4, ge=1, le=1000, description="maximum sessions with speech recognition at a time")
     audio_seconds: float = Field(14_400, gt=0, le=10**6, description="maximum seconds of audio per session")
 
     compat: tuple[str, ...] = Field(
-        (), description="services whose APIs to offer: `alignatt-mt`, `deepl`, `libretranslate`, `openai`"
+        (), description="services to imitate: `alignatt-mt`, `deepl`, `libretranslate`, `openai`"
     )
 
     transcripts: Path | None = Field(
