@@ -44,7 +44,7 @@ from redraft.errors import ContextOverflow, InputError, ModelError, OptionError,
 
 
 class Translator:
-    """Translates one stream into one or several languages; open one with ``Translator.open("demo", to=["de"])``.
+    """Open one with ``Translator.open("demo", to=["de"])``; it translates one stream into one or several languages.
 
     `open` loads a model by name or path, and `translate` takes the updates of the stream. Use the constructor to share
     a loaded model.

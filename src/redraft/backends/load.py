@@ -65,7 +65,7 @@ def backends_of(
         return {TARGET: target}
     elif small is None:
         raise CapabilityError(
-            f"method {method.name!r} needs a small model with the same vocabulary; choose it with --draft-model"
+            f"method {method.name!r} needs a small model with the same vocabulary; name it with --draft-model"
         )
     else:
         check_same_vocabulary(target, small)
@@ -287,7 +287,7 @@ def open_models(
     wanted = method.draft_model is DraftModel.SMALL
     if wanted and small is None:
         raise CapabilityError(
-            f"method {method.name!r} needs a small model with the vocabulary of {model!r}; choose it with --draft-model"
+            f"method {method.name!r} needs a small model with the vocabulary of {model!r}; name it with --draft-model"
         )
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")

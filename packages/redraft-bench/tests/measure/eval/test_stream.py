@@ -153,7 +153,7 @@ def test_segment_refuses(changes: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"segments": ()}, "segments of a stream must be one or more"),
+        ({"segments": ()}, "a stream must have at least one segment"),
         ({"segments": (SEGMENT, SEGMENT)}, "each with a different utterance"),
     ],
 )

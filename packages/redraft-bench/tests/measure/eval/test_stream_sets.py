@@ -109,7 +109,7 @@ def test_stream_that_cannot_be_made() -> None:
     test = TestSet("t", ("a",), ("b",))
     with pytest.raises(OptionError, match="lag must be a whole number of 0 or more, not -1"):
         lag_stream(test, "de", -1)
-    with pytest.raises(InputError, match="segments of a stream must be one or more"):
+    with pytest.raises(InputError, match="a stream must have at least one segment"):
         lag_stream(TestSet("t", (), ()), "de", 3)
 
 
