@@ -52,7 +52,7 @@ def test_dtype_of_gguf_is_that_of_its_file(redraft: Run) -> None:
 @pytest.mark.parametrize("command", ["demo", "doctor"])
 @pytest.mark.parametrize("prefix", ["", "hf:"])
 def test_commands_that_need_llama_cpp_say_so(redraft: Run, folder: str, command: str, prefix: str) -> None:
-    words = [folder, "is one of transformers", "llama.cpp is needed: demo, demo-tiny", "GGUF file"]
+    words = [folder, "is for transformers", "llama.cpp is needed: demo, demo-tiny", "GGUF file"]
     check_refusal(redraft(command, "--model", prefix + folder), words)
 
 

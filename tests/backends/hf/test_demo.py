@@ -103,7 +103,7 @@ def test_early_exit_counts(folders: dict[str, Path], on_transformers: HfDecoder)
 
 @pytest.mark.parametrize("layers", [4, 5])
 def test_exit_after_last_layer_is_refused(folders: dict[str, Path], layers: int) -> None:
-    with pytest.raises(CapabilityError, match=rf"leave after 1 to 3 of its 4 layers, not after {layers}"):
+    with pytest.raises(CapabilityError, match=rf"must be after 1 to 3 of its 4 layers, not after {layers}"):
         early_exit(folders["demo-tiny"], layers=layers)
 
 

@@ -259,7 +259,7 @@ def test_another_tokenizer_is_refused(server: FakeServer) -> None:
     client = RemoteClient(server.engine, SERVER, "", RemoteOptions(), httpx2.MockTransport(server))
     dialect = (Vllm if server.engine == "vllm" else Sglang)(client)
     other = Table(vocabulary=29)
-    with pytest.raises(ModelError, match="gives other ids than the server's for model 'table'"):
+    with pytest.raises(ModelError, match="differs from the server's for model 'table'"):
         check_ids(RemoteModel(NAME, other, 513, other.end_tokens, 1, 29), dialect)
 
 

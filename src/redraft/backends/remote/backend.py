@@ -127,9 +127,9 @@ class RemoteBackend(Slotted[RowLine]):
 
     def _check(self, score: Score) -> None:
         if not score.draft.is_chain:
-            raise CapabilityError("a model on a server cannot score draft trees; choose a method without them")
+            raise CapabilityError("a model on a server scores no draft trees; choose a method without them")
         if score.prompt_rows > 1:
-            raise CapabilityError("a model on a server has no prompt rows; choose a method without them")
+            raise CapabilityError("a model on a server has no rows of the prompt; choose a method without them")
         self._check_length(len(score.prefix) + len(score.draft))
 
     def _answer(self, slot: int, score: Score) -> Rows:

@@ -133,8 +133,8 @@ def test_texts_and_times_are_kept_as_reader_gives_them() -> None:
     ("changes", "message"),
     [
         ({"updates": ()}, "a segment must have at least one update, and only the last one must be final"),
-        ({"updates": (PARTIAL,)}, "the last and no other is final"),
-        ({"updates": (FINAL, replace(FINAL, seq=2))}, "the last and no other is final"),
+        ({"updates": (PARTIAL,)}, "only the last one must be final"),
+        ({"updates": (FINAL, replace(FINAL, seq=2))}, "only the last one must be final"),
         ({"updates": (PARTIAL, replace(FINAL, utterance="v"))}, "must have the same utterance"),
         ({"updates": (PARTIAL, replace(FINAL, seq=0))}, "a growing seq"),
         ({"start": float("nan")}, "start must be a finite number of seconds, 0 or more, or null, not NaN"),
