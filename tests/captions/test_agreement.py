@@ -197,6 +197,20 @@ def torn_words(seed: int, sight: float, stop: float) -> int:
     return torn
 
 
+def test_final_that_is_too_long_has_no_torn_word() -> None:
+    """It shows the last output that was not, which may have stopped within a word."""
+    stopped = 0
+    for seed in range(40):
+        stream = Stream(Pieces(seed, end_bias=-1.0), method="redraft", options={"stop": 0.9}, display=TWO, room=40)
+        partial = stream.send("we saw her duck")[-1]
+        events = stream.send("we saw her duck under the table and left house", final=True)
+        assert isinstance(partial, Caption)
+        texts = [each.text for each in events if isinstance(each, Caption)]  # none if it is empty
+        assert "".join(texts) == (partial.text + partial.unstable).strip()
+        stopped += stream.states[0].decoded.output.stopped
+    assert stopped > 20
+
+
 @given(st.integers(0, 100_000), st.sampled_from([1.0, 0.4, 0.1]), st.sampled_from([0.1, 0.4, 0.9]))
 def test_no_caption_has_a_torn_word(seed: int, sight: float, stop: float) -> None:
     """Whether words are shown at first sight, by a commit, because the model is slow, or not at all."""
@@ -392,6 +406,7 @@ class Growing(RandomModel):
         ("redraft", {}, "biased", "A B.", 1),
         ("redraft", {"beta": 0.5, "hidden_beta": 0.0}, "biased", "A.", 0),  # LocalAgreement: nothing is retracted
         ("redraft", {"beta": 0.4, "hidden_beta": 0.4}, "biased", "A.", 0),  # as much towards hidden words
+        ("redraft", {}, "beam:2", "A B.", 1),  # a search has the bias too
         ("redraft", {}, "exact", "A B.", 0),
         ("ssbd", {"beta": 0.4}, "biased", "A.", 0),
         ("ar", {}, "biased", "A B.", 0),

@@ -29,12 +29,19 @@ def after(*texts: str, goes_on: bool = False) -> Ending:
         (("we saw", "Well, we saw"), 1, 1),  # inserted before it
         (("we saw", "we"), 0, 1),
         (("we", "we saw", "we saw"), 1, 1),  # "saw" is compared with the next other text
+        (("we", "we saw", "we saw", "we saw her"), 2, 2),
+        (("we", "we was", "we was", "we saw her"), 1, 2),
         (("", "we", ""), 0, 0),  # nor does an empty text
     ],
 )
 def test_last_words_are_counted(texts: tuple[str, ...], stayed: int, seen: int) -> None:
     found = after(*texts)
     assert (found.stayed - CHANCE * WEIGHT, found.seen - WEIGHT) == pytest.approx((stayed, seen))
+
+
+def test_what_was_cut_off_was_not_taken_back() -> None:
+    found = after("we", "we saw", "we saw it", "we saw", goes_on=True)
+    assert (found.stayed - CHANCE * WEIGHT, found.seen - WEIGHT) == pytest.approx((2, 2))
 
 
 def test_trust_follows_counts() -> None:

@@ -23,6 +23,10 @@ from redraft.captions.sentence import as_sentence, final_mark, sentence_ends
         ("Wait…", "Wait…"),
         ("At 5 p.m.", "At 5 p.m."),
         ("24 dogs", "24 dogs."),
+        ("iPhone sales are up", "iPhone sales are up."),  # as it is written
+        ("macOS is here", "macOS is here."),
+        ("'pH' is low", "'pH' is low."),
+        ("o'clock is early", "O'clock is early."),
         ("«oui!»", "«Oui!»"),
         ("我有一只狗。", "我有一只狗。"),
         ("Τι κάνεις;", "Τι κάνεις;"),

@@ -33,6 +33,7 @@ class Ending:
         seen: number of last words.
         words: the words of the latest text of the utterance, without case and punctuation.
         is_new: whether its last word was not there in the text before.
+        is_open: whether it is still to be seen whether its last word stays, which no text has had before.
         left: words of the text before that the latest one was cut off.
     """
 
@@ -40,6 +41,7 @@ class Ending:
     seen: float = float(WEIGHT)
     words: tuple[str, ...] = ()
     is_new: bool = False
+    is_open: bool = False
     left: tuple[str, ...] = ()
 
     @property
@@ -52,7 +54,7 @@ class Ending:
 
     def begun(self) -> Ending:
         """Return what is known when another utterance begins; its `words` are those that were left over for it."""
-        return replace(self, words=self.left, is_new=False, left=())
+        return replace(self, words=self.left, is_new=False, is_open=False, left=())
 
     def after(self, text: str, *, committed: int | None = None, goes_on: bool = False) -> Ending:
         """Return what is known after the next text of the utterance, of which so many words stay (`Update`)."""
@@ -60,12 +62,14 @@ class Ending:
         if words == last:
             return replace(self, is_new=False)
         left = last[end_of(words, last) :] if goes_on else ()
-        counts = self.is_new and bool(words)
+        counts = self.is_open and bool(words) and not left  # what was cut off was not taken back
+        is_new = bool(words) and not is_committed(text, committed) and not _is_near(words[-1], len(words) - 1, last)
         return Ending(
             self.stayed + (counts and _is_near(last[-1], len(last) - 1, words)),
             self.seen + counts,
             words,
-            bool(words) and not is_committed(text, committed) and not _is_near(words[-1], len(words) - 1, last),
+            is_new,
+            is_new,
             left,
         )
 

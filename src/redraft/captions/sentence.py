@@ -38,12 +38,15 @@ def final_mark(metadata: Mapping[str, str]) -> str:
 def as_sentence(text: str, mark: str) -> str:
     """Return the text with an initial capital and ``mark`` at its end, where these are missing.
 
-    A text without words is unchanged, as is every text if ``mark`` is empty.
+    A name with a capital inside, such as iPhone, stays as it is.  A text without words is unchanged, as is every text
+    if ``mark`` is empty.
     """
-    first = next((place for place, character in enumerate(text) if character.isalnum()), None)
+    first = _WORD.search(text)
     if not mark or first is None:
         return text
-    text = text[:first] + text[first].title() + text[first + 1 :].rstrip()
+    word, text = first[0], text.rstrip()
+    if word[1:] == word[1:].lower():
+        text = text[: first.start()] + word[0].title() + text[first.start() + 1 :]
     return text if ends_sentence(text) else text.rstrip(_BREAKS) + mark
 
 
@@ -65,6 +68,7 @@ _WORD_BEFORE = re.compile(r"[\w.'’]*$")
 #: Number of characters before a mark in which its word is looked for.
 _LONGEST_WORD = 100
 _LETTER = re.compile(r"[^\W_]")
+_WORD = re.compile(r"[^\W_][\w.'’-]*")
 #: Abbreviations before a name or a number, in lower case without their last full stop.
 _GOES_ON = frozenset(
     "approx bzw ca capt cf col d.h dr e.g fig fr ft gen gov hon hr i.e lt mlle mme mr mrs ms mt nr pp prof rep rev sen "

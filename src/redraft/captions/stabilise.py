@@ -64,11 +64,11 @@ def stabilise(
         standing: number of leading tokens that are shown already.
     """
     length = shown_length = draft_length = len(pieces)
+    if stopped:
+        length = shown_length = max(whole_words(pieces, length, goes_on=True), min(standing, length))
     if not final:
-        most = max(0, length - display.mask_k)
-        draft_length = most if display.plain else length
-        if stopped:
-            length = max(whole_words(pieces, length, goes_on=True), min(standing, length))
+        most = max(0, len(pieces) - display.mask_k)
+        draft_length = most if display.plain else len(pieces)
         shown_length = most = min(most, length)
         if confirmed is not None and confirmed < most:
             shown_length = max(whole_words(pieces, confirmed), min(standing, most))

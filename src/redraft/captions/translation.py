@@ -273,7 +273,8 @@ class Translation:
         grew = 0 < len(bare_words(before.source)) < len(bare_words(state.decoded.source))
         if not grew or bare_words(before.text) != (words := bare_words(state.decoded.text)) or not words:
             return False
-        shown, how = len(state.shown), _Decoding(state.decoded.source, final=True)
+        # A search has the bias of the method; exact decoding has none.
+        shown, how = len(state.shown), _Decoding(state.decoded.source, final=beam_width(self.settings.final) == 1)
         _, rule = self._parts(how, self._read(how.text), dict(state.memory), state.draft, shown)
         seen, unseen = (biases_of(rule, Draft.previous(state.draft, each)) for each in (shown, 0))
         return seen != unseen and max(seen or (0.0,)) < KEEPS_ALL
@@ -355,7 +356,8 @@ class Translation:
     ) -> tuple[Drafter, Rule]:
         """Return drafter and rule for one decoding."""
         vocabulary, settings = self.vocabulary, self.settings
-        drafter, rule = settings.method.build(Setup(settings.options, self._ends, vocabulary.pad_token, memory))
+        setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, memory, vocabulary.breaks.ends)
+        drafter, rule = settings.method.build(setup)
         width = beam_width(settings.final) if how.final else 0
         if width > 1:
             towards = biases_of(rule, Draft.previous(draft, shown)) or ()

@@ -139,6 +139,18 @@ class AllowedRows:
         return self._next[node]
 
 
+def allows(draft: Draft, output: tuple[int, ...], selection: Selection, barred: Barred) -> bool:
+    """Whether all tokens of a chain may follow an output."""
+    path = output
+    for token in draft.tokens:
+        after = selection.after(path) if selection else _ANYTHING
+        forced = after.only == frozenset([token])
+        if not after.among((token,)) or (token in barred.get(len(path), ()) and not forced):
+            return False
+        path = (*path, token)
+    return True
+
+
 def judge(rule: Rule, draft: Draft, rows: AllowedRows) -> Verdict:
     """Return the verdict of a rule that does not see impossible tokens, which it might accept: at ``beta`` 0.5, all.
 

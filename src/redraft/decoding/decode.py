@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redraft.decoding.allowed import AllowedRows, judge
+from redraft.decoding.allowed import AllowedRows, allows, judge
 from redraft.decoding.certainty import Certainty
 from redraft.decoding.lines import NO_BREAKS, LineEnd
 from redraft.decoding.loops import loop_at_end
@@ -76,7 +76,7 @@ def decode(
         context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown)
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
-        if draft.settled and draft:
+        if draft.settled and draft and allows(draft, output, selection, barred):
             before = len(output)
             output, finished = _until_end(output + draft.tokens, end_tokens, line_end)
             draft_passes, drafted, accepted = (

@@ -89,12 +89,19 @@ class Setup:
         end_tokens: ids that end an output.
         pad_token: id of the padding token.
         memory: state that drafters keep between the updates of a stream in one language, by type.
+        line_ends: ids of line breaks; one behind text ends an output of one line.
     """
 
     options: Mapping[str, Value]
     end_tokens: frozenset[int]
     pad_token: int = 0
     memory: dict[type, object] = field(default_factory=dict)
+    line_ends: frozenset[int] = frozenset()
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """All ids that may end an output."""
+        return self.end_tokens | self.line_ends
 
     def recall(self, kind: type[T]) -> T:
         """Return the stream's object of this type; the first call creates it."""

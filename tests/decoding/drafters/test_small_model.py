@@ -20,7 +20,19 @@ from redraft.decoding.methods.bild import Rollback
 from redraft.decoding.methods.ssbd import Everything
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import DRAFT_MODEL, EMPTY_DRAFT, TARGET, Drafter, Output, Provenance, Rule, Score
+from redraft.decoding.selection import EVERYTHING, Selection
+from redraft.decoding.types import (
+    DRAFT_MODEL,
+    EMPTY_DRAFT,
+    NOTHING_BARRED,
+    TARGET,
+    Barred,
+    Drafter,
+    Output,
+    Provenance,
+    Rule,
+    Score,
+)
 from tests.fakes import END, RandomModel, greedy
 
 GREEDY = Sampler()
@@ -45,7 +57,8 @@ def decoded(
 
 
 def bild(window: int = 10, fallback: float = 0.6, rollback: float = 2.0, *, ends: bool = False) -> tuple[Drafter, Rule]:
-    return SmallModel(GREEDY, window, RandomModel.end_tokens, fallback, ends=ends), Rollback(rollback, GREEDY)
+    settling = RandomModel.end_tokens if ends else frozenset()
+    return SmallModel(GREEDY, window, RandomModel.end_tokens, fallback, settling), Rollback(rollback, GREEDY)
 
 
 def built(name: str, **options: Value) -> tuple[Drafter, Rule]:
@@ -109,6 +122,49 @@ def test_bild_is_algorithm_1(
     assert (list(output.tokens), output.passes, output.draft_passes) == expected
     assert (output.passes, output.draft_passes) == (len(target.requests), len(small.requests))
     assert all(score.model == DRAFT_MODEL and score.draft == EMPTY_DRAFT for score in small.requests)
+
+
+class Ending(RandomModel):
+    """Writes one token, and ends the output."""
+
+    def __init__(self, token: int) -> None:
+        super().__init__()
+        self.token = token
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        row = np.zeros(self.vocabulary)
+        row[END if ids[-1] == self.token else self.token] = 99.0
+        return row
+
+
+@pytest.mark.parametrize("token", [END, 5])
+@pytest.mark.parametrize("name", ["bild", "cd"])
+def test_what_is_impossible_is_not_kept_unverified(name: str, token: int) -> None:
+    """By a small model that ends the output, and of the previous output."""
+    target, small = RandomModel(3, end_bias=-1.0), Ending(token)
+    models = {TARGET: target, DRAFT_MODEL: small}
+    asked: list[tuple[Selection, Barred]] = [(EVERYTHING, {0: frozenset({token})})]
+    asked += [(Selection(frozenset({token})), NOTHING_BARRED)] if token != END else []
+    for selection, barred in asked:
+        asking = decode(
+            (1, 2, 3),
+            *built(name, **({"fallback": 0.0} if name == "bild" else {})),
+            previous=(token, token),
+            selection=selection,
+            barred=barred,
+            end_tokens=target.end_tokens,
+            limit=6,
+        )
+        output = run_together([Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], models)[0]
+        assert output.passes and output.tokens and output.tokens[0] != token
+
+
+def test_line_break_of_small_model_settles_nothing() -> None:
+    """One before all text ends nothing, and the target may not write it."""
+    target, small, method = RandomModel(3), Ending(5), get_method("bild")
+    setup = Setup(method.check({"fallback": 0.0, "rollback": 0.0}), target.end_tokens, line_ends=frozenset({5}))
+    output = decoded(target, small, method.build(setup), (1, 2, 3), 6)
+    assert list(output.tokens) == greedy(target, (1, 2, 3), 6)
 
 
 @given(seeds, seeds, prompts, limits, windows, st.floats(0, 1))

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
+from redraft.decoding.method import Setup
+from redraft.decoding.methods import get_method
 from redraft.decoding.methods.aasd import Aligned, Conditional, Test, among_best, entropy_threshold, fixed_threshold
 from redraft.decoding.methods.lookup import Lookup
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import Draft, Drafter, Output, Provenance, Score
-from tests.fakes import END, RandomModel
+from tests.fakes import END, RandomModel, greedy
 
 PROMPT, GENERATED = Provenance.PROMPT, Provenance.GENERATED
 ENDS = frozenset({END})
@@ -136,6 +138,17 @@ def test_drafted_end_passes_only_as_best_token() -> None:
     rule = lenient(entropy_threshold(0.0, 0.0))
     assert rule.judge(chain(END), rows(going_on, going_on)).accepted == ()
     assert rule.judge(chain(END), rows(ending, going_on)).accepted == (0,)
+
+
+def test_draft_goes_on_after_line_break() -> None:
+    """One before all text ends nothing; where one ends the output, what follows is cut off."""
+    model = RandomModel(3)
+    method = get_method("ssbd-aasd")
+    plain = greedy(model, (1, 2, 3), 8)
+    drafter, rule = method.build(Setup(method.check({}), model.end_tokens, line_ends=frozenset(plain[:1])))
+    asking = decode((1, 2, 3), drafter, rule, previous=tuple(plain), end_tokens=model.end_tokens, limit=8)
+    output = run(asking, model, 0)
+    assert (list(output.tokens), output.passes) == (plain, 1)
 
 
 def test_nothing_is_accepted_after_end() -> None:

@@ -34,23 +34,22 @@ class SmallModel(Drafter):
     Args:
         sampler: samples the tokens.
         window: maximum length of a draft, at least 1; at most 10 in BiLD (section 7.1.2).
-        end_tokens: ids that end an output.
+        ends: ids that may end an output.
         fallback: alpha_FB in [0, 1]; drafting stops when the small model's best probability is not above it.  0 never
             stops, 1 never starts.  The probability is the model's own even if tokens are sampled.
-        ends: whether a draft with an end token ends the output unverified.
+        settling: those of them with which a draft ends the output unverified.
     """
 
     def __init__(
         self,
         sampler: Sampler,
         window: int,
-        end_tokens: frozenset[int],
+        ends: frozenset[int],
         fallback: float = 0.0,
-        *,
-        ends: bool = False,
+        settling: frozenset[int] = frozenset(),
     ) -> None:
-        self._sampler, self._window, self._end_tokens, self._fallback = sampler, window, end_tokens, fallback
-        self._ends = ends
+        self._sampler, self._window, self._ends, self._fallback = sampler, window, ends, fallback
+        self._settling = settling
 
     def propose(self, context: Context) -> Asking[Draft]:
         """Return the small model's continuation with the distributions of its tokens; may be empty."""
@@ -64,7 +63,7 @@ class SmallModel(Drafter):
                 break
             distributions.append(self._sampler.distribution(rows, ROOT))
             tokens.append(self._sampler.draw(distributions[-1]))
-            if tokens[-1] in self._end_tokens:
+            if tokens[-1] in self._ends:
                 break
-        ended = self._ends and not self._end_tokens.isdisjoint(tokens)
+        ended = not self._settling.isdisjoint(tokens)
         return replace(Draft.chain(tokens, Provenance.MODEL), distributions=tuple(distributions), settled=ended)

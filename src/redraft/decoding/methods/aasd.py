@@ -198,13 +198,19 @@ class Conditional:
         trusted: provenances to which the test applies; the prompt in the paper.
         end_tokens: ids that end an output.
         end_guard: whether a token must also be more probable than every end token.
+        line_ends: ids of line breaks, which may end an output.
     """
 
     def __init__(
-        self, test: Test, trusted: Collection[Provenance], end_tokens: frozenset[int], end_guard: bool = False
+        self,
+        test: Test,
+        trusted: Collection[Provenance],
+        end_tokens: frozenset[int],
+        end_guard: bool = False,
+        line_ends: frozenset[int] = frozenset(),
     ) -> None:
         self._test, self._trusted = test, frozenset(trusted)
-        self._end_tokens, self._end_guard = end_tokens, end_guard
+        self._end_tokens, self._ends, self._end_guard = end_tokens, end_tokens | line_ends, end_guard
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the longest path of passing tokens; of equally long ones, the most probable."""
@@ -222,14 +228,14 @@ class Conditional:
             return False
         if token == rows.argmax(node):
             return True
-        if draft.provenance[child] not in self._trusted or token in self._end_tokens:
+        if draft.provenance[child] not in self._trusted or token in self._ends:
             return False
         return self._test(rows, node, token) and not (self._end_guard and self._ends_rather(rows, node, token))
 
     def _ends_rather(self, rows: Rows, node: int, token: int) -> bool:
         """Whether an end token is at least as probable as ``token``."""
         probability = rows.logprob(node, token)
-        return any(rows.logprob(node, end) >= probability for end in self._end_tokens)
+        return any(rows.logprob(node, end) >= probability for end in self._ends)
 
 
 WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 turns it off", whole=True)
@@ -260,7 +266,7 @@ def conditional(setup: Setup, trusted: Collection[Provenance]) -> Rule:
     }
     test = tests.get(setup.word("verification"))
     guard = setup.word("end_guard") == "on"
-    return Exact() if test is None else Conditional(test, trusted, setup.end_tokens, guard)
+    return Exact() if test is None else Conditional(test, trusted, setup.end_tokens, guard, setup.line_ends)
 
 
 METHODS = (
@@ -275,7 +281,7 @@ METHODS = (
                 setup.whole("key"),
                 setup.whole("ngram"),
                 setup.whole("width"),
-                setup.end_tokens,
+                setup.ends,
                 rows=setup.recall(PromptRows),
             ),
             conditional(setup, {Provenance.PROMPT}),

@@ -62,8 +62,8 @@ BILD: tuple[Option | Choice, ...] = (FALLBACK, ROLLBACK, WINDOW, SMALL_END, *sam
 
 def _bild(setup: Setup) -> tuple[Drafter, Rule]:
     drawing = sampler(setup)
-    ends = setup.word("end") == "small"
-    drafter = SmallModel(drawing, setup.whole("window"), setup.end_tokens, setup.number("fallback"), ends=ends)
+    settling = setup.end_tokens if setup.word("end") == "small" else frozenset()
+    drafter = SmallModel(drawing, setup.whole("window"), setup.ends, setup.number("fallback"), settling)
     return drafter, Rollback(setup.number("rollback"), drawing)
 
 

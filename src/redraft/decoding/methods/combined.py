@@ -79,12 +79,12 @@ class ByProvenance:
 
 
 def _biased(setup: Setup) -> Biased:
-    return Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens)
+    return Biased(setup.number("beta"), setup.number("floor"), setup.ends)
 
 
 def _ssbd_bild(setup: Setup) -> tuple[Drafter, Rule]:
     greedy = Sampler()
-    small = SmallModel(greedy, setup.whole("window"), setup.end_tokens, setup.number("fallback"))
+    small = SmallModel(greedy, setup.whole("window"), setup.ends, setup.number("fallback"))
     rollback = Rollback(setup.number("rollback"), greedy)
     return FirstNonEmpty(PreviousOutput(), small), ByProvenance(dict.fromkeys(OF_PREVIOUS, _biased(setup)), rollback)
 

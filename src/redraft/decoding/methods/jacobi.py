@@ -112,7 +112,7 @@ PARALLEL = Option("parallel", 256, 0, 4096, "output tokens after which decoding 
 
 
 def _method(setup: Setup, block: int = 0, parallel: int | None = None) -> tuple[Drafter, Rule]:
-    rule = Agreement(setup.end_tokens) if setup.word("stopping") == "paper" else Exact()
+    rule = Agreement(setup.ends) if setup.word("stopping") == "paper" else Exact()
     return Jacobi(setup.pad_token, block, parallel, setup.word("start")), rule
 
 

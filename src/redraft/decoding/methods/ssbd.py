@@ -162,7 +162,7 @@ class Biased:
 
 def _ssbd(setup: Setup) -> tuple[Drafter, Rule]:
     drawing = sampler(setup) if setup.number("temperature") else None
-    return PreviousOutput(), Biased(setup.number("beta"), setup.number("floor"), setup.end_tokens, None, drawing)
+    return PreviousOutput(), Biased(setup.number("beta"), setup.number("floor"), setup.ends, None, drawing)
 
 
 METHODS = (
