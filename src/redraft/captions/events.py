@@ -108,7 +108,8 @@ class Update:
     """A recogniser's hypothesis: the whole text of an utterance so far, which may revise earlier words.
 
     Attributes:
-        utterance: name of the utterance; a new name starts a new one.
+        utterance: name of the utterance; a new name starts a new one.  Those of a stream follow each other: one that
+            goes on behind the beginning of another is translated from the beginning again.
         seq: number of the update, ascending within an utterance.
         text: the whole text so far, not an increment.
         final: whether this is the last update of the utterance.
