@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +18,7 @@ from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
 from redraft.cli.shared import driver
 from redraft.cli.shared.driver import Place
-from redraft.cli.shared.ending import Ending
+from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.errors import InputError
 from redraft.serve.engine import pending
 from redraft.speech.backlog import Backlog
@@ -115,6 +117,37 @@ def test_closed_output(viewers: bool) -> None:
         ran(Place(echo, viewers=viewers), items(), Written(2))
     assert len(read) < 10_000
     assert echo.events.empty() or not viewers
+
+
+def test_second_signal_while_nobody_reads() -> None:
+    """The loop cannot run then, and its own handlers of signals would wait for a reader."""
+    reading, writing = os.pipe()
+
+    class Unread(Written):
+        def write(self, event: Event) -> None:
+            self.failed.set()
+            while True:
+                os.write(writing, bytes(1 << 16))
+
+    writer = Unread()
+
+    def press() -> None:
+        assert writer.failed.wait(20)
+        for _ in range(2):
+            time.sleep(0.15)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before, pressing = signal.signal(signal.SIGINT, signal.default_int_handler), threading.Thread(target=press)
+    pressing.start()
+    try:
+        with Ending() as ending, ending.by_signals(), pytest.raises(Interrupted):
+            driver.run(Place(Echo()), Backlog(UPDATES), writer, ["de"], bool, ending)
+        assert ending.signal == signal.SIGINT
+    finally:
+        pressing.join()
+        signal.signal(signal.SIGINT, before)
+        os.close(reading)
+        os.close(writing)
 
 
 def opened(*to: str) -> Translator:

@@ -47,6 +47,7 @@ class Desk:
 
     def __init__(self, *captions: Caption) -> None:
         self.control, self.said, self.typing = Controlled(), list[str](), False
+        self.ended: str | None = None
         self.keys = Keys(self.control, self.said.append, self)
         for each in captions:
             self.keys.seen(each)
@@ -55,9 +56,9 @@ class Desk:
         assert not self.typing
         self.typing = True
 
-    def end(self, text: str) -> None:
+    def end(self, text: str | None = None) -> None:
         assert self.typing
-        self.typing = False
+        self.typing, self.ended = False, text
 
     def press(self, *keys: str) -> list[tuple[Any, ...]]:
         """Press keys, and return everything that has been asked for since the last call."""
@@ -117,6 +118,7 @@ def test_hide_and_show(desk: Desk) -> None:
 def test_correct(desk: Desk, line: str, asked: tuple[str, ...] | None) -> None:
     assert desk.press("c") == [] and desk.typing and not desk.free
     assert desk.press(line) == ([asked] if asked else []) and not desk.typing and desk.free
+    assert desk.ended == (line.rstrip("\r\n") if line.endswith(("\r", "\n")) else None)
     assert desk.press("p") == [("pause", True)]
 
 

@@ -1,4 +1,9 @@
-"""How a stream ends before its input does: a first signal ends the input, a second one ends the program."""
+"""How a stream ends before its input does: a first signal ends the input, a second one ends the program.
+
+The handlers are Python's, not those of the event loop, which cannot run while a write waits for somebody to read: a
+second signal then still raises its exception out of that write.  The loop only wakes up for signals, whichever thread
+the system gives them to.
+"""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ class TypedLine(Protocol):
     def begin(self) -> None:
         """Begin the line."""
 
-    def end(self, text: str) -> None:
-        """End it, given what was typed."""
+    def end(self, text: str | None = None) -> None:
+        """End it, given what was typed before Enter; None without Enter."""
 
 
 class Keys:
@@ -90,7 +90,9 @@ class Keys:
         text = data.decode(errors="ignore")
         try:
             if not self._free.is_set():
-                self._typed(text.strip("\r\n"))
+                line = text.rstrip("\r\n")
+                self.leave(line if line != text else None)
+                self._typed(line)
                 return
             for key in _NO_CHARACTERS.sub("", text):
                 if key in _ACTIONS:
@@ -98,8 +100,8 @@ class Keys:
         except RedraftError as error:
             self._say(str(error))
 
-    def leave(self, text: str = "") -> None:
-        """End the line that is being typed."""
+    def leave(self, text: str | None = None) -> None:
+        """End the line that is being typed; ``text`` is what was typed before Enter."""
         if not self._free.is_set():
             self._line.end(text)
             self._free.set()
@@ -155,7 +157,6 @@ class Keys:
         return None
 
     def _typed(self, line: str) -> None:
-        self.leave(line)
         if not line.strip() or "\x1b" in line:
             return
         caption, text = self._finals[-1], line.strip()
@@ -205,11 +206,11 @@ class TerminalLine:
         _draw("\n")
         self.lines(True)
 
-    def end(self, text: str) -> None:
-        """Erase the line, which ends with Enter if it is not empty."""
+    def end(self, text: str | None = None) -> None:
+        """Erase the line and, after Enter, the rows that it has taken."""
         self.typing = False
         self.lines(False)
-        rows = -(-cell_len(text) // shutil.get_terminal_size().columns)
+        rows = 0 if text is None else max(1, -(-cell_len(text) // shutil.get_terminal_size().columns))
         _draw("\r\x1b[2K" + "\x1b[1A\x1b[2K" * rows + "\x1b[1A")
         self._held.close()
 
