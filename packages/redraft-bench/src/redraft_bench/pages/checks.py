@@ -331,7 +331,8 @@ CHECKS = (
         "Partial captions are those of `redraft`; the final text of each segment was decoded in every way. "
         "Intervals are paired. *ms* is the processor time of a final update on one thread. *changed* is the share of "
         "the last partial caption, in words or characters, that the final one does not begin with. A beam has the bias "
-        "of the method towards what has been shown. The default is `biased`, the fastest.",
+        "of the method towards what has been shown. The default is `biased`, the fastest. A final update takes longer "
+        "than a partial one, which stops where the model guesses.",
         findings=finals,
     ),
 )
