@@ -19,7 +19,7 @@ from redraft.captions.events import Caption
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft_bench.eval.contender import Contender
-from redraft_bench.eval.figures import TableLine, lines, rows
+from redraft_bench.eval.figures import TableLine, rows
 from redraft_bench.eval.measure import compare, open_runs
 from redraft_bench.eval.sets import lag_stream, load_set
 from redraft_bench.scripts.exact import follow, mismatches
@@ -69,7 +69,7 @@ def test_bias_and_masks(shipped: LlamaCpp) -> None:
     compare(runs, [update for update in load_talk() if int(update.utterance) <= 4])
     for run in runs:
         run.system.close()
-    plain, exact, bare, half, continuous, masked, shortened = lines(runs)
+    plain, exact, bare, half, continuous, masked, shortened = [TableLine(run.contender, run.records) for run in runs]
     found: list[Any] = rows([plain, exact, bare, half, continuous, masked, shortened])
     _, *biased, _, masked_row, _ = found
     # More bias keeps more and erases less; half of it keeps everything, as continuous decoding does.

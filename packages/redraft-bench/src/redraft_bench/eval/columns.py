@@ -76,9 +76,6 @@ COLUMNS = {
     "ne_units": Column(
         "NE, words", ".2f", "NE of what the reader sees, in words, or in characters for Chinese and Japanese"
     ),
-    "model_share": Column("in the model", ".0%", "share of the time spent in passes"),
-    "updates": Column("updates", ",.0f", "updates translated"),
-    "output_tokens": Column("tokens", ",.0f", "output tokens of all updates"),
     "admission": Column("admission", "", "whether the server refuses sessions beyond its capacity"),
     "talks": Column("talks", ",.0f", "simultaneous talks; in a search, the most that were carried"),
     "refused": Column("refused", ",.0f", "sessions that the server did not admit"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -12,7 +12,6 @@ import numpy as np
 from redraft.decoding.cost import CostCurve
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.limit import distance, tails
-from redraft_bench.eval.measure import Run
 from redraft_bench.eval.record import Record, Step
 
 #: A figure of a row: text, a number, or None if not measured.
@@ -57,11 +56,6 @@ class TableLine:
         """Mean acceptance length: output tokens per target pass, with end tokens, so that `ar` has 1."""
         ended = sum(step.finished for step in self.steps if step.passes)
         return (self.tokens + ended) / self.passes if self.passes else 1.0
-
-
-def lines(runs: Iterable[Run]) -> list[TableLine]:
-    """Return a line for each run."""
-    return [TableLine(run.contender, run.records) for run in runs]
 
 
 def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row]:

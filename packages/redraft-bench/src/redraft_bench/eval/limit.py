@@ -67,26 +67,6 @@ def tails(records: Iterable[Record]) -> dict[tuple[int, int], int]:
     return found
 
 
-#: Fields of `shares` in a row.
-SHARES = ("share_text", "share_draft", "share_tokens")
-
-
-def shares(records: Iterable[Record], curve: CostCurve) -> tuple[float, float, float]:
-    """Return which shares of the passes' time, by T(n), go to new prompt ids, to the first draft, and to later passes.
-
-    The first pass of an update reads the prompt and verifies the previous output.  All are 0 if there was no pass.
-    """
-    read = verified = later = 0.0
-    for record in records:
-        for first, *rest in (step.passes for step in record.steps if step.passes):
-            prompt = curve(first.new - first.nodes)
-            read += prompt
-            verified += curve(first.new) - prompt
-            later += sum(curve(each.new) for each in rest)
-    total = read + verified + later
-    return (read / total, verified / total, later / total) if total else (0.0, 0.0, 0.0)
-
-
 def distance(records: Iterable[Record], curve: CostCurve, tails: Tails) -> float | None:
     """Return the seconds of all updates divided by the oracle's; None if there was no pass."""
     oracle, spent, least = Oracle(curve), 0.0, 0.0

@@ -23,6 +23,7 @@ from redraft_bench.bench.read import Result, read_results
 from redraft_bench.pages import papers
 from redraft_bench.pages.checks import Check, card, checks
 from redraft_bench.pages.index import index
+from redraft_bench.pages.language_models import NAME as LANGUAGE_MODEL
 from redraft_bench.pages.language_models import larger
 from redraft_bench.pages.page import FRONT, front, groups, page, picture
 from redraft_bench.pages.streams import ABOUT_PICTURE, costs, summary
@@ -34,8 +35,9 @@ PAGES = Path("docs") / "benchmarks"
 CALM = Path("docs") / "calm.md"
 PAPERS = Path("docs") / "papers.md"
 CARD = Path("src") / "redraft" / "models" / "README.md"
-#: The benchmark whose table is in the model card, and has no page.
+#: The benchmark whose table is in the model card, and has no page; and those with pages of their own.
 QUALITY = "quality"
+APART = (QUALITY, LANGUAGE_MODEL)
 
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
@@ -44,8 +46,8 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     found = checks(root / "benchmarks" / "results")
     pages = {}
     if results or found:
-        pages[root / PAGES / "README.md"] = index([each for each in results if each.bench != QUALITY], found)
-    for name, bench in groupby((each for each in results if each.bench != QUALITY), key=lambda each: each.bench):
+        pages[root / PAGES / "README.md"] = index([each for each in results if each.bench not in APART], found)
+    for name, bench in groupby((each for each in results if each.bench not in APART), key=lambda each: each.bench):
         pages[root / PAGES / f"{name}.md"] = page(list(bench), root / "benchmarks" / "notes")
     pages |= {root / PAGES / f"{each.name}.md": each.page() for each in found}
     if of_papers := papers.results(root):

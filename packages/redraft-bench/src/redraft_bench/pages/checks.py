@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import TypeAlias
@@ -118,9 +119,13 @@ HYBRIDS: Columns = {
             "passes": "passes",
             "tokens": "least",
             "tokens read": "read",
+            "updates timed": "timed",
         }.items()
     },
+    "CPU ms an update": lambda row: f"{row['milliseconds']:,.0f}" if "milliseconds" in row else "",
 }
+#: How an architecture goes back of which no model was made.
+UNTRIED = "not tried"
 #: What the model card says below its second table.
 LOST = """\
 The set *spoken*: translations that are empty, lack their end, or lack what the source has. It has short turns,
@@ -141,13 +146,13 @@ class Check:
     Attributes:
         name: name of the module in `benchmarks`, of its file of rows and of the page.
         about: one sentence on the question that it answers.
+        command: what measures it, if that is not the module of its name.
         figures: columns shown in the index if there are no findings.
         remark: what readers need to know about the table, without figures.
         findings: sentences with figures of the rows.
         overview: tables instead of one with the columns.
         summed: whether rows that differ in language only are one.
         picture: file name, plot and result of its picture, if rows have what it shows.
-        shown: whether the page shows a row.
     """
 
     name: str
@@ -160,28 +165,25 @@ class Check:
     overview: Callable[[Sequence[Row]], str] | None = None
     summed: bool = False
     picture: Callable[[Sequence[Row]], Picture | None] = lambda rows: None
-    shown: Callable[[Row], bool] = lambda row: True
+    command: str = ""
     rows: Sequence[Row] = ()
 
     def page(self) -> str:
         """Return the page, with the table and the signatures of its rows."""
-        command = f"python -m redraft_bench.scripts.{self.name}"
+        command = self.command or f"python -m redraft_bench.scripts.{self.name}"
         about = f"Measured by `{command}`. {self.remark}".rstrip()
-        texts = [f"{text}\n" for text in (self.findings(self._shown()), about) if text]
-        rows = _summed(self._shown()) if self.summed else self._shown()
+        texts = [f"{text}\n" for text in (self.findings(self.rows), about) if text]
+        rows = _summed(self.rows) if self.summed else self.rows
         texts.append(self.overview(rows) if self.overview else table(rows, self.columns))
         if shown := self.drawn():
             name, plot, _result = shown
             texts.append(f"![{plot.name}]({name})\n\n*{plot.about}*\n")
-        texts.append(below(str(row["signature"]) for row in self._shown()))
+        texts.append(below(str(row["signature"]) for row in self.rows))
         return "\n".join([f"# {self.title}\n", BACK, *texts, *self._texts()])
 
     def drawn(self) -> Picture | None:
         """Return file name, plot and result of its picture, if it has one."""
-        return self.picture(self._shown())
-
-    def _shown(self) -> list[Row]:
-        return [row for row in self.rows if self.shown(row)]
+        return self.picture(self.rows)
 
     def _texts(self) -> list[str]:
         """Return what each recogniser wrote, folded, if rows have texts."""
@@ -190,11 +192,11 @@ class Check:
 
     def headline(self) -> str:
         """Return what the index says: the findings, or the range of each of its columns."""
-        if findings := self.findings(self._shown()):
+        if findings := self.findings(self.rows):
             return findings
         found = []
         for name in self.figures:
-            cells = sorted({self.columns[name](row) for row in self._shown()}, key=lambda text: float(text.rstrip("%")))
+            cells = sorted({self.columns[name](row) for row in self.rows}, key=lambda text: float(text.rstrip("%")))
             found.append(f"{name} {'–'.join(dict.fromkeys((cells[0], cells[-1])))}")
         return ", ".join(found)
 
@@ -210,10 +212,10 @@ def hybrids(rows: Sequence[Row]) -> str:
     """Return sentences: which architectures go back, which are refused, and what drafts save."""
     tiny = [row for row in rows if "method" not in row]
     right = [row["model"] for row in tiny if row["goes_back"] == "anchors"]
-    refused = [
-        f"{row['model']} ({row['goes_back'].removeprefix('refused: ')})" for row in tiny if row["model"] not in right
-    ]
+    refused = [f"{row['model']} ({row['goes_back'].partition(': ')[2]})" for row in tiny if ": " in row["goes_back"]]
     found = [f"{listed(right)} go back rightly." if right else "", f"Refused: {listed(refused)}." if refused else ""]
+    if untried := [row["model"] for row in tiny if row["goes_back"] == UNTRIED]:
+        found.append(f"Not tried: {listed(untried)}; each is tested when it is opened.")
     plain = {row["data"]: row for row in rows if row.get("method", "").startswith("ar,")}
     for name in ("ssbd", "redraft"):
         ours = [row for row in rows if re.match(rf"{name}\b(?! stop)", row.get("method", ""))]
@@ -221,7 +223,18 @@ def hybrids(rows: Sequence[Row]) -> str:
             saved = span([plain[row["data"]]["passes"] / row["passes"] for row in ours], ".1f")
             more = span([row["passes"] / row["asked"] - 1 for row in ours], ".0%")
             found.append(f"With copies, `{name}` needs {more} more passes: {saved} times fewer than `ar`.")
+    found += [_timed(data, list(group)) for data, group in groupby(_timed_rows(rows), key=lambda row: row["data"])]
     return " ".join(filter(None, found))
+
+
+def _timed_rows(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if "milliseconds" in row]
+
+
+def _timed(data: str, rows: Sequence[Row]) -> str:
+    """Return a sentence on the time of an update on a model of a real shape."""
+    times = [f"{row['milliseconds']:,.0f} ms with `{row['method'].partition(',')[0]}`" for row in rows]
+    return f"On random weights in the shape of {rows[0]['shape']}, an update of `{data}` takes {listed(times)}."
 
 
 def _gain(name: str, rows: Sequence[Row], biased: Mapping[tuple[str, str], Row]) -> str:
@@ -237,7 +250,7 @@ def _gain(name: str, rows: Sequence[Row], biased: Mapping[tuple[str, str], Row])
 
 CHECKS = (
     Check(
-        "language_model",
+        language_models.NAME,
         "A language model that was not made for Redraft",
         "What each method saves and retracts with a chat model.",
         {},
@@ -245,6 +258,7 @@ CHECKS = (
         language_models.REMARK,
         language_models.compared,
         overview=language_models.overview,
+        command="redraft bench run language_model --model FILE --threads 1",
     ),
     Check(
         "live",
@@ -258,7 +272,6 @@ CHECKS = (
         "behind the voice, and *retracted* is words a minute. LocalAgreement is the "
         "[setting](../calm.md#other-settings) of `redraft`.",
         language_models.kept_up,
-        shown=lambda row: row["model"] in NAMES,
     ),
     Check(
         "exact",
@@ -281,7 +294,6 @@ CHECKS = (
         "The lag of a word runs from its end, as Whisper base found it, to the first caption (without translation, "
         "update) that keeps it. Translation is by the demo model, with a margin of 0. Both cores were busy with other "
         "work, to which recognition and translation had precedence. Whisper's weights are 8-bit integers.",
-        shown=lambda row: row["live"] and row["recording"] == "two_cities",
     ),
     Check(
         "kernels",
@@ -308,7 +320,8 @@ CHECKS = (
         "Tiny random models of each architecture are opened, which tests them. Below, the passes of two runs with the "
         "demo model are played again in a slot that goes back by copies, as if that model had recurrent layers: "
         "*requests* and *tokens* are passes, and the tokens that they read, where single tokens can be dropped, and "
-        "*passes* and *tokens read* those with copies.",
+        "*passes* and *tokens read* those with copies. The first updates of each are also timed on one thread, with "
+        "random weights in the shape of a real model.",
         findings=hybrids,
     ),
     Check(
@@ -343,8 +356,13 @@ def checks(results: Path) -> list[Check]:
     found = []
     for each in CHECKS:
         path = results / f"{each.name}.jsonl"
-        if path.exists():
+        if each.name == language_models.NAME:
+            rows = language_models.rows(results)
+        elif path.exists():
             rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        else:
+            rows = []
+        if rows:
             found.append(replace(each, rows=rows))
     return found
 
@@ -394,8 +412,9 @@ def folded(words: str, text: str) -> str:
 
 
 def table(rows: Sequence[Row], columns: Columns) -> str:
-    """Return a table of rows."""
-    return markdown_table(list(columns), [[fill(row) for fill in columns.values()] for row in rows])
+    """Return a table of rows, without empty columns."""
+    filled = {name: cells for name, fill in columns.items() if any(cells := [fill(row) for row in rows])}
+    return markdown_table([*filled], [*zip(*filled.values(), strict=True)])
 
 
 def _summed(rows: Sequence[Row]) -> list[Row]:

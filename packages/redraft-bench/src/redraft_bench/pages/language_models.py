@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
 
+from redraft_bench.bench.read import ENDING, LANGUAGES, read_result
 from redraft_bench.eval.table import listed, markdown_table, span
 
 Row: TypeAlias = dict[str, Any]
 #: Data set -> its name in sentences and the overview.
-TEXTS = {"flores200.devtest": "Flores-200", "acl-second": "a spoken talk of ACL", "talk": "the demo talk"}
+TEXTS = {"flores200.devtest": "Flores-200", "talk": "the demo talk", "acl-second": "a spoken talk of ACL"}
 #: Heading -> function that formats a row's value.
 Columns: TypeAlias = Mapping[str, Callable[[Row], str]]
 
-#: Model on the command line -> its name.
+#: The table whose rows are meant.
+NAME = "language_model"
+#: Model on the command line of scripts -> its name, and the beginning of its file's name.
 NAMES = {"gemma": "Gemma 3 270M", "qwen-0.5b": "Qwen2.5-Coder 0.5B", "qwen-1.5b": "Qwen2.5-Coder 1.5B"}
+FILES = {"gemma": "gemma-3-270m", "qwen-0.5b": "qwen2.5-coder-0.5b", "qwen-1.5b": "qwen2.5-coder-1.5b"}
 
 
 REMARK = (
-    "The models, as downloaded, in Q4_K_M, translate through their chat template (Gemma by three examples). Each "
-    "update of a sentence of Flores-200 adds three words; a talk has the updates of its recogniser. Times are "
-    "processor times of one thread for whole updates, nearly all of it passes, with other programs running. Figures "
-    "are means of German, Chinese and Japanese."
+    "The models, as downloaded, in Q4_K_M, translate through their chat template (Gemma by three examples, with "
+    "`--prompt`). Each update of a sentence of Flores-200 adds three words; a talk has the updates of its recogniser. "
+    "Times are processor times of one thread for whole updates, nearly all of it passes, with other programs running; "
+    "the rows below are of an earlier program that did the same. Figures are means of German, Chinese and Japanese."
 )
 #: The methods of the overview.
 COMPARED = ("ar", "local-agreement", "ssbd", "redraft")
@@ -39,19 +45,28 @@ SHOWN = {
 }
 
 
-def largest(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the rows of each model, text and language that are from the most sentences."""
-    groups: dict[tuple[str, str, str], dict[int, list[Row]]] = {}
-    for row in rows:
-        runs = groups.setdefault((row["model"], row["data"], row["target_language"]), {})
-        runs.setdefault(row["segments"], []).append(row)
-    return [runs[max(runs)] for runs in groups.values()]
+def rows(results: Path) -> list[Row]:
+    """Return the rows of all runs in a folder, in the order of `NAMES`, `TEXTS` and languages."""
+    found = []
+    for path in results.glob(f"{NAME}-*{ENDING}"):
+        result = read_result(path)
+        file = result.facts.get("model", "").casefold()
+        model = next(model for model, beginning in FILES.items() if file.startswith(beginning))
+        found += [{**row, "model": model} for row in result.rows]
+    order = [*NAMES], [*TEXTS], [*LANGUAGES]
+    fields = ("model", "data", "target_language")
+    return sorted(found, key=lambda row: [places.index(row[name]) for places, name in zip(order, fields, strict=True)])
+
+
+def _runs(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows of each model, text and language."""
+    return [list(run) for _, run in groupby(rows, key=lambda row: (row["model"], row["data"], row["target_language"]))]
 
 
 def overview(rows: Sequence[Row]) -> str:
     """Return a table for each figure of `SHOWN`: the methods of `COMPARED`, model by model and text by text."""
     runs: dict[tuple[str, str], list[list[Row]]] = {}
-    for group in largest(rows):
+    for group in _runs(rows):
         runs.setdefault((group[0]["model"], group[0]["data"]), []).append(group)
     texts = []
     for heading, (field, form, about) in SHOWN.items():
@@ -72,7 +87,7 @@ def _means(groups: Sequence[Sequence[Row]], field: str, form: str) -> list[str]:
 
 def compared(rows: Sequence[Row]) -> str:
     """Return sentences for each model: what methods save and retract, on the text with the most sentences."""
-    groups = largest(rows)
+    groups = _runs(rows)
     found = []
     for model in models(rows):
         most = max((group[0] for group in groups if group[0]["model"] == model), key=lambda row: row["segments"])
@@ -95,7 +110,7 @@ def _comparison(model: str, data: str, rows: Sequence[Row]) -> str:
 
 def larger(rows: Sequence[Row]) -> str:
     """Return a sentence on what `redraft` takes of the processor time of `ar` with chat models, text by text."""
-    found = [row for group in largest(rows) for row in group if row["model"] != "gemma" and row["method"] == "redraft"]
+    found = [row for row in rows if row["model"] != "gemma" and row["method"] == "redraft"]
     shares, of = list[str](), " of the processor time of re-translation"  # said once
     for data in dict.fromkeys(row["data"] for row in found):
         share = span([1 / row["cpu_speedup"] for row in found if row["data"] == data], ".0%")

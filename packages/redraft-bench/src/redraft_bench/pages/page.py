@@ -53,7 +53,10 @@ LEFT_OUT = {
     "ssbd": r"pld|gs-jacobi.*|bild.*|.*shows mask 3.*",
 }
 #: Benchmark -> the data sets that have a picture on its page, if others have none.
-PICTURED: dict[str, tuple[str, ...]] = {"trade": ("acl6060.talks",), "ssbd": (), "cold": (), "peers": ()}
+PICTURED: dict[str, tuple[str, ...]] = {
+    "trade": ("acl6060.talks",),
+    **dict.fromkeys(("ssbd", "cold", "peers", "language_model"), ()),
+}
 #: Headings of the load tests (`redraft_bench.loadtest`).
 LOADS = {
     "capacity": "How many live talks a server can handle",

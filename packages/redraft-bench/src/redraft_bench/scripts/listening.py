@@ -1,7 +1,6 @@
 """Measure recognisers on real voices: wrong words, lag from the end of a word to its caption, and CPU time.
 
-The recordings are those in the package moonshine-voice: a reading of the beginning of A Tale of Two Cities, a few
-sentences, and a scene for two speakers.  Only the first has a free text, for wrong words, and word times, for lag:
+The recording is in the package moonshine-voice: a reading of the beginning of A Tale of Two Cities, as it is spoken.
 Whisper base has aligned its words, except for "we were all going direct to Heaven", whose times are interpolated.  The
 lag of a word ends with the first caption (or, without translation, update) whose source contains it from then on.
 Recognition is a process of its own, so its CPU time is measured apart from that of the translation.
@@ -40,8 +39,9 @@ from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import all_recognisers, resolve
 from redraft.translator import Translator
 
-#: Recording -> file with its words, each with the time of its end in seconds; None if its text is not free.
-RECORDINGS = {"two_cities": "two_cities.tsv", "beckett": None, "endgame_nagg_nell": None}
+#: The recording, and the file with its words, each with the time of its end in seconds.
+RECORDING = "two_cities"
+WORDS = Path(__file__).with_name(f"{RECORDING}.tsv")
 LANGUAGES = ("de", "ja", "zh")
 
 
@@ -110,9 +110,7 @@ def lags(shown: Sequence[Shown], spoken: Sequence[tuple[str, float]]) -> list[fl
     ]
 
 
-def run(
-    path: Path, recogniser: str, to: Sequence[str], live: bool
-) -> tuple[list[Update], dict[str, list[Shown]], dict[str, Any]]:
+def run(path: Path, recogniser: str, to: Sequence[str]) -> tuple[list[Update], dict[str, list[Shown]], dict[str, Any]]:
     """Recognise and translate a recording; return the updates, what was shown by language, and the times."""
     updates = list[Update]()
     shown: dict[str, list[Shown]] = {}
@@ -121,13 +119,11 @@ def run(
         if to:
             translator = stack.enter_context(Translator.open("demo", to=list(to)))
             translator.translate(Update("warm-up", 0, "Good evening.", final=True))
-        blocks = file_blocks(str(path))
-        clock = Clock(at_speed(blocks, 1.0) if live else blocks)
+        clock = Clock(at_speed(file_blocks(str(path)), 1.0))
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         with closing(isolated(recogniser, "en", PAUSE, None)) as opened:
             cpu = time.process_time()
-            items = transcribe(clock, opened)
-            for item in Backlog(items) if live else items:
+            for item in Backlog(transcribe(clock, opened)):
                 if isinstance(item, Failure):
                     raise click.ClickException(item.message)
                 updates.append(item)
@@ -150,33 +146,30 @@ def run(
     return updates, shown, figures
 
 
-def row(name: str, recogniser: str, to: Sequence[str], live: bool) -> dict[str, Any]:
+def row(recogniser: str, to: Sequence[str]) -> dict[str, Any]:
     """Return the figures of a run."""
-    path = Path(library("moonshine_voice").get_assets_path()) / f"{name}.wav"
+    path = Path(library("moonshine_voice").get_assets_path()) / f"{RECORDING}.wav"
     load = os.getloadavg()[0]
-    updates, shown, figures = run(path, recogniser, to, live)
+    updates, shown, figures = run(path, recogniser, to)
     text = " ".join(update.text for update in updates if update.final)
+    lines = WORDS.read_text(encoding="utf-8").splitlines()
+    spoken = [(words_of(word)[0], float(end)) for word, end in (line.split("\t") for line in lines)]
+    found = [lag for texts in shown.values() for lag in lags(texts, spoken)]
     made: dict[str, Any] = {
         "recogniser": label(recogniser),
-        "recording": name,
         "to": list(to),
-        "live": live,
         "updates": len(updates),
         **figures,
         "load": round(load, 1),
+        "text": text,
+        "word_errors": word_errors([word for word, _ in spoken], words_of(text)),
+        **{f"lag_p{each}": round(float(np.percentile(found, each)), 2) for each in (50, 95)},
     }
-    if (file := RECORDINGS[name]) is not None:
-        lines = (Path(__file__).parent / file).read_text(encoding="utf-8").splitlines()
-        spoken = [(words_of(word)[0], float(end)) for word, end in (line.split("\t") for line in lines)]
-        made |= {"text": text, "word_errors": word_errors([word for word, _ in spoken], words_of(text))}
-        if live:
-            found = [lag for texts in shown.values() for lag in lags(texts, spoken)]
-            made |= {f"lag_p{each}": round(float(np.percentile(found, each)), 2) for each in (50, 95)}
     facts = {
         "redraft": version("redraft"),
         "recogniser": made["recogniser"],
         "model": f"demo@{file_hash(shipped_path('demo'))}" if to else "none",
-        "data": f"{name}.wav@{file_hash(path)}",
+        "data": f"{RECORDING}.wav@{file_hash(path)}",
         **machine(),
     }
     return made | {"signature": "|".join(f"{key}:{value}" for key, value in facts.items())}
@@ -191,15 +184,12 @@ def label(recogniser: str) -> str:
 
 @click.command(help=__doc__)
 @click.option("--recogniser", default="auto", show_default=True)
-@click.option("--recording", "recordings", multiple=True, type=click.Choice(list(RECORDINGS)), default=list(RECORDINGS))
-def main(recogniser: str, recordings: Sequence[str]) -> None:
-    """Measure and print one row for each cell."""
+def main(recogniser: str) -> None:
+    """Measure and print one row for each number of languages."""
     recogniser = resolve(recogniser)
-    for name in recordings:
-        for to in ((), LANGUAGES[:1], LANGUAGES) if RECORDINGS[name] else ((),):
-            for live in (True, False):
-                click.echo(json.dumps(row(name, recogniser, to, live), ensure_ascii=False))
-                sys.stdout.flush()
+    for to in ((), LANGUAGES[:1], LANGUAGES):
+        click.echo(json.dumps(row(recogniser, to), ensure_ascii=False))
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from redraft.decoding.cost import CostCurve
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import TableLine, rows
-from redraft_bench.eval.limit import Oracle, distance, shares, tails
+from redraft_bench.eval.limit import Oracle, distance, tails
 from redraft_bench.eval.record import PassRecord as Pass
 from redraft_bench.eval.record import Record, Step
 
@@ -112,9 +112,3 @@ def test_limit_is_same_for_line_that_caches_less() -> None:
     both = [distance([each], LINE, shortest) for each in (PLAIN, DRAFTED)]
     least = 3 + 4 + 2 + 4
     assert both == [2.0 / least, 1.5 / least]
-
-
-def test_shares_of_a_drafted_update() -> None:
-    drafted = record(SSBD.name, [step(0, 4, [Pass(6, 5, 3, 3, 2), Pass(11, 1, 0, 0, 0), Pass(12, 1, 0, 0, 0)])])
-    assert shares([drafted], LINE) == pytest.approx((2 / 7, 3 / 7, 2 / 7))
-    assert shares([record(AR.name, [step(0, 0, [])])], LINE) == (0, 0, 0)
