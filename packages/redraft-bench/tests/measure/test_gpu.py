@@ -4,66 +4,51 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from redraft.decoding.types import Draft, Provenance, Score
-from redraft_bench.eval.trace import Pass, Recorder, Trace, read_traces, write_traces
+from redraft_bench.eval.record import PassRecord, Record, Step, write_records
+from redraft_bench.eval.replay import read_traces
 from redraft_bench.pages import build
 from redraft_bench.pages.gpu import findings, overview
-from redraft_bench.scripts import traces
 
-TREE = Draft((5, 6, 7), (-1, -1, 1), (Provenance.MODEL,) * 3)
+METHODS = ("ar", "ssbd beta=0.2", "redraft")
 
 
-def _passes() -> Iterator[tuple[Pass, ...]]:
-    """Updates with growing prompts: passes with a chain, with a tree, and none."""
-    for number in range(1, 5):
-        prompt = tuple(range(10, 10 + 4 * number))
-        yield (
-            Pass(Score(prompt, Draft.chain((1, 2), Provenance.MODEL)), (("argmax", -1, ()), ("logprob", 0, (700,)))),
-            Pass(Score((*prompt, 1), TREE), (("top_k", 2, (3,)),)),
-        )
-        yield ()
+def _step(seq: int, prompt: int, *passes: PassRecord) -> Step:
+    return Step(seq, "", False, None, prompt, (700, 2, 3), "", "", True, 0.0, 0.0, passes)
 
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    path = tmp_path / "traces.jsonl.gz"
-    names = ("ar", "ssbd beta=0.2", "redraft")
-    write_traces(path, [Trace("toy", "talk", "de", name, tuple(_passes())) for name in names])
+    """Updates with growing prompts: with drafts, and without news."""
+    first = PassRecord(0, 12, 2, 2, 1), PassRecord(12, 1, 0, 0, 0)
+    later = [(PassRecord(8, 7, 3, 3, 3),), (), (PassRecord(10, 8, 3, 3, 0), PassRecord(15, 1, 0, 0, 0))]
+    steps = [_step(0, 10, *first), *(_step(seq, 12 + seq, *passes) for seq, passes in enumerate(later))]
+    path = tmp_path / "x.records.jsonl"
+    write_records(path, [Record(0, "1", f"{name}, de", tuple(steps)) for name in METHODS])
+    run = {"signature": "redraft:0|model:toy.gguf@1|data:talk@2", "lines": [f"{name}, de" for name in METHODS]}
+    path.with_name("x.run.json").write_text(json.dumps(run), "utf-8")
     return path
 
 
-def test_traces_are_kept(recorded: Path) -> None:
-    for trace in read_traces(recorded):
-        assert trace == Trace("toy", "talk", "de", trace.method, tuple(_passes()))
+def test_passes_are_those_of_the_records(recorded: Path) -> None:
+    traces = [*read_traces(recorded)]
+    assert [(each.model, each.data, each.language, each.method) for each in traces] == [
+        ("toy.gguf", "talk", "de", name) for name in METHODS
+    ]
+    (first, second), (third,), none, _ = traces[0].updates
+    assert (len(first.prefix), first.draft.tokens[0], first.draft.tokens[1] < 0) == (10, 700, True)
+    assert second.prefix == (*first.prefix, 700, 2, 3)[:13] and not second.draft
+    assert third.prefix[:8] == first.prefix[:8] and third.prefix[8] < 0
+    assert third.draft.tokens == (700, 2, 3) and none == ()
 
 
 def test_vocabulary_of_a_smaller_model(recorded: Path) -> None:
-    within = read_traces(recorded)[0].within(6)
-    ids = {token for passes in within.updates for each in passes for token in each.score.prefix}
-    assert ids <= set(range(6)) and within.updates[0][1].score.draft.parents == TREE.parents
-    assert within.updates[0][0].reads == (("argmax", -1, ()), ("logprob", 0, (4,)))
-
-
-def test_recording_has_the_passes_of_a_method(tmp_path: Path) -> None:
-    out = tmp_path / "traces.jsonl.gz"
-    common = ["--model", "demo-tiny", "--limit", "3"]
-    three = [word for name in ("ar", "local-agreement n=2", "ssbd beta=0.2") for word in ("--method", name)]
-    for options in (three, ["--method", "ar", "--label", "again", "--append"]):
-        found = CliRunner().invoke(traces.main, [*common, *options, str(out)], catch_exceptions=False)
-        assert found.exit_code == 0
-    plain, agreed, drafted, again = read_traces(out)
-    assert again.updates == plain.updates and again.method == "again"
-    assert all(len(each.score.draft) == 0 for passes in plain.updates for each in passes)
-    assert any(len(each.score.draft) for passes in drafted.updates for each in passes)
-    assert [len(each.updates) for each in (agreed, drafted)] == 2 * [len(plain.updates)]
-    assert all(each.reads for trace in (plain, drafted) for passes in trace.updates for each in passes)
+    scores = [score for scores in next(read_traces(recorded, 6)).updates for score in scores]
+    assert {token for score in scores for token in (*score.prefix, *score.draft.tokens)} <= set(range(6))
 
 
 @pytest.fixture
@@ -73,12 +58,12 @@ def rows(recorded: Path, tmp_path: Path) -> list[dict[str, Any]]:
     pytest.importorskip("transformers", reason="the hf extra is not installed")
     import torch
 
-    from redraft_bench.scripts.gpu import Card, parts, report_on, run
+    from redraft_bench.scripts.gpu import Card, compared, parts, report_on, run
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    report = report_on(recorded, tmp_path / "gpu.jsonl", "cpu")
-    run([*parts(Card("cpu"), ["toy"], read_traces(recorded))], report, time.monotonic() + 3)
+    report = report_on([recorded], tmp_path / "gpu.jsonl", "cpu")
+    run([*parts(Card("cpu"), ["toy"], compared([recorded]))], report, time.monotonic() + 3)
     torch.set_num_threads(threads)
     return [json.loads(line) for line in report.out.read_text("utf-8").splitlines()]
 
@@ -144,14 +129,3 @@ def test_tables() -> None:
     assert "| 8B | 8.00 |  | 10.0 |  | 15.0 |" in text
     assert "| redraft | 2.0 | 32 |" in text and "| 8B | redraft | 10.0 | 640.0 |" in text
     assert overview([_row("failed", kind="pass", error="x")]) == ""
-
-
-def test_recorder_leaves_the_rest_to_the_backend() -> None:
-    from tests.fakes import RandomModel
-
-    backend = RandomModel()
-    recorder = Recorder(backend)
-    (rows,) = recorder.score([(recorder.open_slot(), Score((1, 2, 3)))])
-    assert rows.argmax(-1) == rows.best(-1, 1)[0]
-    (taken,) = recorder.take()
-    assert taken == Pass(Score((1, 2, 3)), (("argmax", -1, ()), ("best", -1, (1,)))) and recorder.take() == ()

@@ -1,10 +1,10 @@
 """Measure the backend `hf` on a GPU: passes, recorded streams, many sessions, and the ids of the CPU.
 
-The models have random weights in the shapes of Qwen3 0.6B to 8B, made on the spot.  Passes are those that
-`redraft_bench.scripts.traces` has recorded.  Rows are written one by one, the most important first, and the program
+The models have random weights in the shapes of Qwen3 0.6B to 8B, made on the spot.  Passes are those of runs of
+``redraft bench run``.  Rows are written one by one, the most important first, and the program
 ends by --limit; a part that fails is reported, and the next one runs.
 
-python -m redraft_bench.scripts.gpu --limit 300 --out gpu.jsonl traces.jsonl.gz
+python -m redraft_bench.scripts.gpu --limit 300 --out gpu.jsonl runs/ssbd-talk-de.records.jsonl
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -28,8 +29,8 @@ import torch
 import transformers
 
 from redraft.backends.hf.decoder_only import HfDecoder
-from redraft.signature import file_hash, signature
-from redraft_bench.eval.trace import Trace, read_traces
+from redraft.signature import file_hash, signature, text_hash
+from redraft_bench.eval.replay import Trace, read_traces, requests
 from redraft_bench.scripts.gpu_ids import parity
 from redraft_bench.scripts.gpu_models import SHAPES, SMALL, copied, model_of, opened
 from redraft_bench.scripts.gpu_passes import Row, busy_times, pass_times, session_times, stream_times, timed
@@ -39,6 +40,8 @@ Part: TypeAlias = Callable[[float], Iterable[Row]]
 
 #: Seconds before the limit at which the program ends whatever it does, and from which on no part should run.
 END, RESERVE = 2.0, 8.0
+#: Methods whose passes are repeated.
+METHODS = ("ar", "local-agreement", "ssbd", "redraft")
 #: Shares of the time: cost of passes, recorded streams, sessions, time that the GPU works, ids.
 WEIGHTS = {"pass": 3.0, "stream": 5.0, "sessions": 4.0, "busy": 0.4, "ids": 4.0}
 
@@ -99,27 +102,17 @@ def say(words: str) -> None:
 
 @dataclass(slots=True)
 class Report:
-    """The rows so far, and their file."""
+    """The file of rows."""
 
     out: Path
     facts: Callable[[str], str]
-    rows: list[Row] = field(default_factory=list)
 
     def add(self, part: str, shape: str, row: Row) -> None:
         """Write a row."""
         rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
-        self.rows.append({"part": part, "shape": shape, **rounded})
         with self.out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**self.rows[-1], "signature": self.facts(shape)}) + "\n")
-
-    def table(self) -> str:
-        """Return the most important figures as text."""
-        lines = []
-        for row in self.rows:
-            figures = {name: value for name, value in row.items() if name not in ("part", "shape", "recorded", "data")}
-            if row["part"] != "pass" or row["sessions"] == 1 or row["new"] == 1:
-                lines.append(f"{row['part']} {row['shape']} " + " ".join(f"{k}={v}" for k, v in figures.items()))
-        return "\n".join(lines)
+            line = {"part": part, "shape": shape, **rounded, "signature": self.facts(shape)}
+            file.write(json.dumps(line) + "\n")
 
 
 def parts(card: Card, shapes: Sequence[str], traces: Sequence[Trace]) -> Iterator[tuple[str, str, Part]]:
@@ -128,7 +121,7 @@ def parts(card: Card, shapes: Sequence[str], traces: Sequence[Trace]) -> Iterato
     for trace in traces:
         groups.setdefault((trace.model, trace.data, trace.language), []).append(trace)
     recorded = list(groups.values())
-    prompt = int(median(len(passes[0].score.prefix) for trace in recorded[0] for passes in trace.updates if passes))
+    prompt = int(median(len(passes[0].prefix) for trace in recorded[0] for passes in trace.updates if passes))
     yield "ceilings", "", card.ceilings
     for place, name in enumerate(shapes):
         yield "pass", name, partial(_passes, card, name, prompt)
@@ -156,13 +149,19 @@ def _of_group(
     until: float,
 ) -> Iterable[Row]:
     backend = card.backend(name)
-    return measured(backend, [trace.within(backend.vocabulary_size) for trace in traces], until)
+    within = [replace(each, updates=tuple(requests(each.steps, backend.vocabulary_size))) for each in traces]
+    return measured(backend, within, until)
 
 
-def report_on(recorded: Path, out: Path, device: str) -> Report:
+def compared(files: Iterable[Path]) -> list[Trace]:
+    """Return the traces of files of records that are repeated."""
+    return [trace for file in files for trace in read_traces(file) if re.split("[ ,]", trace.method)[0] in METHODS]
+
+
+def report_on(recorded: Iterable[Path], out: Path, device: str) -> Report:
     """Return an empty report."""
     settings = {"card": Card(device).name, "torch": torch.__version__, "transformers": transformers.__version__}
-    digest = file_hash(recorded)
+    digest = text_hash("".join(map(file_hash, recorded)))
 
     def facts(shape: str) -> str:
         model = f"random-qwen3-{shape}" if shape else "random"
@@ -187,28 +186,29 @@ def run(left: list[tuple[str, str, Part]], report: Report, until: float) -> None
 
 
 @click.command(help=__doc__)
-@click.argument("recorded", type=click.Path(exists=True, path_type=Path))
+@click.argument("recorded", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="File to which rows are added.")
 @click.option("--limit", default=300.0, help="Seconds until it ends.", show_default=True)
 @click.option("--began", type=float, help="Unix time from which these count; now by default.")
 @click.option("--shape", "shapes", multiple=True, type=click.Choice(list(SHAPES)), help="Repeatable.")
 @click.option("--device", default="cuda", show_default=True)
-def main(recorded: Path, out: Path, limit: float, began: float | None, shapes: Sequence[str], device: str) -> None:
+def main(
+    recorded: tuple[Path, ...], out: Path, limit: float, began: float | None, shapes: Sequence[str], device: str
+) -> None:
     """Run all parts."""
     ends = time.monotonic() + limit - (0.0 if began is None else time.time() - began)
     report, card = report_on(recorded, out, device), Card(device)
 
     def end() -> None:
-        print(f"{report.table()}\nended at the limit of {limit:g} s", flush=True)
+        say(f"ended at the limit of {limit:g} s")
         os._exit(0)
 
     watch = threading.Timer(ends - END - time.monotonic(), end)
     watch.daemon = True
     watch.start()
     chosen = shapes or [name for name in SHAPES if name != "toy"]
-    run([*parts(card, chosen, read_traces(recorded))], report, ends - RESERVE)
+    run([*parts(card, chosen, compared(recorded))], report, ends - RESERVE)
     watch.cancel()
-    print(report.table())
 
 
 if __name__ == "__main__":

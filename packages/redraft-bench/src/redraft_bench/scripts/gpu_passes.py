@@ -14,8 +14,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from redraft.backends.hf.decoder_only import HfDecoder
-from redraft.decoding.types import Draft, Provenance, Score
-from redraft_bench.eval.trace import Pass, Trace
+from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
+from redraft_bench.eval.replay import Trace
 from redraft_bench.scripts.gpu_models import gigabytes
 
 Row: TypeAlias = dict[str, Any]
@@ -107,7 +107,7 @@ def stream_times(backend: HfDecoder, traces: Sequence[Trace], until: float) -> I
             done = traces[place].updates[number]
             seconds[place] += timed(partial(_repeat, backend, slots[place], done))
             passes[place] += len(done)
-            new[place] += sum(1 + len(each.score.draft) for each in done)
+            new[place] += sum(1 + len(each.draft) for each in done)
         if time.monotonic() > until:
             break
     for slot in slots:
@@ -120,9 +120,15 @@ def stream_times(backend: HfDecoder, traces: Sequence[Trace], until: float) -> I
         yield {**names, **found, "speedup": speedup, "pass_speedup": passes[plain] / max(1, passes[place])}
 
 
-def _repeat(backend: HfDecoder, slot: int, passes: Iterable[Pass]) -> None:
+def _repeat(backend: HfDecoder, slot: int, passes: Iterable[Score]) -> None:
     for each in passes:
-        each.repeat(backend.score([(slot, each.score)])[0])
+        _read(backend.score([(slot, each)])[0], each)
+
+
+def _read(rows: Rows, score: Score) -> None:
+    """Read what a rule reads at least."""
+    for node in range(ROOT, len(score.draft)):
+        rows.argmax(node)
 
 
 @dataclass(slots=True)
@@ -130,7 +136,7 @@ class Session:
     """A session that repeats a stream without waiting, from an update of its own."""
 
     slot: int
-    updates: Sequence[Sequence[Pass]]
+    updates: Sequence[Sequence[Score]]
     at: int
     step: int = 0
     done: float = 0.0
@@ -138,7 +144,7 @@ class Session:
     took: list[float] = field(default_factory=list)
 
     @property
-    def next(self) -> Pass:
+    def next(self) -> Score:
         """The pass that it waits for."""
         return self.updates[self.at][self.step]
 
@@ -176,9 +182,9 @@ def _shared(backend: HfDecoder, trace: Trace, count: int, seconds: float) -> Row
             for each in sessions:
                 each.done, each.started, each.took = 0.0, 0.0, []
         asked = [each.next for each in sessions]
-        rows = backend.score([(each.slot, asked_.score) for each, asked_ in zip(sessions, asked, strict=True)])
-        for each, asked_, found in zip(sessions, asked, rows, strict=True):
-            asked_.repeat(found)
+        rows = backend.score([(each.slot, score) for each, score in zip(sessions, asked, strict=True)])
+        for each, score, found in zip(sessions, asked, rows, strict=True):
+            _read(found, score)
             each.answered(time.perf_counter())
         rounds += 1
     synchronize()

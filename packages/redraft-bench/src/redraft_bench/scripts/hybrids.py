@@ -3,16 +3,19 @@
 Tiny random models of every architecture in ``tests/hybrids.py`` are opened, which probes them
 (`redraft.backends.going_back`).  Then the passes in the records of a run of `redraft bench` are played again in a slot
 that goes back by anchors (`redraft.backends.llama_anchors`), with a context that computes nothing and counts.  What it
-counts does not depend on weights.  Needs the repository.
+counts does not depend on weights.  With --updates, so many of each contender in --method are also timed, on a model of
+0.9 GB with random weights in the shape of Qwen3.5 0.8B.  Needs the repository.
 
-python -m redraft_bench.scripts.hybrids runs/stream-talk-de.records.jsonl > benchmarks/results/hybrids.jsonl
+python -m redraft_bench.scripts.hybrids --updates 40 runs/stream-talk-de.records.jsonl > hybrids.jsonl
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import count
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -22,16 +25,20 @@ import click
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llama_model import LlamaModel
-from redraft.decoding.types import Draft, Provenance, Score
+from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.errors import CapabilityError
 from redraft.signature import signature
 from redraft_bench.eval.figures import Row
-from redraft_bench.eval.record import Record, Step, read_records
+from redraft_bench.eval.replay import Trace, read_traces
+from redraft_bench.pages import checks
+
+#: The shape whose passes are timed.
+SHAPE = "Qwen3.5 0.8B"
 
 
 def architectures(folder: Path) -> Iterator[Row]:
     """Yield a row for each tiny model: how it goes back, or why it is refused."""
-    from tests.hybrids import HYBRIDS, write_plamo2
+    from tests.hybrids import HYBRIDS, UNTRIED, write_plamo2
 
     for name, write in {**HYBRIDS, "PLaMo 2": write_plamo2}.items():
         path = write(folder / f"{name}.gguf")
@@ -41,6 +48,8 @@ def architectures(folder: Path) -> Iterator[Row]:
         except CapabilityError as error:
             row["goes_back"] = "refused: " + str(error).partition("correctly (")[2].partition(")")[0]
         yield row
+    for name in UNTRIED:
+        yield {"model": name, "goes_back": checks.UNTRIED, "signature": row["signature"]}
 
 
 class Nothing:
@@ -53,49 +62,59 @@ class Nothing:
         """Copy a sequence."""
 
 
-def replayed(records: Sequence[Record]) -> Row:
+def replayed(trace: Trace) -> Row:
     """Return what a slot with anchors reads for the passes of a contender, and what one with single cells does."""
     slot = AnchoredSlot(cast("LlamaContext", Nothing()), 0, [*range(1, 1 + ANCHORS)])
-    counts = dict.fromkeys(("asked", "least", "passes", "read"), 0)
-    held: tuple[int, ...] = ()
-    others = count(-1, -1)  # ids that no output has
-    for step in (step for record in records for step in record.steps if step.passes):
-        kept = held[: min(step.passes[0].cached, step.prompt)]
-        prompt = (*kept, *(next(others) for _ in range(step.prompt - len(kept))))
-        for score in _scores(step, prompt, others):
-            held, feed = score.prefix + score.draft.tokens, Feed()
-            pieces = [len(piece) for piece in slot.read_ahead(score)]
-            slot.prepare(score, feed, exact=False)
-            counts["passes"] += sum(map(bool, pieces)) + 1
-            counts["read"] += sum(pieces) + len(feed)
-        counts["asked"] += len(step.passes)
-        counts["least"] += sum(each.new for each in step.passes)
+    asked = [each for step in trace.steps for each in step.passes]
+    counts = {"asked": len(asked), "least": sum(each.new for each in asked), "passes": 0, "read": 0}
+    for score in (score for scores in trace.updates for score in scores):
+        feed = Feed()
+        pieces = [len(piece) for piece in slot.read_ahead(score)]
+        slot.prepare(score, feed, exact=False)
+        counts["passes"] += sum(map(bool, pieces)) + 1
+        counts["read"] += sum(pieces) + len(feed)
     return {**counts}
 
 
-def _scores(step: Step, prompt: tuple[int, ...], others: Iterator[int]) -> Iterator[Score]:
-    """Yield the requests of an update: what was accepted is in its output, and other ids stand for what was not."""
-    for each in step.passes:
-        done = each.cached + each.new - each.nodes - len(prompt)
-        right = step.tokens[done : done + each.accepted]
-        draft = (*right, *(next(others) for _ in range(each.nodes - len(right))))
-        yield Score(prompt + step.tokens[:done], Draft.chain(draft, Provenance.PREVIOUS), each.prompt_rows)
+def timed(backend: LlamaCpp, trace: Trace, updates: int) -> Row:
+    """Return the mean processor time of the first updates of a contender in ms, on another model."""
+    done = [scores for scores in trace.updates if scores][:updates]
+    slot, started = backend.open_slot(), time.process_time()
+    for score in (score for scores in done for score in scores):
+        backend.score([(slot, score)])
+    seconds = time.process_time() - started
+    backend.close_slot(slot)
+    return {"timed": len(done), "milliseconds": round(1e3 * seconds / len(done), 1)}
+
+
+@contextmanager
+def shape() -> Iterator[LlamaCpp]:
+    """Open a random model in the shape of Qwen3.5 0.8B on one thread."""
+    from tests.hybrids import write_qwen_of_size
+
+    with TemporaryDirectory() as folder:
+        path = write_qwen_of_size(Path(folder) / f"{SHAPE}.gguf")
+        with closing(LlamaCpp(path, LlamaOptions(1024, threads=1, gpu_layers=0))) as backend:
+            yield backend
 
 
 @click.command(help=__doc__)
+@click.option("--updates", default=0, help="Updates of each contender that are timed.", show_default=True)
+@click.option("--method", multiple=True, default=("ar", "ssbd", "redraft"), help="Contender that is timed; repeatable.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True))
-def main(files: tuple[Path, ...]) -> None:
+def main(files: tuple[Path, ...], updates: int, method: tuple[str, ...]) -> None:
     """Print one JSON object a line for every architecture, file and contender."""
     with TemporaryDirectory() as folder:
         for row in architectures(Path(folder)):
             print(json.dumps(row), flush=True)
-    for file in files:
-        stem = file.name.removesuffix(".records.jsonl")
-        run = json.loads(file.with_name(f"{stem}.run.json").read_text(encoding="utf-8"))
-        records = list(read_records(file))
-        for name in run["lines"]:
-            row = {"data": stem, "method": name, **replayed([each for each in records if each.contender == name])}
-            print(json.dumps({**row, "signature": run["signature"]}), flush=True)
+    with shape() if updates else nullcontext() as backend:
+        for file in files:
+            for trace in read_traces(file, backend.vocabulary_size if backend else 0):
+                row = {"data": file.name.removesuffix(".records.jsonl"), "method": f"{trace.method}, {trace.language}"}
+                row |= replayed(trace)
+                if backend and re.split(r"[ ,]", trace.method)[0] in method and "stop=" not in trace.method:
+                    row |= {"shape": SHAPE, **timed(backend, trace, updates)}
+                print(json.dumps({**row, "signature": trace.signature}), flush=True)
 
 
 if __name__ == "__main__":
