@@ -12,7 +12,18 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from tests.gguf_models import HEAD, HEADS, HIDDEN, VOCABULARY, Writer, blocks, mamba, mamba_facts, write_recurrent
+from tests.gguf_models import (
+    HEAD,
+    HEADS,
+    HIDDEN,
+    LAYERS,
+    VOCABULARY,
+    Writer,
+    blocks,
+    mamba,
+    mamba_facts,
+    write_recurrent,
+)
 
 #: Experts of a mixture, and how many of them compute a token.
 EXPERTS, USED = 4, 2
@@ -36,8 +47,7 @@ def write_lfm2(path: Path, layers: int = 2, moe: bool = False, seed: int = 11) -
     for index, block in enumerate(blocks(layers=layers)):
         writer.norms(block, "attn_norm", "ffn_norm")
         if moe and index:
-            _experts(writer, block, gated=True)
-            writer.tensor(f"{block}exp_probs_b.bias", np.zeros(EXPERTS))
+            _experts(writer, block, gated=True, biased=True)
         else:
             writer.feed_forward(block)
         if index % 2:
@@ -51,16 +61,16 @@ def write_lfm2(path: Path, layers: int = 2, moe: bool = False, seed: int = 11) -
     return path
 
 
-def write_qwen35(path: Path, moe: bool = False, seed: int = 12) -> Path:
-    """Qwen3.5: gated delta nets, and gated attention in every second layer."""
-    about = "qwen35moe" if moe else "qwen35"
-    writer = Writer(path, about, seed)
+def write_qwen(path: Path, about: str = "qwen35", seed: int = 12) -> Path:
+    """Qwen3.5, Qwen3.5 MoE and Qwen3-Next: gated delta nets, and gated attention in every second layer."""
+    writer, dense, joined = Writer(path, about, seed), about == "qwen35", about == "qwen3next"
     facts = writer.facts
     facts.add_head_count_kv(HEADS)
     facts.add_key_length(HEAD)
     facts.add_value_length(HEAD)
     facts.add_rope_dimension_count(8)
-    facts.add_array(f"{about}.rope.dimension_sections", [2, 1, 1, 0])
+    if not joined:
+        facts.add_array(f"{about}.rope.dimension_sections", [2, 1, 1, 0])
     facts.add_vocab_size(VOCABULARY)
     state, keys, values, kernel = 16, 2, 4, 4
     facts.add_ssm_conv_kernel(kernel)
@@ -69,7 +79,7 @@ def write_qwen35(path: Path, moe: bool = False, seed: int = 12) -> Path:
     facts.add_ssm_time_step_rank(values)
     facts.add_ssm_group_count(keys)
     facts.add_uint32(f"{about}.full_attention_interval", 2)
-    if moe:
+    if not dense:
         _mixture(writer)
         facts.add_expert_shared_feed_forward_length(HIDDEN)
     writer.embeddings()
@@ -77,7 +87,7 @@ def write_qwen35(path: Path, moe: bool = False, seed: int = 12) -> Path:
     mixed, inner = state * (2 * keys + values), state * values
     for index, block in enumerate(blocks()):
         writer.norms(block, "attn_norm", "post_attention_norm")
-        if moe:
+        if not dense:
             _experts(writer, block, gated=True)
             writer.matrix(f"{block}ffn_gate_inp_shexp.weight", HIDDEN, 1)
             _shared_expert(writer, block, gated=True)
@@ -94,17 +104,17 @@ def write_qwen35(path: Path, moe: bool = False, seed: int = 12) -> Path:
         writer.matrix(f"{block}ssm_conv1d.weight", kernel, mixed)
         writer.tensor(f"{block}ssm_dt.bias", np.zeros(values))
         writer.tensor(f"{block}ssm_a", -np.ones(values) / 20)
-        writer.matrix(f"{block}ssm_beta.weight", HIDDEN, values)
-        writer.matrix(f"{block}ssm_alpha.weight", HIDDEN, values)
+        for name in ("ssm_ba",) if joined else ("ssm_beta", "ssm_alpha"):
+            writer.matrix(f"{block}{name}.weight", HIDDEN, (1 + joined) * values)
         writer.norms(block, "ssm_norm", size=state)
         writer.matrix(f"{block}ssm_out.weight", inner, HIDDEN, 2.0)
     writer.close()
     return path
 
 
-def write_nemotron(path: Path, seed: int = 13) -> Path:
+def write_nemotron(path: Path, moe: bool = False, seed: int = 13) -> Path:
     """Nemotron-H: each layer is a Mamba-2 mixer, attention or a feed-forward network."""
-    writer = Writer(path, "nemotron_h", seed, layers=4, forward=[0, 0, 0, 2 * HIDDEN])
+    writer = Writer(path, "nemotron_h_moe" if moe else "nemotron_h", seed, layers=4, forward=[0, 0, 0, 2 * HIDDEN])
     writer.facts.add_head_count_kv([0, HEADS, 0, 0])
     writer.facts.add_layer_norm_eps(1e-6)
     _mamba2_facts(writer)
@@ -112,8 +122,14 @@ def write_nemotron(path: Path, seed: int = 13) -> Path:
     writer.norms("", "output_norm")
     first, attention, second, network = blocks(layers=4)
     writer.norms(network, "attn_norm")
-    writer.matrix(f"{network}ffn_up.weight", HIDDEN, 2 * HIDDEN)
-    writer.matrix(f"{network}ffn_down.weight", 2 * HIDDEN, HIDDEN)
+    if moe:
+        _mixture(writer)
+        writer.facts.add_expert_shared_feed_forward_length(HIDDEN)
+        _experts(writer, network, gated=False, biased=True)
+        _shared_expert(writer, network, gated=False)
+    else:
+        writer.matrix(f"{network}ffn_up.weight", HIDDEN, 2 * HIDDEN)
+        writer.matrix(f"{network}ffn_down.weight", 2 * HIDDEN, HIDDEN)
     for block in (first, second):
         writer.norms(block, "attn_norm")
         _mamba2(writer, block)
@@ -123,9 +139,12 @@ def write_nemotron(path: Path, seed: int = 13) -> Path:
     return path
 
 
-def write_granite(path: Path, seed: int = 14) -> Path:
+def write_granite(path: Path, moe: bool = False, seed: int = 14) -> Path:
     """Granite 4 with an H in its name: Mamba-2 mixers, then attention, each with a feed-forward network."""
-    writer = Writer(path, "granitehybrid", seed)
+    writer = Writer(path, "granitehybrid", seed, forward=[HIDDEN] * LAYERS if moe else ())
+    if moe:
+        _mixture(writer)
+        writer.facts.add_expert_shared_feed_forward_length(HIDDEN)
     writer.facts.add_head_count_kv([0, HEADS])
     writer.facts.add_vocab_size(VOCABULARY)
     for key in ("logit_scale", "residual_scale", "embedding_scale", "attention.scale"):
@@ -135,7 +154,11 @@ def write_granite(path: Path, seed: int = 14) -> Path:
     writer.norms("", "output_norm")
     for index, block in enumerate(blocks()):
         writer.norms(block, "attn_norm", "ffn_norm")
-        writer.feed_forward(block)
+        if moe:
+            _experts(writer, block, gated=True)
+            _shared_expert(writer, block, gated=True)
+        else:
+            writer.feed_forward(block)
         if index:
             writer.attention(block)
         else:
@@ -229,36 +252,37 @@ def write_plamo2(path: Path, seed: int = 18) -> Path:
     return path
 
 
-def write_rwkv6(path: Path, seed: int = 19) -> Path:
-    """RWKV 6: no attention."""
-    writer, extra = Writer(path, "rwkv6", seed), 8
+def write_rwkv6(path: Path, qwen: bool = False, seed: int = 19) -> Path:
+    """RWKV 6: no attention; QRWKV has the feed-forward networks of Qwen2.5."""
+    writer, extra = Writer(path, "rwkv6qwen2" if qwen else "rwkv6", seed), 8
     writer.facts.add_time_mix_extra_dim(extra)
     writer.facts.add_time_decay_extra_dim(extra)
-    _rwkv(writer)
+    _rwkv(writer, converted=qwen)
     for block in blocks():
         writer.matrix(f"{block}time_mix_w1.weight", HIDDEN, 5 * extra)
         writer.matrices(f"{block}time_mix_w2.weight", extra, HIDDEN, 5)
-        for name in ("time_mix_lerp_x", "channel_mix_lerp_r"):
-            writer.tensor(f"{block}{name}.weight", np.full((1, 1, HIDDEN), 0.5))
+        writer.tensor(f"{block}time_mix_lerp_x.weight", np.full((1, 1, HIDDEN), 0.5))
         writer.tensor(f"{block}time_mix_lerp_fused.weight", np.full((5, 1, 1, HIDDEN), 0.5))
-        writer.matrix(f"{block}time_mix_first.weight", HEAD, HEADS)
         writer.tensor(f"{block}time_mix_decay.weight", -np.ones(HIDDEN))
         writer.matrix(f"{block}time_mix_decay_w1.weight", HIDDEN, extra)
         writer.matrix(f"{block}time_mix_decay_w2.weight", extra, HIDDEN)
-        for name in ("time_mix_gate", "channel_mix_receptance"):
-            writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN)
+        writer.matrix(f"{block}time_mix_gate.weight", HIDDEN, HIDDEN)
+        if not qwen:
+            writer.matrix(f"{block}time_mix_first.weight", HEAD, HEADS)
+            writer.tensor(f"{block}channel_mix_lerp_r.weight", np.full((1, 1, HIDDEN), 0.5))
+            writer.matrix(f"{block}channel_mix_receptance.weight", HIDDEN, HIDDEN)
     writer.close()
     return path
 
 
-def write_rwkv7(path: Path, seed: int = 20) -> Path:
-    """RWKV 7: no attention."""
-    writer, rank = Writer(path, "rwkv7", seed), 8
+def write_rwkv7(path: Path, qwen: bool = False, seed: int = 20) -> Path:
+    """RWKV 7: no attention; ARWKV has the feed-forward networks of Qwen2.5."""
+    writer, rank = Writer(path, "arwkv7" if qwen else "rwkv7", seed), 8
     writer.facts.add_decay_lora_rank(rank)
     writer.facts.add_iclr_lora_rank(rank)
     writer.facts.add_value_residual_mix_lora_rank(rank)
     writer.facts.add_gate_lora_rank(rank)
-    _rwkv(writer)
+    _rwkv(writer, converted=qwen)
     for block in blocks():
         for name in "wav":
             writer.tensor(f"{block}time_mix_{name}0.weight", np.zeros(HIDDEN))
@@ -272,22 +296,101 @@ def write_rwkv7(path: Path, seed: int = 20) -> Path:
     return path
 
 
-def _rwkv(writer: Writer) -> None:
-    """What RWKV 6 and 7 have in common."""
+def _rwkv(writer: Writer, converted: bool) -> None:
+    """What RWKV 6 and 7 have in common; those that were converted from Qwen2.5 have its norms and networks."""
     writer.facts.add_wkv_head_size(HEAD)
-    writer.facts.add_layer_norm_eps(1e-5)
     writer.embeddings()
+    for block in blocks():
+        for name in ("key", "value", "receptance", "output"):
+            writer.matrix(f"{block}time_mix_{name}.weight", HIDDEN, HIDDEN, 2.0)
+    if converted:
+        writer.facts.add_token_shift_count(1)
+        writer.norms("", "output_norm")
+        for block in blocks():
+            writer.norms(block, "attn_norm", "ffn_norm")
+            writer.feed_forward(block)
+        return
+    writer.facts.add_layer_norm_eps(1e-5)
     norms = ["token_embd_norm", "output_norm"]
     for block in blocks():
         norms += [f"{block}{name}" for name in ("attn_norm", "attn_norm_2", "time_mix_ln")]
         writer.tensor(f"{block}channel_mix_lerp_k.weight", np.full((1, 1, HIDDEN), 0.5))
-        for name in ("key", "value", "receptance", "output"):
-            writer.matrix(f"{block}time_mix_{name}.weight", HIDDEN, HIDDEN, 2.0)
         writer.matrix(f"{block}channel_mix_key.weight", HIDDEN, 2 * HIDDEN)
         writer.matrix(f"{block}channel_mix_value.weight", 2 * HIDDEN, HIDDEN)
     for name in norms:
         writer.tensor(f"{name}.weight", np.ones(HIDDEN))
         writer.tensor(f"{name}.bias", np.zeros(HIDDEN))
+
+
+def write_minimax(path: Path, seed: int = 21) -> Path:
+    """MiniMax-01: lightning attention, and attention in every second layer, each with experts."""
+    writer = Writer(path, "minimax-01", seed, forward=[HIDDEN] * LAYERS)
+    writer.facts.add_head_count_kv(HEADS)
+    writer.facts.add_key_length(HEAD)
+    writer.facts.add_value_length(HEAD)
+    writer.facts.add_rope_dimension_count(HEAD)
+    writer.facts.add_vocab_size(VOCABULARY)
+    writer.facts.add_residual_scale(1.0)
+    writer.facts.add_uint32("minimax-01.full_attention_interval", 2)
+    _mixture(writer)
+    writer.embeddings()
+    writer.norms("", "output_norm")
+    for index, block in enumerate(blocks()):
+        writer.norms(block, "attn_norm", "ffn_norm")
+        _experts(writer, block, gated=True)
+        if index % 2:
+            writer.attention(block)
+            continue
+        writer.norms(block, "attn_norm_2")
+        writer.matrix(f"{block}attn_qkv.weight", HIDDEN, 3 * HIDDEN, 2.0)
+        for name in ("attn_gate", "attn_output"):
+            writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN, 2.0)
+    writer.close()
+    return path
+
+
+def write_kimi(path: Path, seed: int = 22) -> Path:
+    """Kimi Linear: delta attention with a gate for each channel, then attention with one compressed key and value."""
+    writer, rank, turned = Writer(path, "kimi-linear", seed), 16, 8
+    facts = writer.facts
+    facts.add_head_count_kv([0, 1])
+    facts.add_key_length(rank + turned)
+    facts.add_value_length(rank)
+    facts.add_key_length_mla(HEAD + turned)
+    facts.add_value_length_mla(HEAD)
+    facts.add_kv_lora_rank(rank)
+    facts.add_rope_dimension_count(turned)
+    facts.add_vocab_size(VOCABULARY)
+    facts.add_ssm_conv_kernel(_KERNEL)
+    facts.add_kda_head_dim(HEAD)
+    _mixture(writer)
+    facts.add_expert_shared_count(1)
+    facts.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    writer.embeddings()
+    writer.norms("", "output_norm")
+    first, second = blocks()
+    for block in (first, second):
+        writer.norms(block, "attn_norm", "ffn_norm")
+        _experts(writer, block, gated=True, biased=True)
+        _shared_expert(writer, block, gated=True)
+    writer.attention(first)
+    for name in "qkv":
+        writer.tensor(f"{first}ssm_conv1d_{name}.weight", np.full((1, HIDDEN, 1, _KERNEL), 0.3))
+    for name in "fg":
+        writer.matrix(f"{first}ssm_{name}_a.weight", HIDDEN, HEAD)
+        writer.matrix(f"{first}ssm_{name}_b.weight", HEAD, HIDDEN)
+    writer.matrix(f"{first}ssm_beta.weight", HIDDEN, HEADS)
+    writer.tensor(f"{first}ssm_a", -np.ones((1, 1, HEADS, 1)) / 20)
+    writer.tensor(f"{first}ssm_dt.bias", np.zeros(HIDDEN))
+    writer.norms(first, "ssm_norm", size=HEAD)
+    writer.norms(second, "attn_kv_a_norm", size=rank)
+    writer.matrix(f"{second}attn_q.weight", HIDDEN, HEADS * (HEAD + turned), 2.0)
+    writer.matrix(f"{second}attn_kv_a_mqa.weight", HIDDEN, rank + turned, 2.0)
+    writer.matrices(f"{second}attn_k_b.weight", HEAD, rank, HEADS)
+    writer.matrices(f"{second}attn_v_b.weight", rank, HEAD, HEADS)
+    writer.matrix(f"{second}attn_output.weight", HEADS * HEAD, HIDDEN, 2.0)
+    writer.close()
+    return path
 
 
 def _mamba2_facts(writer: Writer, groups: int = _GROUPS) -> None:
@@ -316,8 +419,10 @@ def _mixture(writer: Writer) -> None:
     writer.facts.add_expert_feed_forward_length(HIDDEN)
 
 
-def _experts(writer: Writer, block: str, gated: bool) -> None:
+def _experts(writer: Writer, block: str, gated: bool, biased: bool = False) -> None:
     writer.matrix(f"{block}ffn_gate_inp.weight", HIDDEN, EXPERTS)
+    if biased:
+        writer.tensor(f"{block}exp_probs_b.bias", np.zeros(EXPERTS))
     for name in ("gate", "up", "down") if gated else ("up", "down"):
         writer.matrices(f"{block}ffn_{name}_exps.weight", HIDDEN, HIDDEN, EXPERTS)
 
@@ -327,18 +432,93 @@ def _shared_expert(writer: Writer, block: str, gated: bool) -> None:
         writer.matrix(f"{block}ffn_{name}_shexp.weight", HIDDEN, HIDDEN)
 
 
+def write_qwen_of_size(path: Path, layers: int = 24, seed: int = 23) -> Path:
+    """Qwen3.5 in the sizes of the one with 0.8 billion parameters, with random weights in Q8_0."""
+    width, inner, heads, shared, head, vocabulary = 1024, 3584, 8, 2, 256, 248320
+    state, keys, values, kernel = 128, 16, 16, 4
+    facts, draw = gguf.GGUFWriter(str(path), "qwen35"), np.random.default_rng(seed)
+    facts.add_context_length(4096)
+    facts.add_embedding_length(width)
+    facts.add_block_count(layers)
+    facts.add_feed_forward_length(inner)
+    facts.add_head_count(heads)
+    facts.add_head_count_kv(shared)
+    facts.add_key_length(head)
+    facts.add_value_length(head)
+    facts.add_layer_norm_rms_eps(1e-6)
+    facts.add_rope_dimension_count(head // 4)
+    facts.add_array("qwen35.rope.dimension_sections", [11, 11, 10, 0])
+    facts.add_vocab_size(vocabulary)
+    facts.add_ssm_conv_kernel(kernel)
+    facts.add_ssm_inner_size(state * values)
+    facts.add_ssm_state_size(state)
+    facts.add_ssm_time_step_rank(values)
+    facts.add_ssm_group_count(keys)
+    facts.add_uint32("qwen35.full_attention_interval", 4)
+    facts.add_tokenizer_model("gpt2")
+    facts.add_tokenizer_pre("gpt-2")
+    facts.add_token_list([f"t{number}" for number in range(vocabulary)])
+    facts.add_token_merges([])
+    facts.add_eos_token_id(0)
+
+    def matrix(name: str, inputs: int, outputs: int) -> None:
+        cells = draw.integers(-127, 128, (outputs, inputs // 32, 34), np.int8)
+        cells[:, :, :2] = np.array([1 / 73 / np.sqrt(inputs)], np.float16).view(np.int8)
+        facts.add_tensor(name, cells.view(np.uint8).reshape(outputs, -1), raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+
+    def plain(name: str, *shape: int, value: float = 1.0) -> None:
+        facts.add_tensor(name, np.full(shape, value, np.float32))
+
+    matrix("token_embd.weight", width, vocabulary)
+    plain("output_norm.weight", width)
+    mixed, gated = state * (2 * keys + values), state * values
+    for index, block in enumerate(blocks(layers=layers)):
+        for name in ("attn_norm", "post_attention_norm"):
+            plain(f"{block}{name}.weight", width)
+        for name, inputs, outputs in (("gate", width, inner), ("up", width, inner), ("down", inner, width)):
+            matrix(f"{block}ffn_{name}.weight", inputs, outputs)
+        if index % 4 == 3:
+            for name, outputs in (("q", 2 * heads * head), ("k", shared * head), ("v", shared * head)):
+                matrix(f"{block}attn_{name}.weight", width, outputs)
+            matrix(f"{block}attn_output.weight", heads * head, width)
+            for name in ("attn_q_norm", "attn_k_norm"):
+                plain(f"{block}{name}.weight", head)
+            continue
+        for name, outputs in (("attn_qkv", mixed), ("attn_gate", gated), ("ssm_beta", values), ("ssm_alpha", values)):
+            matrix(f"{block}{name}.weight", width, outputs)
+        plain(f"{block}ssm_conv1d.weight", mixed, kernel, value=0.3)
+        plain(f"{block}ssm_dt.bias", values, value=0.0)
+        plain(f"{block}ssm_a", values, value=-0.05)
+        plain(f"{block}ssm_norm.weight", state)
+        matrix(f"{block}ssm_out.weight", gated, width)
+    facts.write_header_to_file()
+    facts.write_kv_data_to_file()
+    facts.write_tensors_to_file()
+    facts.close()
+    return path
+
+
+#: Architectures with recurrent layers in llama.cpp of which no tiny model is written here.
+UNTRIED = ("bailingmoe3", "kimi-k3", "glm5-next", "qwen4exp", "deepseek4")
 #: Writers by the names under which people know the models.
 HYBRIDS: Mapping[str, Callable[[Path], Path]] = {
-    "Qwen3.5": write_qwen35,
-    "Qwen3.5 MoE": lambda path: write_qwen35(path, moe=True),
+    "Qwen3.5": write_qwen,
+    "Qwen3.5 MoE": lambda path: write_qwen(path, "qwen35moe"),
+    "Qwen3-Next": lambda path: write_qwen(path, "qwen3next"),
     "LFM2": write_lfm2,
     "LFM2 MoE": lambda path: write_lfm2(path, moe=True),
     "Nemotron-H": write_nemotron,
+    "Nemotron-H MoE": lambda path: write_nemotron(path, moe=True),
     "Granite-H": write_granite,
+    "Granite-H MoE": lambda path: write_granite(path, moe=True),
     "Falcon-H1": write_falcon,
     "Mamba": write_recurrent,
     "Mamba-2": write_mamba2,
     "Jamba": write_jamba,
     "RWKV 6": write_rwkv6,
+    "QRWKV 6": lambda path: write_rwkv6(path, qwen=True),
     "RWKV 7": write_rwkv7,
+    "ARWKV 7": lambda path: write_rwkv7(path, qwen=True),
+    "Kimi Linear": write_kimi,
+    "MiniMax-01": write_minimax,
 }
