@@ -46,13 +46,16 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> Iterator[list[str]]:
-    """The words of every redraft command that a page shows, without the program's name."""
+    """The words of every redraft command in a block of a page or in the tables of the papers, without the program."""
     for page in PAGES:
         for block in blocks(page, "sh"):
             for part in re.split(r"[|\n]", block.replace("\\\n", " ")):
                 words = shlex.split(part.partition(">")[0], comments=True)
                 if words[:1] == ["redraft"]:
                     yield words[1:]
+    papers = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    for line in re.findall(r"^\|.*", papers, re.MULTILINE):
+        yield from (shlex.split(command) for command in re.findall(r"`redraft ([^`]*)`", line))
 
 
 def anchors(page: Path) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from redraft.captions.languages import parse_language
 from redraft.captions.talk import TRANSCRIPT
 from redraft.errors import InputError, OptionError
-from redraft_bench.eval.sets import PAIR, SETS, lag_stream, load_set, read_pairs
+from redraft_bench.eval.sets import PAIR, SETS, lag_stream, lines_of, load_set, read_pairs
 from redraft_bench.eval.spoken import SPOKEN, load_spoken
 from redraft_bench.eval.stream import Stream
 from redraft_bench.eval.talks import recogniser_stream, talk_stream
@@ -23,16 +23,8 @@ TASKS = "tasks"
 TASK_SET = Path(str(files(__package__))) / "tasks.jsonl"
 #: Folder of the updates that recognisers have sent, with the ends of words (`redraft_bench.scripts.streams`).
 STREAMS = Path(str(files(__package__))) / "streams"
-#: Name of such a stream -> what it is.
-RECOGNISED = {
-    "talk-whisper": "the demo talk, as Whisper base hears it",
-    "dickens": "a reading of Dickens by a person, as Moonshine tiny hears it",
-    "acl": "a talk of ACL 60/60, spoken by Kokoro, as Moonshine tiny hears it",
-    "acl-second": "another talk of ACL 60/60 in another voice, as Moonshine tiny hears it",
-    "acl-noise": "the same, with noise at 10 dB",
-    "acl-whisper": "the same without noise, as Whisper base hears it",
-    "tatoeba": "dialogues of Tatoeba, spoken by Kokoro, as Moonshine tiny hears them",
-}
+#: Names of such streams.
+RECOGNISED = ("talk-whisper", "dickens", "acl", "acl-second", "acl-noise", "acl-whisper", "tatoeba")
 #: The one on which `--hold-back` was tuned, which no benchmark reports.
 TUNED = "acl"
 TALKS = ("acl6060.talks", "recogniser")
@@ -132,8 +124,7 @@ def tasks_of(name: str, limit: int = 0) -> dict[str, TextTask]:
 
 
 def _begins_with(path: Path, field: str) -> bool:
-    with path.open(encoding="utf-8-sig") as file:
-        return f'"{field}"' in file.readline()
+    return f'"{field}"' in next((line for _, line in lines_of(path)), "")
 
 
 def reveals(name: str) -> bool:
@@ -146,4 +137,4 @@ def are_pairs(name: str) -> bool:
     path = Path(name)
     if name in (*SETS, *RECOGNISED) or not path.is_file():
         return False
-    return path.suffix == ".tsv" or (_begins_with(path, PAIR[0]) and _begins_with(path, PAIR[1]))
+    return path.suffix == ".tsv" or _begins_with(path, PAIR[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,19 +97,41 @@ def load_set(name: str, to: str, limit: int = 0, least_words: int = 0, source: s
 def read_pairs(path: Path, limit: int = 0, least_words: int = 0) -> TestSet:
     """Read pairs of a source and its reference: lines with a tab between (``.tsv``), or JSON objects.
 
+    Empty lines are skipped.  A reference may be missing; quotation marks are text.
+
     Raises:
         InputError: a line is not such a pair.
     """
+    of_line = _of_tsv if path.suffix == ".tsv" else _of_json
     pairs = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n"), 1):
-        try:
-            source, reference = line.split("\t") if path.suffix == ".tsv" else map(json.loads(line).get, PAIR)
-            if not (isinstance(source, str) and isinstance(reference, str)):
-                raise TypeError("source and reference must be texts")
-        except (AttributeError, TypeError, ValueError) as error:
-            raise InputError(f"{path}, line {number}: this is not a source with its reference: {error}") from None
-        pairs.append((source, reference))
+    for number, line in lines_of(path):
+        source, reference = of_line(line) or ("", "")
+        if not source.strip():
+            form = "a source, a tab and its reference" if path.suffix == ".tsv" else "a JSON object with source"
+            raise InputError(f"{path}, line {number}: this must be {form}, not {line[:60]!r}")
+        pairs.append((source, reference.strip()))
     return _test_set(path.stem, pairs, limit, least_words)
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file that are not empty, with their numbers; a mark of the byte order is left out."""
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+        if line.strip():
+            yield number, line
+
+
+def _of_tsv(line: str) -> tuple[str, str] | None:
+    source, _, reference = line.partition("\t")
+    return (source, reference) if "\t" not in reference else None
+
+
+def _of_json(line: str) -> tuple[str, str] | None:
+    try:
+        source, reference = map(json.loads(line).get, PAIR)
+    except (AttributeError, ValueError):
+        return None
+    fits = isinstance(source, str) and isinstance(reference, str | None)
+    return (source, reference or "") if fits else None
 
 
 def _test_set(name: str, pairs: Iterable[tuple[str, str]], limit: int, least_words: int) -> TestSet:
@@ -132,7 +154,7 @@ def lag_stream(test: TestSet, to: str, lag: int = 3) -> Stream:
     whole("lag", lag, 0)
     language = parse_language(to).code
     segments = (
-        Segment(reveal(str(number), source, lag), {language: reference})
+        Segment(reveal(str(number), source, lag), {language: reference} if reference else {})
         for number, (source, reference) in enumerate(zip(test.sources, test.references, strict=True))
     )
     return Stream(test.name, tuple(segments))

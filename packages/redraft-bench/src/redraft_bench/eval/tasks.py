@@ -29,6 +29,7 @@ from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.figures import Row
 from redraft_bench.eval.meter import Meter
 from redraft_bench.eval.record import Step
+from redraft_bench.eval.sets import lines_of
 from redraft_bench.eval.stream import Segment, Stream
 
 
@@ -57,7 +58,7 @@ def read_tasks(path: Path, limit: int = 0) -> dict[str, TextTask]:
     """
     found: dict[str, TextTask] = {}
     counts: Counter[str] = Counter()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in lines_of(path):
         try:
             fields = json.loads(line)
             task = TextTask(fields["task"], fields["prompt"], fields["reference"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,23 @@ def test_file_of_pairs(tmp_path: Path, name: str, text: str) -> None:
     assert len(open_stream(str(path), "fr", limit=1, least_words=3).segments) == 1
 
 
-@pytest.mark.parametrize("line", ["a", "a\tb\tc", '{"source": "a"}', '{"source": 1, "reference": "b"}', "["])
+@pytest.mark.parametrize("suffix", ["tsv", "jsonl"])
+def test_pairs_as_people_save_them(tmp_path: Path, suffix: str) -> None:
+    """A mark of the byte order, Windows line ends, empty lines, quotation marks, a line without reference."""
+    rows = [("a b", "c"), ('"d" e', '"f"'), ("g", None), ("h", "")]
+    if suffix == "jsonl":
+        lines = [json.dumps({"source": source, "reference": reference}) for source, reference in rows]
+    else:
+        lines = ["\t".join(each for each in row if each is not None) for row in rows]
+    path = tmp_path / f"x.{suffix}"
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n\r\n".join(["", *lines, ""]).encode())
+    assert are_pairs(str(path))
+    found = read_pairs(path)
+    assert [*zip(found.sources, found.references, strict=True)] == [(a, b or "") for a, b in rows]
+    assert [each.references for each in lag_stream(found, "fr").segments] == [{"fr": "c"}, {"fr": '"f"'}, {}, {}]
+
+
+@pytest.mark.parametrize("line", ["\tb", "a\tb\tc", '{"source": ""}', '{"source": 1, "reference": "b"}', "["])
 def test_line_that_is_no_pair(tmp_path: Path, line: str) -> None:
     path = tmp_path / ("x.jsonl" if line[0] in "{[" else "x.tsv")
     good = '{"source": "a", "reference": "b"}' if path.suffix == ".jsonl" else "a\tb"
