@@ -17,6 +17,9 @@ from tests.gguf_models import (
     HEADS,
     HIDDEN,
     LAYERS,
+    MERGES,
+    STOP,
+    TOKENS,
     VOCABULARY,
     Writer,
     blocks,
@@ -457,9 +460,9 @@ def write_qwen_of_size(path: Path, layers: int = 24, seed: int = 23) -> Path:
     facts.add_uint32("qwen35.full_attention_interval", 4)
     facts.add_tokenizer_model("gpt2")
     facts.add_tokenizer_pre("gpt-2")
-    facts.add_token_list([f"t{number}" for number in range(vocabulary)])
-    facts.add_token_merges([])
-    facts.add_eos_token_id(0)
+    facts.add_token_list([*TOKENS, *(f"t{number}" for number in range(len(TOKENS), vocabulary))])
+    facts.add_token_merges(MERGES)
+    facts.add_eos_token_id(TOKENS.index(STOP))
 
     def matrix(name: str, inputs: int, outputs: int) -> None:
         cells = draw.integers(-127, 128, (outputs, inputs // 32, 34), np.int8)
