@@ -501,6 +501,12 @@ def write_qwen_of_size(path: Path, layers: int = 24, seed: int = 23) -> Path:
     return path
 
 
+#: Writers of models that are refused.
+REFUSED: Mapping[str, Callable[[Path], Path]] = {
+    "PLaMo 2": write_plamo2,
+    "QRWKV 6": lambda path: write_rwkv6(path, qwen=True),
+    "ARWKV 7": lambda path: write_rwkv7(path, qwen=True),
+}
 #: Architectures with recurrent layers in llama.cpp of which no tiny model is written here.
 UNTRIED = ("bailingmoe3", "kimi-k3", "glm5-next", "qwen4exp", "deepseek4")
 #: Writers by the names under which people know the models.
@@ -519,9 +525,7 @@ HYBRIDS: Mapping[str, Callable[[Path], Path]] = {
     "Mamba-2": write_mamba2,
     "Jamba": write_jamba,
     "RWKV 6": write_rwkv6,
-    "QRWKV 6": lambda path: write_rwkv6(path, qwen=True),
     "RWKV 7": write_rwkv7,
-    "ARWKV 7": lambda path: write_rwkv7(path, qwen=True),
     "Kimi Linear": write_kimi,
     "MiniMax-01": write_minimax,
 }

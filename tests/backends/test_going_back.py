@@ -23,7 +23,7 @@ from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError
 from tests.backends.test_llamacpp import tree
 from tests.gguf_models import CONTROL, HIDDEN, LAYERS, VOCABULARY
-from tests.hybrids import HYBRIDS, write_lfm2, write_plamo2
+from tests.hybrids import HYBRIDS, REFUSED, write_lfm2
 
 Ids = tuple[int, ...]
 SLOTS = 3
@@ -118,7 +118,8 @@ def test_rows(pair: tuple[LlamaCpp, Fresh]) -> None:
             assert backend.open_slot() == 1
         chosen = draw.sample(sorted(streams), draw.randint(1, SLOTS))
         asked = [(slot, streams[slot].next()) for slot in chosen]
-        for found, expected in zip(logits(backend, asked), logits(fresh, asked), strict=True):
+        alone = [logits(fresh, [each])[0] for each in asked]
+        for found, expected in zip(logits(backend, asked), alone, strict=True):
             read += len(found)
             assert np.allclose(found, expected, rtol=0, atol=0.02)
     for slot in backend._slots.values():
@@ -223,10 +224,18 @@ class TestProbe:
         with pytest.raises(CapabilityError, match=r"'LFM2.gguf' .* go back .* rightly \(logits are off by"):
             LlamaCpp(written(folder, "LFM2"), OPTIONS)
 
-    def test_plamo2(self, tmp_path: Path) -> None:
-        """llama.cpp writes the states of all sequences but the first outside its memory."""
-        with pytest.raises(CapabilityError, match="go back .* rightly .*does not survive it: SIGABRT"):
-            LlamaCpp(write_plamo2(tmp_path / "plamo2.gguf"), OPTIONS)
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            ("PLaMo 2", "llama.cpp does not survive it: SIGABRT"),
+            ("QRWKV 6", "logits are off"),
+            ("ARWKV 7", "logits are off"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, name: str, why: str) -> None:
+        """llama.cpp writes the states of all sequences but the first outside its memory, or mixes them up."""
+        with pytest.raises(CapabilityError, match=f"go back .* rightly .*{why}"):
+            LlamaCpp(REFUSED[name](tmp_path / "refused.gguf"), OPTIONS)
 
     def test_process_ends(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """LFM2 with its real number of layers ends the process with a few snapshots more than it survives."""
