@@ -227,7 +227,7 @@ class TestProbe:
     @pytest.mark.parametrize(
         ("name", "why"),
         [
-            ("PLaMo 2", "llama.cpp does not survive it: SIGABRT"),
+            ("PLaMo 2", "(logits are off|does not survive it)"),
             ("QRWKV 6", "logits are off"),
             ("ARWKV 7", "logits are off"),
         ],

@@ -90,7 +90,7 @@ def difference(path: Path, way: GoesBack, gpu_layers: int = 0) -> float:
     from redraft.backends.llama_model import LlamaModel
     from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 
-    options = LlamaOptions(context_length=256, slots=_SLOTS + 1, gpu_layers=gpu_layers)
+    options = LlamaOptions(context_length=256, slots=2 * _SLOTS, gpu_layers=gpu_layers)
     with (
         closing(LlamaModel(path, gpu_layers=gpu_layers, goes_back=way)) as model,
         closing(LlamaCpp(path, options, model)) as backend,
