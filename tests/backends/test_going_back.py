@@ -234,7 +234,7 @@ class TestProbe:
     )
     def test_refused(self, tmp_path: Path, name: str, why: str) -> None:
         """llama.cpp writes the states of all sequences but the first outside its memory, or mixes them up."""
-        with pytest.raises(CapabilityError, match=f"go back .* rightly .*{why}"):
+        with pytest.raises(CapabilityError, match=f"earlier token correctly .*{why}"):
             LlamaCpp(REFUSED[name](tmp_path / "refused.gguf"), OPTIONS)
 
     def test_process_ends(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
