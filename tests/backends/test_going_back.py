@@ -221,7 +221,7 @@ class TestProbe:
 
     def test_wrong(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.child(monkeypatch, tmp_path, "lib.llama_memory_seq_cp = lambda *arguments: None\n")
-        with pytest.raises(CapabilityError, match=r"'LFM2.gguf' .* go back .* rightly \(logits are off by"):
+        with pytest.raises(CapabilityError, match=r"'LFM2.gguf' .* earlier token correctly \(logits are off by"):
             LlamaCpp(written(folder, "LFM2"), OPTIONS)
 
     @pytest.mark.parametrize(
@@ -245,5 +245,5 @@ class TestProbe:
             "lib.llama_context_default_params = with_snapshots\n"
         )
         self.child(monkeypatch, tmp_path, code)
-        with pytest.raises(CapabilityError, match="go back .* rightly .*does not survive it: SIGABRT"):
+        with pytest.raises(CapabilityError, match="earlier token correctly .*does not survive it: SIGABRT"):
             LlamaCpp(write_lfm2(tmp_path / "lfm2.gguf", layers=16), OPTIONS)

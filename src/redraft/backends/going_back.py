@@ -54,7 +54,7 @@ def proven(path: Path, metadata: Mapping[str, str], gpu_layers: int) -> GoesBack
         gpu_layers: layers on the GPU.
 
     Raises:
-        CapabilityError: it does not go back rightly.
+        CapabilityError: it does not go back correctly.
     """
     key = _key(metadata, gpu_layers)
     if cached(FILE).get(key) != "right":
