@@ -15,12 +15,14 @@ import uvicorn
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from redraft.errors import OptionError
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.engine.engine import Stopped
 from redraft.serve.http.brake import Braked
+from redraft.serve.http.security import MOST_QUERY
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
@@ -32,6 +34,8 @@ _WITHOUT_ENGINE = 5.0
 #: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
 #: in the same packet; a message between both limits is answered with an error.
 _HARD_LIMIT = 4
+#: Maximum bytes of a request's head: every header takes 3 microseconds, and can be four bytes long.
+_MOST_HEAD = 2 * MOST_QUERY
 #: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
 _USER_TIMEOUT = 30_000
 #: Path -> description.
@@ -106,6 +110,11 @@ def _remarks(settings: ServeSettings) -> Iterator[str]:
     yield "Ctrl-C finishes the current captions and stops; a second one stops at once."
 
 
+def _http(**given: Any) -> Braked:
+    """Return the protocol of a connection until it becomes a websocket."""
+    return Braked(H11Protocol(**given))
+
+
 def _websocket(**given: Any) -> Braked:
     """Return the protocol of a websocket."""
     return Braked(WebSocketsSansIOProtocol(**given))
@@ -122,7 +131,8 @@ class CaptionServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 make_app(hub),
-                http="h11",
+                http=_http,  # type: ignore[arg-type]
+                h11_max_incomplete_event_size=_MOST_HEAD,
                 ws=_websocket,  # type: ignore[arg-type]
                 ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
                 ws_ping_interval=hub.settings.ping_seconds,

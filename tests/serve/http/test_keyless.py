@@ -6,12 +6,14 @@ import asyncio
 import gzip
 import json
 import logging
+import socket
 import subprocess
 import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -159,6 +161,20 @@ def test_event_loop_is_not_held_up(server: Running, path: str) -> None:
     path = path.replace("NAME", name)
     server.ask(path)
     assert calls_of(server, lambda: server.ask(path.replace("00001", "00002"))) < MOST_CALLS
+
+
+@pytest.mark.parametrize("headers", [1_000, 20_000])
+def test_event_loop_is_not_held_up_by_headers(server: Running, headers: int) -> None:
+    head = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n" + b"a:b\r\n" * headers + b"\r\n"
+
+    def ask() -> None:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(head)
+            while connection.recv(4096):
+                pass
+
+    ask()
+    assert calls_of(server, ask) < MOST_CALLS
 
 
 #: Run in a new process: what the loop calls for first requests, and the number of texts that are compressed for them.

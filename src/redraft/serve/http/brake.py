@@ -1,13 +1,14 @@
 """Connections are read no faster than a share of the time allows, whatever they send.
 
-A websocket's tiny frames, pings and continuations cost far more time to parse than to send, and nothing above the
-protocol sees most of them.  So what a connection receives is handed on in small pieces, the processor time that this
-takes is measured, and reading rests until the connection has used no more than its share.
+A websocket's tiny frames, pings and continuations, and a request's tiny headers, cost far more time to parse than to
+send, and nothing above the protocol sees most of them.  So what a connection receives is handed on in small pieces, the
+processor time that this takes is measured, and reading rests until the connection has used no more than its share.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,8 @@ _PIECE = 2048
 SHARE, BURST = 0.1, 0.01
 #: Seconds after which a connection is closed that has wanted more than its share all the while.
 PATIENCE = 30.0
+#: Where all connections of a thread's loop read to, since each hands on at once what it has read.
+_room = threading.local()
 
 
 class Braked(asyncio.BufferedProtocol):
@@ -32,7 +35,6 @@ class Braked(asyncio.BufferedProtocol):
 
     def __init__(self, inner: asyncio.Protocol, used: Callable[[], float] = time.thread_time) -> None:
         self._inner, self._used = inner, used
-        self._buffer = bytearray(_PIECE)
         self._transport: Any = None
         #: Why nothing is read: the protocol does not want to, the peer does not read, or it had more than its share.
         self._unwanted = self._unread = self._resting = False
@@ -73,11 +75,13 @@ class Braked(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to read to."""
-        return memoryview(self._buffer)
+        if not hasattr(_room, "piece"):
+            _room.piece = memoryview(bytearray(_PIECE))
+        return _room.piece  # type: ignore[no-any-return]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Hand on what was read."""
-        self.data_received(bytes(self._buffer[:nbytes]))
+        self.data_received(bytes(_room.piece[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
         """Hand on what was received, and rest if that took more time than there was left."""
