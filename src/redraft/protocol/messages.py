@@ -17,18 +17,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, fields, replace
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, dataclass_transform, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    FailFast,
-    Field,
-    TypeAdapter,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
+from pydantic.types import FailFast
 
 from redraft.captions import events
 from redraft.captions.formats.jsonl import one_line
