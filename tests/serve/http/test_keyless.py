@@ -149,7 +149,7 @@ def calls_of(server: Running, work: Callable[[], object]) -> int:
     [
         *("/", "/js/pages/main.js", "/nothing" + "/a" * 2000, "/watch/hall-1?" + "a=b&" * 2000),
         *("/docs", "/openapi.json", "/asyncapi.json", "/v1/offer", "/v1/talk", "/health", "/ready"),
-        *("/v1/sessions/NAME", "/v1/rooms/hall-1", "/v1/ingest/NAME/seq", "/v1/sessions/NAME?" + "a=b&" * 5000),
+        *("/v1/sessions/NAME", "/v1/rooms/hall-1", "/v1/ingest/NAME/seq", "/v1/sessions/NAME?" + "a=b&" * 3500),
         *(f"/v1/sessions/NAME/transcript?{LANGUAGES}", f"/v1/rooms/hall-1/transcript?{LANGUAGES}"),
         f"/v1/qr?link={quote(link(1), safe='')}",
     ],
