@@ -255,6 +255,13 @@ def check_times(items: Iterable[object]) -> None:
                 ended = item.time
 
 
+def test_signs_that_come_behind_a_sentence() -> None:
+    """Without words, they began when the sentence had, although it had ended later."""
+    made = list(in_sentences(transcript([("我好。！", 0.5), ("我！，！", 2.5)])))
+    check_times(made)
+    assert finals(made) == ["我！", "，！"]
+
+
 def check_order(items: Iterable[object]) -> None:
     """Updates of sentences are in order, and each sentence has one final update before the next one begins."""
     order, current = Order(), ""

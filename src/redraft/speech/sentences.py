@@ -278,7 +278,7 @@ class SentenceCutter:
             since, goes_on = _later(seen, sentence.start), words < len(utterance.words)
             over = since if goes_on else time
             yield from self._made(sentence, text[done:end].strip(), over, final=True, goes_on=goes_on)
-            sentence, done, gone = sentence.next(since), end, words
+            sentence, done, gone = sentence.next(over), end, words
         if done:
             utterance.cut_off(done, gone, sentence)
 
