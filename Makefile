@@ -21,7 +21,7 @@ RAY_READY := $(VENV)/.ready-dev,ray,serve
 SCALE_TESTS_READY := $(VENV)/.ready-dev,hf,remote,serve
 
 .NOTPARALLEL:
-.PHONY: help demo test test-ray test-scale fuzz check fix docs size train benchmarks release
+.PHONY: help demo test test-ray test-scale fuzz check fix docs size train benchmarks llama release
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +67,10 @@ benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks again (hours)
 
 size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size
+
+llama: $(DEV_READY) ## compile llama.cpp for all processors, into wheels that the other targets and the container use
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check cmake ninja scikit-build-core ziglang
+	$(BIN)/python -m tools.build_llama $(ARGS)
 
 release: docs $(DEV_READY) ## build and try what is published, in dist/: wheels, site, and the container if docker runs
 	$(BIN)/python -m tools.release

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import distribution
@@ -225,8 +227,8 @@ class TestKernels:
         (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.21)\nproject(llama_cpp NONE)\n")
         return tmp_path
 
-    def build(self, tree: Path, *options: str) -> subprocess.CompletedProcess[str]:
-        include = f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={KERNELS}"
+    def build(self, tree: Path, *options: str, changes: Path = KERNELS) -> subprocess.CompletedProcess[str]:
+        include = f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={changes}"
         command = [str(CMAKE), "-S", str(tree), "-B", str(tree / "build"), include, *options]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -242,6 +244,22 @@ class TestKernels:
         assert {path.name for path in setup_env.KERNELS[1:]} <= after.keys()
         assert f'{{ "REDRAFT_KERNELS", "{setup_env.kernels_mark({})}" }}' in after["ggml-cpu.cpp"]
         assert self.build(tree).returncode == 0 and self.sources(tree) == after
+
+    def test_portable_build(self, tree: Path) -> None:
+        changes = KERNELS.with_name("portable.cmake")
+        script = re.split(r"_open\(\"(.*?)\" \"\w+\"\)", changes.read_text(encoding="utf-8"))
+        olds = [re.findall(r"_replace\(\[=\[(.*?)\]=\]", steps, re.DOTALL) for steps in script[2::2]]
+        files = [tree / "vendor/llama.cpp/ggml/src/ggml-cpu" / name for name in script[1::2]]
+        for file, texts in zip(files, olds, strict=True):
+            file.write_text("\n".join(texts), encoding="utf-8")
+        for _ in range(2):  # the second finds it done
+            assert self.build(tree, changes=changes).returncode == 0
+            waiting, variants = (file.read_text(encoding="utf-8") for file in files)
+            assert waiting.count("ggml_cond_wait(") == waiting.count("ggml_cond_broadcast(") == 1
+            assert "sandybridge" not in variants and "piledriver" not in variants
+        assert "REDRAFT_KERNELS" in self.sources(tree)["ggml-cpu.cpp"]
+        files[0].write_text("// new", encoding="utf-8")
+        assert "do not fit this version" in self.build(tree, changes=changes).stderr
 
     @pytest.mark.parametrize("name", CHANGED)
     @pytest.mark.parametrize("change", ["gone", "twice", "missing"])
@@ -305,6 +323,35 @@ def test_wheel_of_ours_with_other_kernels_is_outdated(tmp_path: Path, origin: st
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
     python.chmod(0o755)
     assert setup_env.installed_engine(python, "1234abcd") == found
+
+
+def test_wheels_for_all_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    mark = setup_env.kernels_mark({})
+    bindings = tmp_path / "llama_cpp_python-1.2.3-py3-none-any.whl"
+
+    def library(glibc: str, *marks: str) -> Path:
+        made = tmp_path / f"redraft_llama-1.2.3-py3-none-manylinux_{glibc}_x86_64.whl"
+        with zipfile.ZipFile(made, "w") as wheel:
+            for number, each in enumerate(marks):
+                wheel.writestr(f"redraft_llama/lib/libggml-cpu-{number}.so", f"...{each}...")
+        return made
+
+    def found() -> list[Path]:
+        return setup_env.portable_wheels("1.2.3", tmp_path)
+
+    assert found() == []
+    made = library("2_34", mark, mark)
+    assert found() == []  # without bindings
+    bindings.touch()
+    assert found() == [made, bindings]
+    assert setup_env.portable_wheels("1.2.4", tmp_path) == []
+    library("2_34", mark, "00000000")  # a backend with other kernels
+    assert found() == []
+    made.unlink()
+    library("2_39", mark)  # made where the C library is newer
+    assert found() == []
 
 
 def test_this_build_has_its_kernels() -> None:

@@ -2,7 +2,8 @@
 
     make release
 
-The distributions are installed into a new environment and used there.  The container is built if docker runs here.
+The distributions are installed into a new environment and used there.  llama.cpp's wheels for all processors are among
+them if `make llama` has made them.  The container is built if docker runs here.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ def main() -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     built = build(DIST)
     try_distributions([path for path in built if path.suffix == ".whl"])
+    for wheel in setup_env.portable_wheels(setup_env.engine_version(ROOT / "constraints.txt")):
+        shutil.copy(wheel, DIST)
     shutil.make_archive(str(DIST / "redraft-site"), "gztar", SITE)
     container = build_container()
     for path in sorted(DIST.iterdir()):

@@ -4,7 +4,8 @@
 
 llama-cpp-python is distributed as source only.  Its wheel is compiled for this processor (``-march=native``), stored in
 ``$XDG_CACHE_HOME/redraft/wheels`` by version, Python, processor, compilers and build options, and reused by later
-environments.  A wheel is stored only if its kernels pass a self-test.  Standard library only, since nothing is
+environments.  A wheel is stored only if its kernels pass a self-test.  Wheels for all processors, where
+tools/build_llama.py has made them, come first.  Standard library only, since nothing is
 installed yet.
 """
 
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 import tomllib
+import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -44,6 +46,8 @@ FEATURES = ("amx", "asimd", "avx", "bf16", "bmi", "f16c", "fma", "i8mm", "sse", 
 #: llama.cpp installs a second copy of its libraries, its headers, and each library under three names; one copy under
 #: the two names that the loader uses is enough, and saves 47 MB.
 SURPLUS = "/lib;/include;*.so.*.*.*"
+#: Folder of wheels for all processors, which tools/build_llama.py makes.
+PORTABLE = ROOT / "packages" / "redraft-llama" / "dist"
 #: Leaves out image support, almost a third of the compilation.
 ONLY_TEXT = "-DLLAVA_BUILD=OFF"
 #: Folder of the cache with our wheels.
@@ -146,12 +150,14 @@ def engine_version(constraints: Path) -> str:
 
 #: Prints the version of llama.cpp's bindings, where they were installed from, and the features of the library.
 _INSTALLED = f"""
+import sys
 from importlib.metadata import distribution
 found = distribution('{ENGINE}')
 print(found.version)
 print(found.read_text('direct_url.json') or '', flush=True)
-import llama_cpp
-print(llama_cpp.llama_print_system_info().decode())
+sys.path.append({str(SOURCES)!r})
+from redraft.backends.library import load
+print(load().llama_print_system_info().decode())
 """
 
 
@@ -169,7 +175,7 @@ def installed_engine(python: Path, mark: str) -> str:
     version, _, more = found.partition("\n")
     origin, _, features = more.partition("\n")
     marked = re.search(r"REDRAFT_KERNELS = (\w+)", features)
-    ours = f"{WHEELS}/{ENGINE}-" in origin
+    ours = any(folder in origin for folder in (f"{WHEELS}/{ENGINE}-", "packages/redraft-llama/dist"))
     return "" if ours and mark != (marked[1] if marked else "") else version
 
 
@@ -225,7 +231,13 @@ def redraft(module: str) -> Any:
 
 
 def install_engine(python: Path, version: str) -> None:
-    """Install the stored wheel of llama-cpp-python for this machine, or compile, test and store one."""
+    """Install llama.cpp for all processors, or the wheel stored for this one; otherwise compile, test and store it."""
+    if not any(os.environ.get(name) for name in BUILD_VARIABLES) and (wheels := portable_wheels(version)):
+        run([*pip(python, "install"), *map(str, wheels)], f"installing {ENGINE} {version}, compiled for all processors")
+        if passes_self_test(python):
+            return
+    if next(python.parent.parent.glob("lib/python*/site-packages/redraft_llama"), None):  # it would come first
+        run([str(python), "-m", "pip", "uninstall", "--yes", "redraft-llama"], "removing redraft-llama")
     build = build_environment(os.environ)
     folder = wheel_folder(version, build)
     for kept in folder.glob("*.whl"):
@@ -249,6 +261,23 @@ def install_engine(python: Path, version: str) -> None:
         if passes_self_test(python):
             built.replace(folder / built.name)
             print(f"* the wheel is kept in {folder}", flush=True)
+
+
+def portable_wheels(version: str, folder: Path = PORTABLE) -> list[Path]:
+    """Return the wheels in a folder of a library for all processors with today's kernels; none if it cannot run here.
+
+    They are what tools/build_llama.py makes: the library, and bindings without one.
+    """
+    glibc = tuple(int(part) for part in re.findall(r"\d+", platform.libc_ver()[1])[:2])
+    for library in folder.glob(f"redraft_llama-{version}-py3-none-manylinux_*_{platform.machine()}.whl"):
+        needed = tuple(int(part) for part in library.name.split("manylinux_")[1].split("_")[:2])
+        with zipfile.ZipFile(library) as wheel:
+            backends = [name for name in wheel.namelist() if "ggml-cpu-" in name]
+            ours = all(kernels_mark({}).encode() in wheel.read(name) for name in backends)
+        bindings = sorted(folder.glob(f"llama_cpp_python-{version}-py3-*.whl"))
+        if needed <= glibc and ours and bindings:
+            return [library, bindings[0]]
+    return []
 
 
 def passes_self_test(python: Path) -> bool:

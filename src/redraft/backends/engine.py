@@ -6,12 +6,13 @@ Raises:
 
 from __future__ import annotations
 
+from redraft.backends.library import load
 from redraft.errors import ModelError
 
 __all__ = ["lib"]
 
 try:
-    import llama_cpp as lib
+    lib = load()
 except (ImportError, OSError, RuntimeError) as error:
     raise ModelError(
         f"llama.cpp cannot be loaded ({error}): install it again with pip install --force-reinstall --no-cache-dir "

@@ -22,6 +22,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from redraft.backends.library import library_folder
+
 CPUINFO = Path("/proc/cpuinfo")
 #: Trademarks, clock rates, and the separators of signatures.
 _FILLER = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|@.*$|[|:]", re.IGNORECASE)
@@ -115,10 +117,9 @@ def keep_cached(name: str, key: str, value: object) -> None:
 @cache
 def library_hash() -> str:
     """Return 12 hex digits that identify the build of llama.cpp; empty if none is installed."""
-    spec = find_spec("llama_cpp")
-    chosen = os.environ.get("LLAMA_CPP_LIB_PATH")
+    spec, chosen = find_spec("llama_cpp"), library_folder()
     packages = (spec and spec.submodule_search_locations) or []
-    folders = [Path(chosen)] if chosen else [Path(each) / "lib" for each in packages]
+    folders = [chosen] if chosen else [Path(each) / "lib" for each in packages]
     libraries = [path for folder in folders for path in sorted(folder.glob("*")) if _is_library(path)]
     digest = hashlib.sha256()
     for path in libraries:

@@ -146,8 +146,11 @@ def _run(path: Path, *, extra: bool) -> list[Logits]:
         path: the model.
         extra: whether llama.cpp may repack weights for the kernels it chooses.
     """
-    import llama_cpp as lib
     import numpy as np
+
+    from redraft.backends.library import load
+
+    lib = load()
 
     chosen = lib.llama_model_default_params()
     chosen.n_gpu_layers, chosen.use_extra_bufts = 0, extra

@@ -1,0 +1,145 @@
+"""Compile llama.cpp for all processors of a platform, and make wheels of it (packages/redraft-llama).
+
+    python -m tools.build_llama [--target TARGET] [--jobs N] [--build FOLDER] [--out FOLDER]
+
+Two wheels are made: ``redraft_llama``, with llama.cpp's libraries and a processor backend with Redraft's kernels for
+each kind of processor (``GGML_CPU_ALL_VARIANTS``), and llama-cpp-python without a library of its own.  Zig's C++
+compiler links them with the glibc that a target names, on any machine, and puts its C++ library into them.  Needed in
+this Python: cmake, hatchling, ninja, scikit-build-core and ziglang.  A build that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from tools.setup_env import ENGINE, PORTABLE, ROOT, engine_version
+
+PACKAGE = ROOT / "packages" / "redraft-llama"
+#: Reads kernels.cmake first.
+CHANGES = ROOT / "native" / "llama.cpp" / "portable.cmake"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A platform: its name in wheels, in zig and in CMake."""
+
+    machine: str
+    glibc: tuple[int, int] = (2, 28)
+
+    @property
+    def triple(self) -> str:
+        """Return zig's name."""
+        return f"{self.machine}-linux-gnu.{self.glibc[0]}.{self.glibc[1]}"
+
+    @property
+    def tag(self) -> str:
+        """Return the name in wheels."""
+        return f"manylinux_{self.glibc[0]}_{self.glibc[1]}_{self.machine}"
+
+
+TARGETS = {machine: Target(machine) for machine in ("x86_64", "aarch64")}
+
+_LINK = "-Wl,-rpath,$ORIGIN -s"
+#: Without OpenMP, of which zig has no library; llama.cpp's own threads wait as portable.cmake says.
+OPTIONS = {
+    "CMAKE_BUILD_TYPE": "Release",
+    "LLAVA_BUILD": "OFF",
+    "LLAMA_OPENSSL": "OFF",
+    "BUILD_SHARED_LIBS": "ON",
+    "GGML_BACKEND_DL": "ON",
+    "GGML_CPU_ALL_VARIANTS": "ON",
+    "GGML_NATIVE": "OFF",
+    "GGML_OPENMP": "OFF",
+    "CMAKE_PLATFORM_NO_VERSIONED_SONAME": "ON",
+    "CMAKE_SHARED_LINKER_FLAGS": _LINK,
+    "CMAKE_MODULE_LINKER_FLAGS": _LINK,
+    "CMAKE_PROJECT_llama_cpp_INCLUDE": str(CHANGES),
+}
+
+#: The bindings have no library of their own, and run on every platform.
+BINDINGS = {"CMAKE_ARGS": "-DLLAMA_BUILD=OFF", "SKBUILD_WHEEL_PLATLIB": "false"}
+
+
+def fetch(version: str, folder: Path) -> Path:
+    """Download the source of llama-cpp-python, unless it is there; return its folder."""
+    source = folder / f"llama_cpp_python-{version}"
+    if not source.is_dir():
+        command = ["download", "--no-deps", "--no-binary", ENGINE, "--no-build-isolation", "--dest", str(folder)]
+        subprocess.run([sys.executable, "-m", "pip", *command, f"{ENGINE}=={version}"], check=True)
+        with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
+            archive.extractall(folder, filter="data")
+    return source
+
+
+def compile_libraries(target: Target, source: Path, build: Path, jobs: int) -> None:
+    """Compile llama.cpp, or what has changed since."""
+    spec = find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        raise SystemExit("zig compiles llama.cpp: run pip install cmake hatchling ninja scikit-build-core ziglang")
+    zig = Path(spec.origin).with_name("zig")
+    compilers = {name: f"{zig} {command} -target {target.triple}" for name, command in (("CC", "cc"), ("CXX", "c++"))}
+    options = dict(OPTIONS)
+    if os.uname().machine != target.machine:
+        options |= {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": target.machine}
+    flags = [f"-D{name}={value}" for name, value in options.items()]
+    environment = os.environ | compilers
+    subprocess.run(["cmake", "-G", "Ninja", "-S", source, "-B", build, *flags], env=environment, check=True)
+    subprocess.run(["cmake", "--build", build, "--target", "llama", "-j", str(jobs)], env=environment, check=True)
+
+
+def collect(build: Path, folder: Path) -> list[Path]:
+    """Copy the libraries to a folder; return the copies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = [path for path in build.rglob("*.so") if re.match(r"lib(llama\.|ggml)", path.name)]
+    return [Path(shutil.copy(path.resolve(), folder / path.name)) for path in found]
+
+
+def newest_glibc(libraries: Iterable[Path]) -> tuple[int, int]:
+    """Return the newest version of glibc whose symbols libraries use."""
+    found = b"".join(path.read_bytes() for path in libraries)
+    return max(((int(a), int(b)) for a, b in re.findall(rb"GLIBC_(\d+)\.(\d+)", found)), default=(0, 0))
+
+
+def make_wheels(target: Target, source: Path, libraries: Path, out: Path) -> list[Path]:
+    """Make both wheels; return them."""
+    out.mkdir(parents=True, exist_ok=True)
+    variables = {"REDRAFT_LLAMA_LIBRARIES": str(libraries), "REDRAFT_LLAMA_PLATFORM": target.tag}
+    wheel = [sys.executable, "-m", "pip", "wheel", "--no-cache-dir", "--no-deps", "--wheel-dir", str(out)]
+    subprocess.run([*wheel, str(PACKAGE)], env=os.environ | variables, check=True)
+    subprocess.run([*wheel, str(source)], env=os.environ | BINDINGS, check=True)
+    return sorted(out.glob("*.whl"))
+
+
+def main() -> None:
+    """Compile and make the wheels."""
+    parser = argparse.ArgumentParser(description="Compile llama.cpp for all processors, and make wheels of it.")
+    parser.add_argument("--target", choices=TARGETS, default=os.uname().machine, help="kind of processor")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="files compiled at a time")
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "redraft-llama", help="folder to compile in")
+    parser.add_argument("--out", type=Path, default=PORTABLE, help="folder of the wheels")
+    given = parser.parse_args()
+    target, build = TARGETS[given.target], given.build.resolve()
+    build.mkdir(parents=True, exist_ok=True)
+    source = fetch(engine_version(ROOT / "constraints.txt"), build)
+    compile_libraries(target, source, build / target.machine, given.jobs)
+    with tempfile.TemporaryDirectory() as folder:
+        libraries = collect(build / target.machine, Path(folder))
+        if newest_glibc(libraries) > target.glibc:
+            raise SystemExit(f"the libraries need glibc {newest_glibc(libraries)}, newer than {target.glibc}")
+        for made in make_wheels(target, source, Path(folder), given.out):
+            print(f"{made} ({made.stat().st_size / 1e6:.1f} MB)")
+
+
+if __name__ == "__main__":
+    main()
