@@ -126,7 +126,9 @@ def test_forgotten_session(server: Running) -> None:
                 assert [text for _, _, text in ended(seen)] == wanted
                 path = f"/v1/sessions/{client.session}/transcript"
                 assert other.ask(path).text.splitlines() == wanted
-                assert other.ask(path + "?format=srt").text.count(" --> ") == 6
+                subtitles = other.ask(path + "?format=srt").text.splitlines()
+                said = [line for line in subtitles if line and " --> " not in line and not line.isdigit()]
+                assert " ".join(said) == " ".join(wanted)
 
     run(work())
 

@@ -91,7 +91,7 @@ def test_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
             big = protocol.Error(code="stale", message="x" * 50_000).frame
             until = time.monotonic() + SECONDS
             while session.broadcast.owner is not None and time.monotonic() < until:
-                server.call(partial(session.broadcast.send, big))
+                server.call(partial(session.broadcast.send, big, object()))
                 time.sleep(0.002)
             assert session.broadcast.owner is None
             say(other, "we saw")

@@ -74,7 +74,7 @@ frames = st.one_of(well_made.map(json.dumps), anything.map(json.dumps), st.text(
 @pytest.mark.fuzz
 @given(st.lists(frames, max_size=40))
 def test_fuzz_session(sent: list[str | bytes]) -> None:
-    engine = mock.Mock(Engine)
+    engine = mock.Mock(Engine, scheduler=mock.Mock(able=lambda: ""))
     session = offline(engine=engine)
     session.lanes = {"de": mock.Mock(Lane, translation=None, coalesced=0, abandoned=0)}
     sentences = []

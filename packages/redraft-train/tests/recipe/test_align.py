@@ -231,7 +231,7 @@ def test_what_is_learnt_was_not_held_out(toys: Path, tmp_path: Path, tokenizer, 
         return []
 
     monkeypatch.setattr("redraft_train.recipe.align.draw", drawn)
-    with pytest.raises(ModelError, match="none of its 0 outputs"):
+    with pytest.raises(ModelError, match="did not finish any of its 0 outputs"):
         align(settings(toys, tmp_path / "out.gguf", seed=7))
     for kept_back, wanted in ((False, 60), (True, 6)):
         pairs, number, seed = given[kept_back]
