@@ -178,6 +178,19 @@ def test_everybody_agrees(steps: list[tuple[str, Key]]) -> None:
     assert {key_of(each): each.text for each in mirror.transcript.finals} == model.shown
 
 
+def test_viewer_comes_in_the_middle_of_an_utterance() -> None:
+    """Its final caption may be made before the captions so far have been sent."""
+    model, page = Model(), Page()
+    model.partial(KEYS[0], "we")
+    page.connect(model.broadcast)
+    model.final(KEYS[0], "we saw")
+    assert page.outbox is not None
+    sent = []
+    while (frame := page.outbox._next()) is not None:
+        sent.append(json.loads(frame.text))
+    assert [(each["type"], each["text"]) for each in sent] == [("final", "we saw")]
+
+
 def mirrored() -> Any:
     from redraft.serve.fanout.feed import Mirror
 

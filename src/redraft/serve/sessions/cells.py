@@ -132,7 +132,8 @@ class Utterance:
 class History(Iterator[Frame]):
     """The messages about the captions so far for one viewer, each made when it is sent, from its cell as it is then.
 
-    Hidden ones are among them: a viewer that was disconnected may still show what has been hidden meanwhile.
+    Hidden ones are among them: a viewer that was disconnected may still show what has been hidden meanwhile.  Of those
+    that had not ended it says no more, since their captions come when they are made.
 
     Args:
         ended: the utterances that have ended in some language; more may follow.
@@ -145,12 +146,13 @@ class History(Iterator[Frame]):
         #: Places of the utterances that are left, then those that had not ended.
         self._left = range(len(ended))
         self._open = [each for each in known if each.place is None]
-        #: The utterance whose turn it is, and its languages that are left.
-        self._current, self._languages = Utterance(""), list[str]()
+        #: The utterance whose turn it is, whether it had ended, and its languages that are left.
+        self._current, self._had_ended, self._languages = Utterance(""), True, list[str]()
 
     def covers(self, utterance: Utterance, language: str) -> bool:
         """Whether it will still send what viewers may see of an utterance that has ended in a language."""
-        left = utterance.place in self._left or (utterance is self._current and language in self._languages)
+        is_current = utterance is self._current and self._had_ended and language in self._languages
+        left = utterance.place in self._left or is_current
         return left and utterance.cells[language].ended
 
     def __next__(self) -> Frame:
@@ -159,7 +161,7 @@ class History(Iterator[Frame]):
             if self._left:
                 self._current, self._left = self._ended[self._left[0]], self._left[1:]
             elif self._open:
-                self._current = self._open.pop(0)
+                self._current, self._had_ended = self._open.pop(0), False
             else:
                 raise StopIteration
             self._languages = [each for each in self._current.cells if self._wants(each)]
@@ -172,6 +174,8 @@ class History(Iterator[Frame]):
             cell = self._current.cells[key[1]]
             if cell.hidden:
                 return cell.decision(key)
-            if cell.visible and (frame := cell.frame(key, self._current.begun, aged=True)) is not None:
+            if not (self._had_ended and cell.visible):
+                continue
+            if (frame := cell.frame(key, self._current.begun, aged=True)) is not None:
                 return frame
         return None
