@@ -34,6 +34,8 @@ _WITHOUT_ENGINE = 5.0
 #: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
 #: in the same packet; a message between both limits is answered with an error.
 _HARD_LIMIT = 4
+#: Connections that are accepted in a row, before others have a turn, and those that may wait.
+_IN_A_ROW, _QUEUE = 16, 1024
 #: Maximum bytes of a request's head: every header takes 3 microseconds, and can be four bytes long.
 _MOST_HEAD = 2 * MOST_QUERY
 #: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
@@ -131,6 +133,7 @@ class CaptionServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 make_app(hub),
+                backlog=_IN_A_ROW,
                 http=_http,  # type: ignore[arg-type]
                 h11_max_incomplete_event_size=_MOST_HEAD,
                 ws=_websocket,  # type: ignore[arg-type]
@@ -150,6 +153,8 @@ class CaptionServer(uvicorn.Server):
         """Store the event loop for the signal handlers."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(_QUEUE)  # asyncio has made the queue as short as what it accepts in a row
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, stop at the second."""
@@ -194,7 +199,7 @@ def listen(host: str, port: int) -> socket.socket:
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _USER_TIMEOUT)
         made.bind(address)
-        made.listen(1024)
+        made.listen(_QUEUE)
     except OSError as error:
         if made is not None:
             made.close()
