@@ -243,11 +243,15 @@ class Broadcast:
         self._say_done(feed)
 
     def _history(self, viewer: Outbox) -> History:
-        return History(self.transcript.ended, self.transcript.utterances.values(), viewer.wants)
+        return History(self.transcript.ended, viewer.wants)
 
     def _catch_up(self, viewer: Outbox) -> None:
         if self.transcript.paused:
             viewer.put(self._paused().frame)
+        for name, utterance in self.transcript.utterances.items():
+            for language, cell in utterance.cells.items() if utterance.place is None else ():  # others: see the history
+                if cell.hidden and viewer.wants(language):
+                    viewer.put(cell.decision((name, language)), counts=False)
         for key, cell in self.transcript.partials.items():
             if self._seen(cell) and viewer.wants(key[1]) and (frame := cell.frame(key, None, aged=True)) is not None:
                 viewer.put(frame, self._place(key))

@@ -10,7 +10,7 @@ decisions on every connection, in any order, to a server that knows them, some o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -132,38 +132,31 @@ class Utterance:
 class History(Iterator[Frame]):
     """The messages about the captions so far for one viewer, each made when it is sent, from its cell as it is then.
 
-    Hidden ones are among them: a viewer that was disconnected may still show what has been hidden meanwhile.  Of those
-    that had not ended it says no more, since their captions come when they are made.
+    Hidden ones are among them: a viewer that was disconnected may still show what has been hidden meanwhile.
 
     Args:
         ended: the utterances that have ended in some language; more may follow.
-        known: all utterances.
         wants: whether the viewer wants captions in a language.
     """
 
-    def __init__(self, ended: Sequence[Utterance], known: Iterable[Utterance], wants: Callable[[str], bool]) -> None:
+    def __init__(self, ended: Sequence[Utterance], wants: Callable[[str], bool]) -> None:
         self._ended, self._wants = ended, wants
-        #: Places of the utterances that are left, then those that had not ended.
+        #: Places of the utterances that are left.
         self._left = range(len(ended))
-        self._open = [each for each in known if each.place is None]
-        #: The utterance whose turn it is, whether it had ended, and its languages that are left.
-        self._current, self._had_ended, self._languages = Utterance(""), True, list[str]()
+        #: The utterance whose turn it is, and its languages that are left.
+        self._current, self._languages = Utterance(""), list[str]()
 
     def covers(self, utterance: Utterance, language: str) -> bool:
         """Whether it will still send what viewers may see of an utterance that has ended in a language."""
-        is_current = utterance is self._current and self._had_ended and language in self._languages
-        left = utterance.place in self._left or is_current
+        left = utterance.place in self._left or (utterance is self._current and language in self._languages)
         return left and utterance.cells[language].ended
 
     def __next__(self) -> Frame:
         """Return the next message."""
         while (message := self._message()) is None:
-            if self._left:
-                self._current, self._left = self._ended[self._left[0]], self._left[1:]
-            elif self._open:
-                self._current, self._had_ended = self._open.pop(0), False
-            else:
+            if not self._left:
                 raise StopIteration
+            self._current, self._left = self._ended[self._left[0]], self._left[1:]
             self._languages = [each for each in self._current.cells if self._wants(each)]
         return message
 
@@ -174,8 +167,6 @@ class History(Iterator[Frame]):
             cell = self._current.cells[key[1]]
             if cell.hidden:
                 return cell.decision(key)
-            if not (self._had_ended and cell.visible):
-                continue
-            if (frame := cell.frame(key, self._current.begun, aged=True)) is not None:
+            if cell.visible and (frame := cell.frame(key, self._current.begun, aged=True)) is not None:
                 return frame
         return None
