@@ -33,7 +33,7 @@ class Ending:
         seen: number of last words.
         words: the words of the latest text of the utterance, without case and punctuation.
         is_new: whether its last word was not there in the text before.
-        is_open: whether it is still to be seen whether its last word stays, which no text has had before.
+        is_open: whether that word is still to be looked for in another text; repeating the text changes nothing.
         left: words of the text before that the latest one was cut off.
     """
 

@@ -123,11 +123,10 @@ class AllowedRows:
     def _among(self, node: int, tokens: Iterable[int]) -> list[int]:
         """Return those of ``tokens`` that may follow ``node``, in their order."""
         after = self._after(node)
-        found = after.among(tokens)
-        if self._barred and node >= ROOT:
-            barred = self._barred.get(len(self._output) + (self._draft.depths[node] if node >= 0 else 0), frozenset())
-            found = [token for token in found if token not in barred or after.only == frozenset([token])]
-        return found
+        if not self._barred or node < ROOT:
+            return after.among(tokens)
+        place = len(self._output) + (self._draft.depths[node] if node >= 0 else 0)
+        return _possible(tokens, after, place, self._barred)
 
     def _after(self, node: int) -> Next:
         """Return which tokens the selection allows after a node; nodes of the prompt are free."""
@@ -143,12 +142,16 @@ def allows(draft: Draft, output: tuple[int, ...], selection: Selection, barred: 
     """Whether all tokens of a chain may follow an output."""
     path = output
     for token in draft.tokens:
-        after = selection.after(path) if selection else _ANYTHING
-        forced = after.only == frozenset([token])
-        if not after.among((token,)) or (token in barred.get(len(path), ()) and not forced):
+        if not _possible((token,), selection.after(path) if selection else _ANYTHING, len(path), barred):
             return False
         path = (*path, token)
     return True
+
+
+def _possible(tokens: Iterable[int], after: Next, place: int, barred: Barred) -> list[int]:
+    """Return those of ``tokens`` that may stand at a place; the only one that may follow is never barred."""
+    found, out = after.among(tokens), barred.get(place, frozenset())
+    return [token for token in found if token not in out or after.only == frozenset([token])]
 
 
 def judge(rule: Rule, draft: Draft, rows: AllowedRows) -> Verdict:
