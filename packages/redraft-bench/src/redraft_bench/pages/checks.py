@@ -147,6 +147,7 @@ class Check:
         name: name of the module in `benchmarks`, of its file of rows and of the page.
         about: one sentence on the question that it answers.
         command: what measures it, if that is not the module of its name.
+        read: returns its rows from the folder of results, if they are not in the file of its name.
         figures: columns shown in the index if there are no findings.
         remark: what readers need to know about the table, without figures.
         findings: sentences with figures of the rows.
@@ -166,6 +167,7 @@ class Check:
     summed: bool = False
     picture: Callable[[Sequence[Row]], Picture | None] = lambda rows: None
     command: str = ""
+    read: Callable[[Path], Sequence[Row]] | None = None
     rows: Sequence[Row] = ()
 
     def page(self) -> str:
@@ -259,6 +261,7 @@ CHECKS = (
         language_models.compared,
         overview=language_models.overview,
         command="redraft bench run language_model --model FILE --threads 1",
+        read=language_models.rows,
     ),
     Check(
         "live",
@@ -355,16 +358,15 @@ def checks(results: Path) -> list[Check]:
     """Return the measurements that have results."""
     found = []
     for each in CHECKS:
-        path = results / f"{each.name}.jsonl"
-        if each.name == language_models.NAME:
-            rows = language_models.rows(results)
-        elif path.exists():
-            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        else:
-            rows = []
+        rows = each.read(results) if each.read else _rows(results / f"{each.name}.jsonl")
         if rows:
             found.append(replace(each, rows=rows))
     return found
+
+
+def _rows(path: Path) -> list[Row]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
 
 
 def card(results: Sequence[Result]) -> str:
