@@ -134,6 +134,7 @@ def main() -> None:
     source = fetch(engine_version(ROOT / "constraints.txt"), build)
     compile_libraries(target, source, build / target.machine, given.jobs)
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(source / "vendor" / "llama.cpp" / "LICENSE", Path(folder, "LICENSE.llama.cpp"))
         libraries = collect(build / target.machine, Path(folder))
         if newest_glibc(libraries) > target.glibc:
             raise SystemExit(f"the libraries need glibc {newest_glibc(libraries)}, newer than {target.glibc}")
