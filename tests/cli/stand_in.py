@@ -3,17 +3,24 @@
     python -m tests.cli.stand_in SECONDS LOG COMMAND...
 
 Every pass takes so many seconds longer.  What the recogniser recognises is appended to the file LOG, a line each:
-the number of the utterance, a tab, and its text so far.  With the variable STAND_IN_SOUND there is a microphone or,
-for "system", what the computer plays; a SIGUSR1 takes it away.
+the number of the utterance, a tab, and its text so far.
+
+    python -m tests.cli.stand_in DESCRIPTOR
+
+Forks such programs as the socket with this number asks for, each with its standard streams and a source of speech in
+front of its arguments: "system" is what the computer plays, and others have a microphone; a SIGUSR1 takes it away.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,8 +33,9 @@ from redraft.speech.recogniser import Hypothesis, Recognised
 from tests.cli.test_microphone import Punctual
 from tests.speech.recognisers import Scripted
 
-#: Names the device that records, if there is one.
-SOUND = "STAND_IN_SOUND"
+#: What a command has imported once its captions begin.
+BEGUN = """cli.translate cli.listen cli.shared.driver cli.shared.remote cli.shared.stream cli.shared.uncaptioned
+async_translator translator backends.llamacpp speech.delay speech.isolated speech.microphone""".split()
 
 
 class Logged(Scripted):
@@ -70,10 +78,36 @@ def plug_in(source: str) -> None:
     signal.signal(signal.SIGUSR1, lambda *_: device.lose())
 
 
+def fork(channel: socket.socket) -> list[str]:
+    """Fork on request, with the pid or, asked for one, the status as the answer; return the arguments in the fork."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    for module in BEGUN:
+        import_module(f"redraft.{module}")
+    while True:
+        message, streams, _, _ = socket.recv_fds(channel, 1 << 16, 3)
+        if not message:
+            sys.exit()
+        asked = json.loads(message)
+        if isinstance(asked, int):
+            channel.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(asked, 0)[1]))
+        elif child := os.fork():
+            for each in streams:
+                os.close(each)
+            channel.send(b"%d" % child)
+        else:
+            channel.close()
+            for number, (each, name) in enumerate(zip(streams, ("stdin", "stdout", "stderr"), strict=True)):
+                os.dup2(each, number)
+                os.close(each)
+                setattr(sys, name, os.fdopen(number, "w" if number else "r"))
+                setattr(sys, f"__{name}__", getattr(sys, name))
+            source, *arguments = asked
+            plug_in(source)
+            return list(arguments)
+
+
 if __name__ == "__main__":
-    if SOUND in os.environ:
-        plug_in(os.environ[SOUND])
-    seconds, log, *command = sys.argv[1:]
+    seconds, log, *command = sys.argv[1:] if sys.argv[2:] else fork(socket.socket(fileno=int(sys.argv[1])))
     if float(seconds):
         slow_down(float(seconds))
     recogniser = Logged(Path(log))

@@ -1,31 +1,40 @@
 """How long stops take, and whether every recognised word is accounted for: sources of speech, ways to stop, moments.
 
-    python -m tests.cli.stops [--moments 20] [SOURCE ...]
+    python -m tests.cli.stops [--moments 20] [--at-once 3] [--rows FILE] [SOURCE ...]
 
 A row for each source and way: the longest and the middle time, in seconds, from the stop to the end of the process, the
 longest from its last caption, the longest of those without what its main thread waited for a processor, the longest
 processor time, and how many ended with a word that is in no final caption and not named as missing.
+
+Programs are forked from one that has the imports of a command whose captions have begun, and several speak at a time;
+but while one starts or stops, no other does.  All of 18 rows by 20 moments take about eight minutes on one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
+import select
 import signal
+import socket
 import statistics
+import subprocess
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import soundfile
 
-from tests.cli import stand_in
-from tests.cli.test_endings import LISTEN, TRANSLATE, Feeder, Program, heard, program
+from tests.cli.test_endings import LISTEN, PATIENCE, ROOT, TRANSLATE, Feeder, Program, heard
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import running
 
@@ -49,6 +58,9 @@ class Stopped:
         processor: seconds of processor time, after the stop.
     """
 
+    source: str
+    way: str
+    moment: int
     seconds: float
     after_last: float
     queued: float
@@ -61,36 +73,118 @@ def ways(source: str) -> tuple[str, ...]:
     return WAYS if source in ("microphone", "system", "server") else WAYS[:-1]
 
 
-def stop(source: str, way: str, moment: int, folder: Path, server: str = "") -> Stopped:
-    """Start a command, stop it at a random moment of its speech, and look at what it leaves."""
-    recording, log = folder / "talk.flac", folder / f"{source} {way} {moment}.log"
-    if source == "file" and not recording.exists():
-        soundfile.write(recording, np.zeros(16_000 * 60, np.int16), 16_000)
-    command = [each.format(file=recording, server=server) for each in SOURCES[source]]
-    languages = ["de", "ja"] if source == "pipe" else ["de"]
-    os.environ[stand_in.SOUND] = source
+class Forks:
+    """Programs that are forked from one that has imported what they need (`tests.cli.stand_in`); from any thread.
+
+    Attributes:
+        busy: held while a program starts or stops, which needs the processor.
+    """
+
+    def __init__(self) -> None:
+        self.busy, self._asking = threading.Lock(), threading.Lock()
+        self._channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-m", "tests.cli.stand_in", f"{other.fileno()}"]
+        nothing = subprocess.DEVNULL
+        self._parent = subprocess.Popen(command, cwd=ROOT, pass_fds=[other.fileno()], stdin=nothing, stdout=nothing)
+        other.close()
+
+    def ask(self, request: object, descriptors: Sequence[int] = ()) -> int:
+        """Return the answer to a request: arguments to fork with, or a process whose status is wanted."""
+        with self._asking:
+            socket.send_fds(self._channel, [json.dumps(request).encode()], descriptors)
+            return int(self._channel.recv(100))
+
+    def close(self) -> None:
+        """End the program from which others are forked."""
+        self._channel.close()
+        self._parent.wait(PATIENCE)
+
+
+class Forked:
+    """A forked program, as `subprocess.Popen` has it."""
+
+    def __init__(self, forks: Forks, source: str, arguments: Sequence[str]) -> None:
+        (stdin, ours), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+        self._forks = forks
+        self._status: int | None = None
+        self.pid = forks.ask([source, *arguments], [stdin, stdout, stderr])
+        for each in (stdin, stdout, stderr):
+            os.close(each)
+        self._ended = os.pidfd_open(self.pid)
+        self.stdin, self.stdout, self.stderr = os.fdopen(ours, "wb", 0), os.fdopen(out, "rb"), os.fdopen(err, "rb")
+
+    def exited(self, seconds: float) -> bool:
+        """Whether it has exited within some seconds; what the system knows about it is kept until `wait`."""
+        return bool(select.select([self._ended], [], [], seconds)[0])
+
+    def poll(self) -> int | None:
+        return self.wait(0) if self.exited(0) else None
+
+    def wait(self, timeout: float) -> int:
+        assert self.exited(timeout), "it has not ended"
+        if self._status is None:
+            self._status = self._forks.ask(self.pid)
+        return self._status
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if not self.exited(0):
+            signal.pidfd_send_signal(self._ended, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        for each in (self.stdin, self.stdout, self.stderr):
+            each.close()
+        os.close(self._ended)
+
+
+@contextmanager
+def forked(forks: Forks, source: str, log: Path, command: Sequence[str]) -> Iterator[Program[Forked]]:
+    """A program as `tests.cli.test_endings.program` runs it, but forked."""
+    process = Forked(forks, source, ["0", str(log), *command])
+    made = Program(process)
     try:
-        with program(*command, log=log) as run:
+        yield made
+    finally:
+        process.kill()
+        made.ended()
+        process.close()
+
+
+def stop(source: str, way: str, moment: int, folder: Path, forks: Forks, server: str = "") -> Stopped:
+    """Start a command, stop it at a random moment of its speech, and look at what it leaves."""
+    log = folder / f"{source} {way} {moment}.log"
+    command = [each.format(file=folder / "talk.flac", server=server) for each in SOURCES[source]]
+    languages = ["de", "ja"] if source == "pipe" else ["de"]
+    with ExitStack() as stack:
+        with forks.busy:
+            run = stack.enter_context(forked(forks, source, log, command))
             feeder = Feeder(run) if source == "pipe" else None
             run.wait_for(b'"partial"')
-            time.sleep(random.Random(f"{source} {way} {moment}").uniform(0, 2))
+        time.sleep(random.Random(f"{source} {way} {moment}").uniform(0, 2))
+        with forks.busy:
             began, before = _ask(run, way), _times(run.process.pid)
             if feeder is not None:
                 feeder.stop()
-            os.waitid(os.P_PID, run.process.pid, os.WEXITED | os.WNOWAIT)
+            assert run.process.exited(PATIENCE)
             ended, after = time.monotonic(), _times(run.process.pid)
-            run.ended()
-            recognised = heard(log) if feeder is None else feeder.recognised
-            complete = True
-            try:
-                run.check(recognised, languages)
-            except AssertionError as error:
-                complete = False
-                print(source, way, moment, error)
-            queued, processor = (late - early for late, early in zip(after, before, strict=True))
-            return Stopped(ended - began, ended - max(began, run.latest), queued, processor, complete)
-    finally:
-        del os.environ[stand_in.SOUND]
+        run.ended()
+        recognised = heard(log) if feeder is None else feeder.recognised
+        complete = True
+        try:
+            run.check(recognised, languages)
+        except AssertionError as error:
+            complete = False
+            print(source, way, moment, error, flush=True)
+        queued, processor = (late - early for late, early in zip(after, before, strict=True))
+        since = ended - max(began, run.latest)
+        return Stopped(source, way, moment, ended - began, since, queued, processor, complete)
+
+
+def recording(folder: Path) -> None:
+    """Write a minute of silence, in which the recogniser hears words."""
+    soundfile.write(folder / "talk.flac", np.zeros(16_000 * 60, np.int16), 16_000)
 
 
 def _times(pid: int) -> tuple[float, float]:
@@ -100,10 +194,9 @@ def _times(pid: int) -> tuple[float, float]:
     return queued, sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
 
 
-def _ask(run: Program, way: str) -> float:
+def _ask(run: Program[Forked], way: str) -> float:
     """Stop a program; return when that was."""
     if way == "closed output":
-        assert run.process.stdout
         os.dup2(os.open(os.devnull, os.O_RDONLY), run.process.stdout.fileno())
         return time.monotonic()
     if way == "lost device":
@@ -113,14 +206,18 @@ def _ask(run: Program, way: str) -> float:
     return time.monotonic()
 
 
-@contextmanager
-def served(source: str) -> Iterator[str]:
-    """The address of a server, if the source needs one."""
-    if source != "server":
-        yield ""
-        return
-    with running(CachedModel(1), updates_per_second=1000) as server:
-        yield server.url
+def row(found: Sequence[Stopped]) -> str:
+    """The row of a source and way."""
+    seconds = [each.seconds for each in found]
+    figures = (
+        max(seconds),
+        statistics.median(seconds),
+        max(each.after_last for each in found),
+        max(each.after_last - each.queued for each in found),
+        max(each.processor for each in found),
+    )
+    missing = sum(not each.complete for each in found)
+    return "\t".join((found[0].source, found[0].way, *(f"{each:.2f}" for each in figures), f"{missing}"))
 
 
 def main() -> None:
@@ -128,18 +225,26 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("sources", nargs="*", default=[*SOURCES])
     parser.add_argument("--moments", type=int, default=20)
+    parser.add_argument("--at-once", type=int, default=3, help="programs that speak at a time")
+    parser.add_argument("--rows", type=Path, help="a file for a JSON object of each stop")
     wanted = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        for source in wanted.sources:
-            with served(source) as server:
+    forks = Forks()
+    rows = nullcontext(sys.stderr) if wanted.rows is None else wanted.rows.open("a", encoding="utf-8")
+    serving = running(CachedModel(1), updates_per_second=1000)
+    with tempfile.TemporaryDirectory() as folder, rows as out, serving as server:
+        recording(Path(folder))
+        with ThreadPoolExecutor(wanted.at_once) as programs:
+            for source in wanted.sources:
                 for way in ways(source):
-                    found = [stop(source, way, each, Path(folder), server) for each in range(wanted.moments)]
-                    seconds = [each.seconds for each in found]
-                    after, missing = max(each.after_last for each in found), sum(not each.complete for each in found)
-                    idle = max(each.after_last - each.queued for each in found)
-                    used = max(each.processor for each in found)
-                    figures = (max(seconds), statistics.median(seconds), after, idle, used)
-                    print(source, way, *(f"{each:.2f}" for each in figures), missing, sep="\t", flush=True)
+                    made = [
+                        programs.submit(stop, source, way, moment, Path(folder), forks, server.url)
+                        for moment in range(wanted.moments)
+                    ]
+                    found = [each.result() for each in made]
+                    if wanted.rows is not None:
+                        out.writelines(json.dumps(asdict(each)) + "\n" for each in found)
+                    print(row(found), flush=True)
+    forks.close()
 
 
 if __name__ == "__main__":

@@ -196,6 +196,12 @@ def test_live_has_one_speed(redraft: Command) -> None:
     assert done.status == 2 and "--live plays at real speed, so leave --speed out" in done.err
 
 
+def test_updates_are_those_of_the_talk(redraft: Command) -> None:
+    """Final ones that the default method decodes again count once."""
+    done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1", "--json")
+    assert [row["updates"] for row in done.rows] == [len(list(stage.first(load_talk(), 4)))] * 2
+
+
 @pytest.mark.slow
 def test_live_with_real_recogniser(redraft: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("moonshine_voice", reason="moonshine-voice is not installed (extra `listen`)")

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pytest
@@ -44,10 +44,26 @@ def hangup() -> Iterator[None]:
     signal.signal(signal.SIGHUP, before)
 
 
-class Program:
+class Process(Protocol):
+    """What is needed of `subprocess.Popen`."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float) -> int: ...
+
+
+Started = TypeVar("Started", bound=Process)
+
+
+class Program(Generic[Started]):
     """The command line as a process whose output is collected."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Started) -> None:
         self.process, self.out, self.err = process, b"", b""
         #: When it wrote something on standard output last.
         self.latest = 0.0
@@ -108,7 +124,9 @@ class Program:
 
 
 @contextmanager
-def program(*arguments: str, speed: str = "fast", log: Path = Path(os.devnull)) -> Iterator[Program]:
+def program(
+    *arguments: str, speed: str = "fast", log: Path = Path(os.devnull)
+) -> Iterator[Program[subprocess.Popen[bytes]]]:
     command = [sys.executable, "-m", "tests.cli.stand_in", str(SPEEDS[speed]), str(log), *arguments]
     # A shell's background jobs ignore the signal, and so would all that they start.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -132,7 +150,7 @@ class Feeder:
         recognised: utterance -> the newest text written.
     """
 
-    def __init__(self, run: Program) -> None:
+    def __init__(self, run: Program[Any]) -> None:
         self.recognised = {"1": "I"}
         self._pipe, self._stop = run.stdin, threading.Event()
         self._write("I")

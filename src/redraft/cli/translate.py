@@ -56,7 +56,6 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
 
     @contextmanager
     def opened(ending: Ending) -> Iterator[Iterator[Item]]:
-        from redraft.captions.formats.read import ended
         from redraft.cli.shared import stream
         from redraft.speech.sentences import in_sentences
 
@@ -70,7 +69,7 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
         with stream.opened(file, form, ending) as source:
             items = _hinted(stream.updates(source, form, lag, rate, ending.sleep), file, form)
             if not stream.is_drained(file, form):
-                items = ended(ending.until(items))
+                items = ending.until(items)
             yield in_sentences(items, whole=not sentences)
 
     remote = "://" in form

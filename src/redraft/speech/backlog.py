@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -49,10 +48,10 @@ class Backlog:
     ) -> None:
         self._items, self._ahead, self._clock = items, ahead, clock
         self._live, self._hurrying = live, False
-        #: What waits, by number, and the numbers of the partial updates among them, by utterance.
-        self._waiting: OrderedDict[int, _Read] = OrderedDict()
-        self._partial: dict[str, list[int]] = {}
-        self._count = 0
+        #: What waits, in order: the only partial update of an utterance by its name, anything else by itself.
+        self._waiting: dict[object, _Read] = {}
+        #: Whether the input was live when the newest of them came, so that older ones were dropped.
+        self._dropping = False
         self._taken = 0.0
         #: Number of updates that were dropped.
         self.passed_over = 0
@@ -108,11 +107,7 @@ class Backlog:
         """Read on without pauses, and drop partial updates that are overtaken, because the end is near."""
         with self._news:
             self._hurrying = True
-            waiting = list(self._waiting.values())
-            self._waiting.clear()
-            self._partial.clear()
-            for read in waiting:
-                self._put(read)
+            self._put()
             self._news.notify_all()
 
     def close(self) -> None:
@@ -135,14 +130,8 @@ class Backlog:
     def _first(self) -> _Read | None:
         if not self._waiting:
             return None
-        number, read = self._waiting.popitem(last=False)
-        if isinstance(read.item, Update) and not read.item.final:
-            numbers = self._partial[read.item.utterance]
-            numbers.remove(number)
-            if not numbers:
-                del self._partial[read.item.utterance]
         self._news.notify_all()
-        return read
+        return self._waiting.pop(next(iter(self._waiting)))
 
     def _take(self, read: _Read) -> Item:
         self._taken = read.at
@@ -167,14 +156,14 @@ class Backlog:
                 self._news.notify_all()
             self._notify()
 
-    def _put(self, read: _Read) -> None:
-        self._count += 1
-        self._waiting[self._count] = read
-        if not isinstance(item := read.item, Update):
-            return
-        if self.live:
-            for older in self._partial.pop(item.utterance, ()):
-                del self._waiting[older]
-                self.passed_over += 1
-        if not item.final:
-            self._partial.setdefault(item.utterance, []).append(self._count)
+    def _put(self, *reads: _Read) -> None:
+        """Add items that have been read; with those that wait if the input has just become live."""
+        if (live := self.live) and not self._dropping:
+            reads, self._waiting = (*self._waiting.values(), *reads), {}
+        self._dropping = live
+        for read in reads:
+            key: object = object()
+            if live and isinstance(item := read.item, Update):
+                self.passed_over += self._waiting.pop(item.utterance, None) is not None
+                key = key if item.final else item.utterance
+            self._waiting[key] = read

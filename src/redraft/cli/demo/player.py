@@ -28,6 +28,7 @@ class Counts:
         erased_shown: the same for what captions show, without the part that is hidden.
         length: tokens of the final outputs.
         length_shown: tokens of the final captions.
+        updates: updates translated, whether they were decoded once or again.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -36,6 +37,7 @@ class Counts:
     erased_shown: int = 0
     length: int = 0
     length_shown: int = 0
+    updates: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Player:
         here = self._caption if self._caption and self._caption.utterance == update.utterance else None
         self.text, self.unstable = (here.text, here.unstable) if here else ("", "")
         tokenize, now = self.translator.backend.tokenize, self.counts
+        now.updates += 1
         ids = tokenize(self.text + self.unstable), tokenize(self.text)
         now.tally, now.seconds = self.translator.state(self.language).tally, self.translator.seconds
         now.erased += len(self._ids[0]) - common_prefix(self._ids[0], ids[0])
@@ -141,7 +144,7 @@ def _row(player: Player, baseline: Player | None) -> dict[str, Any]:
         "method": player.method.name,
         "target_language": player.language,
         "segments": len(player.finished),
-        "updates": tally.updates,
+        "updates": counts.updates,
         "output_tokens": tally.tokens,
         "target_passes": tally.passes,
         "draft_passes": tally.draft_passes or None,
