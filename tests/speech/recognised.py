@@ -54,8 +54,9 @@ def recognised(draw: st.DrawFn, utterances: int, *, steady: bool) -> list[Update
             if seq < length:
                 place = len(final) * seq // length
                 begun = final[: final.rfind(" ", 0, place) + 1] if " " in final else final[:place]
-                # A guess that no other update has keeps all sentence ends behind it from settling.
-                text = begun + (f"{'' if final.isascii() else '喂' * 9}x{seq} " if steady else "") + draw(_TEXTS)
+                # A guess that no other update has keeps all that is behind it from settling.
+                guess = f"{'' if final.isascii() else chr(ord('喂') + seq) * 9}x{seq} "
+                text = begun + (guess if steady else "") + draw(_TEXTS)
                 if not steady and draw(st.integers(0, 3)) == 0:
                     text = draw(_TEXTS)
             updates.append(Update(f"u{name}", seq, text.strip(), seq == length, time if timed else None))

@@ -68,7 +68,8 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     from redraft.signature import print_json, print_signature, signature
 
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    console = Console()
+    console = Console(highlight=False)
+    console.soft_wrap = not console.is_terminal  # only a terminal has a width that lines must not exceed
     tested = kernels.report()
     with closing(open_model(model, engine)) as backend:
         found = []
@@ -84,14 +85,13 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
         print_json(_rows(found, curve), signed, sys.stdout)
         return
     said = pace(curve)
-    console.print(f"{said[0].upper()}{said[1:]}.", highlight=False)
+    console.print(f"{said[0].upper()}{said[1:]}.")
     console.print(
-        f"memory: {_megabytes(path.stat().st_size)} for the weights, {_megabytes(slot)} for each language of a session",
-        highlight=False,
+        f"memory: {_megabytes(path.stat().st_size)} for the weights, {_megabytes(slot)} for each language of a session"
     )
-    console.print(f"models: {_models()}", highlight=False, markup=False, soft_wrap=not console.is_terminal)
+    console.print(f"models: {_models()}", markup=False)
     if "\n" in tested:  # a command that fixes something
-        console.print(f"kernels: {tested}", highlight=False, soft_wrap=not console.is_terminal)
+        console.print(f"kernels: {tested}")
     if not verbose:
         return
     console.print()
@@ -103,8 +103,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     pays = f"saves time if at least {needed}" if needed <= _DRAFTED else "saves no time here, even if all"
     console.print(
         f"Without drafts, this model writes at most {1 / curve(1):.0f} tokens per second.\n"
-        f"A draft of {_DRAFTED} tokens {pays} of them are accepted.",
-        highlight=False,
+        f"A draft of {_DRAFTED} tokens {pays} of them are accepted."
     )
 
 
@@ -130,17 +129,14 @@ def _print_system(tested: str, ours: str, console: Console) -> None:
         f"redraft {__version__}, Python {platform.python_version()}, llama-cpp-python {llama_cpp.__version__}"
     )
     waiting = [f"{name}={os.environ[name]}" for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT") if name in os.environ]
-    console.print(
-        ", ".join([processor().label, f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]), highlight=False
-    )
-    whole = not console.is_terminal  # only a terminal has a width that lines must not exceed
+    console.print(", ".join([processor().label, f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]))
     if "\n" not in tested:
-        console.print(f"kernels: {tested}", highlight=False, soft_wrap=whole)
+        console.print(f"kernels: {tested}")
     if ours:
-        console.print(f"Redraft's kernels: {ours}", highlight=False, soft_wrap=whole)
-    console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]", highlight=False, soft_wrap=whole)
+        console.print(f"Redraft's kernels: {ours}")
+    console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]")
     for name, text in (("extras", _extras()), ("microphones", _microphones())):
-        console.print(f"{name}: {text}", highlight=False, markup=False, soft_wrap=whole)
+        console.print(f"{name}: {text}", markup=False)
     console.print()
 
 

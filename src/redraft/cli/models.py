@@ -80,8 +80,8 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
         state = f"{row['state']}, default" if row["default"] else str(row["state"])
         facts = ", ".join(filter(None, (f"{row['megabytes']:,} MB", str(row["licence"]), state)))
         console.print(Text.assemble((str(row["model"]), "bold"), f"  {facts}"))
-        about = Text.assemble(f"{row['note']}\n", (str(row["provenance"]), "dim"))
-        console.print(Padding(about, (0, 0, 0, 2), expand=False))
+        for about in (Text(str(row["note"])), Text(str(row["provenance"]), "dim")):
+            console.print(Padding(about, (0, 0, 0, 2), expand=False))
     console.print()
 
 

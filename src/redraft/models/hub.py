@@ -302,7 +302,11 @@ def fetch(name: str, revision: str = "main") -> Path:
     except ImportError as error:
         raise MissingExtra(f"downloading models needs the hub extra: {install('hub')}") from error
     if (host := hub_host()) is not None:
-        raise ModelError(f"model {name!r} could not be downloaded: no network, {host} does not answer")
+        files, folder = ([model.file], "") if isinstance(model, HubModel) else (model.files, name)
+        raise ModelError(
+            f"model {name!r} could not be downloaded: no network, {host} does not answer; you can copy "
+            f"{', '.join(files)} of {model.repository} from elsewhere to {models_folder() / folder}"
+        )
     try:
         if isinstance(model, HubModel):
             return Path(hf_hub_download(model.repository, model.file, revision=revision, local_dir=models_folder()))
