@@ -160,9 +160,22 @@ class TestEngine:
             setup_env.install_engine(Path("python"), "1.0")
         assert [path.name for path in folder.iterdir()] == ["engine.whl"]
         assert built == [
-            "compiling llama.cpp once, four to six minutes on two cores",
+            "compiling llama.cpp once, two to four minutes on two cores",
             "installing llama-cpp-python 1.0",
             f"installing llama-cpp-python 1.0 from the wheel in {folder}",
+        ]
+
+    def test_other_build_of_same_version_is_replaced(
+        self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path, tmp_path: Path
+    ) -> None:
+        """Pip does not install a wheel of a version that is there, and the old kernels remained."""
+        self.find(monkeypatch, SelfTestResult("right", True))
+        (tmp_path / "venv/lib/python3.11/site-packages/llama_cpp_python-1.0.dist-info").mkdir(parents=True)
+        for _ in range(2):
+            setup_env.install_engine(tmp_path / "venv/bin/python", "1.0")
+        assert [message.split(" 1.0")[0] for message in built] == [
+            "compiling llama.cpp once, two to four minutes on two cores",
+            *["removing llama-cpp-python", "installing llama-cpp-python"] * 2,
         ]
 
     @pytest.mark.parametrize("kernels", ["wrong", "crash", "hang", "untested"])
@@ -224,7 +237,10 @@ class TestKernels:
             file = tmp_path / "vendor/llama.cpp/ggml/src/ggml-cpu" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text("\n".join(re.findall(r"_replace\(\[=\[(.*?)\]=\]", steps, re.DOTALL)), encoding="utf-8")
-        (tmp_path / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.21)\nproject(llama_cpp NONE)\n")
+        (tmp_path / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.21)\nproject(llama_cpp NONE)\n"
+            'set(LLAMA_BUILD_COMMON ON CACHE BOOL "" FORCE)\nmessage(STATUS "common: ${LLAMA_BUILD_COMMON}")\n'
+        )
         return tmp_path
 
     def build(self, tree: Path, *options: str, changes: Path = KERNELS) -> subprocess.CompletedProcess[str]:
@@ -238,7 +254,8 @@ class TestKernels:
     def test_source_is_replaced_and_marked(self, tree: Path) -> None:
         before = self.sources(tree)
         assert len([name for name in before if name.endswith(".cpp")]) == len(CHANGED)
-        assert self.build(tree).returncode == 0
+        built = self.build(tree)
+        assert built.returncode == 0 and "common: OFF" in built.stdout
         after = self.sources(tree)
         assert all(before[name] != after[name] for name in before if name.endswith(".cpp"))
         assert {path.name for path in setup_env.KERNELS[1:]} <= after.keys()

@@ -233,15 +233,13 @@ def redraft(module: str) -> Any:
 def install_engine(python: Path, version: str) -> None:
     """Install llama.cpp for all processors, or the wheel stored for this one; otherwise compile, test and store it."""
     if not any(os.environ.get(name) for name in BUILD_VARIABLES) and (wheels := portable_wheels(version)):
-        run([*pip(python, "install"), *map(str, wheels)], f"installing {ENGINE} {version}, compiled for all processors")
+        _install(python, wheels, f"installing {ENGINE} {version}, compiled for all processors")
         if passes_self_test(python):
             return
-    if next(python.parent.parent.glob("lib/python*/site-packages/redraft_llama"), None):  # it would come first
-        run([str(python), "-m", "pip", "uninstall", "--yes", "redraft-llama"], "removing redraft-llama")
     build = build_environment(os.environ)
     folder = wheel_folder(version, build)
     for kept in folder.glob("*.whl"):
-        run([*pip(python, "install"), str(kept)], f"installing {ENGINE} {version} from the wheel in {folder}")
+        _install(python, [kept], f"installing {ENGINE} {version} from the wheel in {folder}")
         return
     if not compilers.compiler("CXX", build):
         raise SystemExit("a C++ compiler is needed to build llama.cpp: run `sudo apt-get install g++`")
@@ -249,9 +247,9 @@ def install_engine(python: Path, version: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         # Bypasses pip's cache, which may have a wheel for another processor.
         command = [*pip(python, "wheel"), "--no-deps", "--no-cache-dir", "--wheel-dir", scratch, f"{ENGINE}=={version}"]
-        run(command, "compiling llama.cpp once, four to six minutes on two cores", environment=build)
+        run(command, "compiling llama.cpp once, two to four minutes on two cores", environment=build)
         built = next(Path(scratch).glob("*.whl"))
-        run([*pip(python, "install"), str(built)], f"installing {ENGINE} {version}")
+        _install(python, [built], f"installing {ENGINE} {version}")
         if installed_engine(python, kernels_mark(os.environ)) != version:
             raise SystemExit(
                 "llama.cpp has been compiled without the kernels of native/llama.cpp, which the build has not read, so "
@@ -261,6 +259,14 @@ def install_engine(python: Path, version: str) -> None:
         if passes_self_test(python):
             built.replace(folder / built.name)
             print(f"* the wheel is kept in {folder}", flush=True)
+
+
+def _install(python: Path, wheels: Sequence[Path], message: str) -> None:
+    """Install wheels of llama.cpp in the place of others, which pip would keep if they are of the same version."""
+    for name in (ENGINE, "redraft-llama"):
+        if next(python.parent.parent.glob(f"lib/python*/site-packages/{name.replace('-', '_')}-*.dist-info"), None):
+            run([str(python), "-m", "pip", "uninstall", "--yes", name], f"removing {name}")
+    run([*pip(python, "install"), *map(str, wheels)], message)
 
 
 def portable_wheels(version: str, folder: Path = PORTABLE) -> list[Path]:

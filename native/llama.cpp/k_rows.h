@@ -48,7 +48,8 @@ inline void k_multiply(__m256i * totals, const __m256i * weights, const int32_t 
         for (int s = first; s < first + TOGETHER; ++s) {
             for (int c = 0; c < PARTS; ++c) {
                 const __m256i four = _mm256_set1_epi32(column[N * s + c]);
-                pairs[c] = _mm256_add_epi16(pairs[c], _mm256_maddubs_epi16(weights[s], four));
+                pairs[c] = LANES::dot_pairs(pairs[c], weights[s], four);
+                in_order(pairs[c]);
             }
         }
         for (int c = 0; c < PARTS; ++c) {

@@ -7,6 +7,8 @@
 # float matrices fetch the next one in advance: a tile reads four rows of the weights at once, and hardware
 # prefetchers do not follow four streams as short as the rows of a small model.
 #
+# What llama.cpp's own programs share (llama-common) is not built: Redraft needs libllama alone.
+#
 # The library carries a mark, a digest of these files, among the features that it reports (`redraft doctor`).  If
 # llama.cpp's source has changed where a kernel goes, the build ends; -DREDRAFT_KERNELS=OFF builds without kernels.
 
@@ -15,6 +17,9 @@ if(NOT REDRAFT_KERNELS)
     message(STATUS "llama.cpp keeps its own kernels")
     return()
 endif()
+
+# llama-cpp-python sets it in the cache, which comes after this.
+set(LLAMA_BUILD_COMMON OFF)
 
 set(_folder "${CMAKE_CURRENT_SOURCE_DIR}/vendor/llama.cpp/ggml/src/ggml-cpu")
 

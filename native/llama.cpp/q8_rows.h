@@ -29,12 +29,26 @@ static inline void prefetch(const char *& next) {
 #include "simd-mappings.h"
 
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 namespace {
 
-// Eight rows of one column: arithmetic on their lanes.  With VNNI, one instruction multiplies unsigned bytes by signed
-// ones and adds.  So 128 is added to the weights of Q8_0, and what that adds to a sum is taken from it first.
+#if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
+#define Q8_DOT_UNSIGNED
+#endif
+
+// Have a sum computed now: without VNNI, compilers add in another order, and store terms for which there is no register.
+template <typename INTS>
+inline void in_order(INTS & sum) {
+#if defined(__GNUC__) && !defined(Q8_DOT_UNSIGNED)
+    __asm__("" : "+x"(sum));
+#endif
+}
+
+// Eight rows of one column: arithmetic on their lanes.  Instructions multiply unsigned bytes by signed ones.  So
+// something is added to the weights (`q8_block::LESS`), and what that adds to a sum is taken from it first.  Only those
+// of Q8_0 are too large for it without VNNI: then their signs move to the column.
 struct one_column {
     using Ints = __m256i;
     using Floats = __m256;
@@ -60,6 +74,11 @@ struct one_column {
     static Ints dot(Ints sums, Ints weights, Ints four) {
         const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(four, weights));
         return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+
+    // Add to sums of 16 bits, which hold four such products of weights below 32.
+    static Ints dot_pairs(Ints sums, Ints weights, Ints four) {
+        return _mm256_add_epi16(sums, _mm256_maddubs_epi16(weights, four));
     }
 #endif
 
@@ -116,27 +135,20 @@ struct two_columns {
 using two_columns = one_column;
 #endif
 
-// ROWS_COLUMNS: columns whose sums fit into the registers.
-#if (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
-#define Q8_DOT_UNSIGNED
+// Columns whose sums fit into the registers.
+#if defined(Q8_DOT_UNSIGNED)
 constexpr int ROWS_COLUMNS = 8 * two_columns::COLUMNS;
+#else
+constexpr int ROWS_COLUMNS = 4;
+#endif
 
-inline __m256i q8_weights(__m256i bytes) { return _mm256_xor_si256(bytes, _mm256_set1_epi8(-128)); }
-
-inline int32_t q8_begin(const int8_t * column) {
+inline int32_t q8_sum(const int8_t * column) {
     int32_t sum = 0;
     for (int i = 0; i < 32; ++i) {
         sum += column[i];
     }
-    return -128 * sum;
+    return sum;
 }
-#else
-constexpr int ROWS_COLUMNS = 4;
-
-inline __m256i q8_weights(__m256i bytes) { return bytes; }
-
-inline int32_t q8_begin(const int8_t *) { return 0; }
-#endif
 
 // The weights of two rows: sixteen of each in `low`, the other sixteen in `high`.
 inline void q8_read(const block_q8_0 & a, const block_q8_0 & b, __m256i & low, __m256i & high) {
@@ -144,17 +156,17 @@ inline void q8_read(const block_q8_0 & a, const block_q8_0 & b, __m256i & low, _
     high = _mm256_set_m128i(_mm_loadu_si128((const __m128i *) b.qs + 1), _mm_loadu_si128((const __m128i *) a.qs + 1));
 }
 
+// The weights of a row, from 0 to 31.
 inline __m256i q8_of(const block_q5_0 & row) {
     int32_t bits;
     memcpy(&bits, row.qh, sizeof(bits));
     const __m256i bytes = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
     const __m256i others = _mm256_set1_epi64x(0x7fbfdfeff7fbfdfe);  // all bits but one of each byte
     const __m256i spread = _mm256_or_si256(_mm256_shuffle_epi8(_mm256_set1_epi32(bits), bytes), others);
-    const __m256i not_negative = _mm256_cmpeq_epi8(spread, _mm256_set1_epi8(-1));
+    const __m256i sixteens = _mm256_and_si256(_mm256_cmpeq_epi8(spread, _mm256_set1_epi8(-1)), _mm256_set1_epi8(16));
     const __m128i nibbles = _mm_loadu_si128((const __m128i *) row.qs);
     const __m256i both = _mm256_set_m128i(_mm_srli_epi16(nibbles, 4), nibbles);
-    return _mm256_or_si256(_mm256_and_si256(both, _mm256_set1_epi8(15)),
-                           _mm256_andnot_si256(not_negative, _mm256_set1_epi8(-16)));
+    return _mm256_or_si256(_mm256_and_si256(both, _mm256_set1_epi8(15)), sixteens);
 }
 
 inline void q8_read(const block_q5_0 & a, const block_q5_0 & b, __m256i & low, __m256i & high) {
@@ -181,6 +193,12 @@ struct q8_block {
     static constexpr int ROWS = 8;  // in so many of `Row`
     static constexpr int COLUMNS = ROWS_COLUMNS;
     static constexpr int WORDS = 10;  // of a column: 32 bytes, the scale, and where sums begin
+    static constexpr bool IS_Q5 = std::is_same_v<BLOCK, block_q5_0>;
+#if defined(Q8_DOT_UNSIGNED)
+    static constexpr int LESS = IS_Q5 ? 16 : 128;  // what a weight is less than its unsigned byte
+#else
+    static constexpr int LESS = IS_Q5 ? 16 : 0;
+#endif
 
     __m256i weights[8];  // in each, four bytes of every row
     __m256 scales;
@@ -194,7 +212,7 @@ struct q8_block {
         rows_transpose(low, weights);
         rows_transpose(high, weights + 4);
         for (__m256i & four : weights) {
-            four = q8_weights(four);
+            four = LESS == 128 ? _mm256_xor_si256(four, _mm256_set1_epi8(-128)) : four;
         }
         for (int i = 0; i < 4; ++i) {
             t[i] = _mm256_set_m128i(_mm_loadu_si128((const __m128i *) &A[stride * (i + 4)].d),
@@ -213,7 +231,7 @@ struct q8_block {
         }
         const float scale = GGML_CPU_FP16_TO_FP32(column.d);
         memcpy(to + width * 8 + c, &scale, 4);
-        to[width * 9 + c] = q8_begin(column.qs);
+        to[width * 9 + c] = LESS ? -LESS * q8_sum(column.qs) : 0;
     }
 
     // Add the products with N columns to `sums`.
@@ -224,16 +242,42 @@ struct q8_block {
         for (int p = 0; p < PARTS; ++p) {
             products[p] = LANES::words(column + N * 9 + LANES::COLUMNS * p);
         }
-        for (int s = 0; s < 8; ++s) {
-            const auto four = LANES::rows(weights[s]);
-            for (int p = 0; p < PARTS; ++p) {
-                products[p] = LANES::dot(products[p], four, LANES::words(column + N * s + LANES::COLUMNS * p));
-            }
-        }
+        add_products<LANES, N, PARTS>(column, products);
         const auto of_rows = LANES::rows(scales);
         for (int p = 0; p < PARTS; ++p) {
             const auto both = LANES::multiply(of_rows, LANES::floats(column + N * 8 + LANES::COLUMNS * p));
             sums[p] = LANES::add_product(sums[p], both, products[p]);
+        }
+    }
+
+  private:
+    template <typename LANES, int N, int PARTS>
+    void add_products(const int32_t * column, typename LANES::Ints * products) const {
+#if !defined(Q8_DOT_UNSIGNED)
+        for (int half = 0; half < 8 && IS_Q5; half += 4) {
+            __m256i pairs[N] = {};
+            for (int s = half; s < half + 4; ++s) {
+                for (int c = 0; c < N; ++c) {
+                    pairs[c] = LANES::dot_pairs(pairs[c], weights[s], LANES::words(column + N * s + c));
+                    in_order(pairs[c]);
+                }
+            }
+            for (int c = 0; c < N; ++c) {
+                products[c] = LANES::add(products[c], LANES::multiply_halves(pairs[c], _mm256_set1_epi16(1)));
+            }
+        }
+        if (IS_Q5) {
+            return;
+        }
+#endif
+        for (int s = 0; s < 8; ++s) {
+            const auto four = LANES::rows(weights[s]);
+            for (int p = 0; p < PARTS; ++p) {
+                products[p] = LANES::dot(products[p], four, LANES::words(column + N * s + LANES::COLUMNS * p));
+                if (N > 1) {
+                    in_order(products[p]);
+                }
+            }
         }
     }
 };
