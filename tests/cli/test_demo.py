@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,11 +20,14 @@ from rich.console import Console
 
 from redraft import interrupt
 from redraft.captions.events import Update
-from redraft.captions.talk import load_talk
+from redraft.captions.talk import RECORDING, load_talk
 from redraft.cli.demo import stage
 from redraft.cli.demo.player import FIGURES, Counts, Player, Sentence, print_table
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import Tally
+from redraft.speech import isolated
+from redraft.speech.audio import RATE, Samples, at_speed
+from redraft.speech.recogniser import Hypothesis
 from tests.cli.conftest import Run as Command
 from tests.cli.terminals import Terminal, program
 
@@ -136,10 +140,78 @@ def test_ctrl_c_leaves_every_method_with_same_sentences(redraft: Command, monkey
     assert done.status == 130 and [row["segments"] for row in done.rows] == [1, 1, 1]
 
 
+class Recognises:
+    """A recogniser that recognises a word more every half second, and a sentence every three."""
+
+    def __init__(self, dies: bool = False) -> None:
+        self.samples, self.dies, self.closed = 0, dies, False
+
+    def hear(self, samples: Samples) -> Iterator[Hypothesis]:
+        before, self.samples = self.samples // (RATE // 2), self.samples + len(samples)
+        if (now := self.samples // (RATE // 2)) > before:
+            if self.dies and now > 8:
+                raise OSError("it has died")
+            words = "We went home and ate soup.".split()[: (now - 1) % 6 + 1]
+            yield Hypothesis(" ".join(words), (now - 1) // 6 * 3.0, now / 2, len(words) == 6)
+
+    def finish(self) -> Iterator[Hypothesis]:
+        yield from ()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the recording pass, and the screen be redrawn, ten times as fast."""
+    monkeypatch.setattr(stage, "at_speed", lambda blocks, speed: at_speed(blocks, 10 * speed))
+    monkeypatch.setattr(stage.Stage, "INTERVAL", stage.Stage.INTERVAL / 10)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_live_translates_what_is_recognised_now(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
+    monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises())
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    done = redraft("demo", "--live", "--sentences", "2", "--to", "de", "--method", "cd", "--threads", "1")
+    drawn = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[0])
+    assert done.status == 0 and "We went home and ate soup." in drawn and "0:06 of 0:" in drawn
+    assert re.search(r"English, as \w+(:\S+)? sends it", drawn)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
+    monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises(dies=True))
+    done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--threads", "1")
+    assert (
+        done.status == 1
+        and "seconds for all updates" in done.out
+        and re.search(r"stopped after 4.\d s of audio: OSError", done.err)
+    )
+
+
+def test_live_has_one_speed(redraft: Command) -> None:
+    done = redraft("demo", "--live", "--speed", "2")
+    assert done.status == 2 and "--live plays at real speed, so leave --speed out" in done.err
+
+
 def test_updates_are_those_of_the_talk(redraft: Command) -> None:
     """Final ones that the default method decodes again count once."""
-    done = redraft("demo", "--sentences", "1", "--to", "de", "--threads", "1", "--json")
-    assert [row["updates"] for row in done.rows] == [len(list(stage.first(load_talk(), 1)))] * 2
+    done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1", "--json")
+    assert [row["updates"] for row in done.rows] == [len(list(stage.first(load_talk(), 4)))] * 2
+
+
+@pytest.mark.slow
+def test_live_with_real_recogniser(redraft: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("moonshine_voice", reason="moonshine-voice is not installed (extra `listen`)")
+    soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
+    samples, rate = soundfile.read(RECORDING, frames=8 * 24_000)
+    soundfile.write(tmp_path / "start.wav", samples, rate)
+    monkeypatch.setattr(stage, "RECORDING", tmp_path / "start.wav")
+    done = redraft("demo", "--live", "--to", "de", "--threads", "1", "--json")
+    assert done.status == 0 and done.rows[0]["segments"] >= 2
+    assert "|recogniser:moonshine:tiny-en|" in done.rows[0]["signature"]
 
 
 def test_demo_in_terminal_is_resized_and_stopped() -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,6 +28,7 @@ EXAMPLES = """\b
 Examples:
   redraft demo
   redraft demo --to de --speed 1
+  redraft demo --live --to de
   redraft demo --sentences 3 --json
 """
 
@@ -47,6 +49,7 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 @click.option(
     "--speed", type=common.Real(0), default=4.0, help="Playback speed; 1 is with sound, 0 is as fast as possible."
 )
+@click.option("--live", is_flag=True, help="Recognise the recording now, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
 @common.demo_model
 @common.threads
@@ -56,6 +59,7 @@ def demo(
     to: tuple[str, ...],
     method: tuple[str, ...],
     speed: float,
+    live: bool,
     sentences: int,
     model: str,
     as_json: bool,
@@ -63,8 +67,9 @@ def demo(
 ) -> None:
     """Watch a talk being translated live, from scratch (ar) and by the default method side by side.
 
-    The talk is a recording of two voices, with the transcript that the recogniser Moonshine wrote for it. At the end,
-    or on Ctrl-C, a table compares the methods; docs/metrics.md explains it.
+    The talk is a recording of two voices, with the transcript that the recogniser Moonshine wrote for it. With --live,
+    Moonshine recognises the recording while you watch (extra `listen`). At the end, or on Ctrl-C, a table compares the
+    methods; docs/metrics.md explains it.
     """
     with interrupt.ends_process():  # slow imports
         from rich.console import Console
@@ -73,23 +78,35 @@ def demo(
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
+        from redraft.errors import OptionError
+        from redraft.speech.endpoint import PAUSE
+        from redraft.speech.isolated import isolated
+        from redraft.speech.registry import AUTO, resolve
 
+    if live and common.is_given("speed"):
+        raise OptionError("--live plays at real speed, so leave --speed out")
     chosen = [get_method(name) for name in dict.fromkeys(method)]
     languages = parse_targets(to)
     talk = list(stage.first(load_talk(), sentences))
+    listening = resolve(AUTO, "en") if live else ""
+    recogniser = isolated(listening, "en", PAUSE, None) if live else None
     console = Console()
     with ExitStack() as stack:
         backend, small = _open(stack, model, chosen, len(languages), engine)
+        found: list[Update] = []
+        silent = Event()
+        heard = stage.recognised(recogniser, found, silent.set) if recogniser else None
+        updates = stage.first(heard, sentences) if heard else iter(talk)
         players = [player.Player(backend, each, language, small) for language in languages for each in chosen]
         # Play in real time only on a terminal.
         if console.is_terminal and not as_json:
-            with stage.Stage(players, console, talk[-1].time or 0.0) as shown:
-                stopped = player.play(players, stage.timed(talk, speed, shown.silence), shown.show)
-            silent = shown.silent
+            updates = updates if live else stage.timed(talk, speed, silent.set)
+            with stage.Stage(players, console, talk[-1].time or 0.0, listening, silent) as shown:
+                stopped = player.play(players, updates, shown.show)
         else:
-            stopped, silent = player.play(players, _with_progress(talk)), False
-        signed = _signature(backend, talk)
-    if silent:
+            stopped = player.play(players, _with_progress(updates, len(talk)))
+        signed = _signature(backend, found if live else talk, listening)
+    if silent.is_set():
         click.echo(f"redraft: {NO_SOUND}", err=True)
     _print(players, signed, console, as_json=as_json)
     if not as_json:
@@ -126,21 +143,22 @@ def _open(
         return backend, stack.enter_context(closing(open_model(SMALL_OF[model], small)))
 
 
-def _with_progress(talk: Sequence[Update]) -> Iterable[Update]:
+def _with_progress(updates: Iterable[Update], count: int) -> Iterable[Update]:
     """Show on a terminal how many of the updates have been translated."""
     from rich.console import Console
     from rich.progress import track
 
     console = Console(stderr=True)
-    return track(talk, "translating", console=console, disable=not console.is_terminal)
+    return track(updates, "translating", count, console=console, disable=not console.is_terminal)
 
 
-def _signature(backend: LlamaCpp, updates: Sequence[Update]) -> str:
-    """Return the signature of the rows."""
+def _signature(backend: LlamaCpp, updates: Sequence[Update], listening: str) -> str:
+    """Return the signature of the rows; ``listening`` names the recogniser that made the updates now, if one did."""
     from redraft.signature import signature, text_hash
 
     text = "\n".join(f"{each.utterance} {each.seq} {each.text}" for each in updates)
-    return signature(backend.model.path, "talk", text_hash(text))
+    settings: dict[str, Any] = {"recogniser": listening} if listening else {}
+    return signature(backend.model.path, "talk", text_hash(text), **settings)
 
 
 def _print(players: Sequence[Player], signed: str, console: Console, *, as_json: bool) -> None:

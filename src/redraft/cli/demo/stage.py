@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
+from threading import Event
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -21,7 +22,12 @@ from redraft.captions.formats.read import paced
 from redraft.captions.languages import parse_language
 from redraft.captions.talk import RECORDING
 from redraft.cli.demo.player import Player
+from redraft.errors import RedraftError
+from redraft.speech.audio import at_speed, file_blocks
+from redraft.speech.backlog import Backlog
 from redraft.speech.microphone import playing
+from redraft.speech.recogniser import Recogniser, transcribe
+from redraft.speech.sentences import SentenceCutter
 
 NO_SOUND = " · no sound device"
 #: Maximum number of earlier sentences above a caption.
@@ -63,6 +69,30 @@ def timed(talk: Sequence[Update], speed: float, silent: Callable[[], None]) -> I
                 yield replace(item, time=(item.time or 0.0) * speed)
 
 
+def recognised(recogniser: Recogniser, found: list[Update], silent: Callable[[], None]) -> Iterator[Update]:
+    """Yield what a recogniser makes of the recording of the talk at its original speed, while its sound plays.
+
+    Every update is also appended to ``found``.  ``silent`` is called if the sound cannot be played.
+
+    Raises:
+        RedraftError: at the end, if the recogniser has failed.
+    """
+    with playing(str(RECORDING)) as sounds:
+        if not sounds:
+            silent()
+        blocks = at_speed(file_blocks(str(RECORDING)), 1.0)
+        problem = ""
+        with closing(Backlog(transcribe(blocks, recogniser, SentenceCutter()), lambda: True)) as items:
+            for item in items:
+                if isinstance(item, Update):
+                    found.append(item)
+                    yield item
+                else:  # a recogniser that was started again goes on
+                    problem = item.message
+        if problem:
+            raise RedraftError(problem)
+
+
 class Stage:
     """The live view of a talk: the source at the top, then a row per language with a panel per method.
 
@@ -73,16 +103,23 @@ class Stage:
         players: the players to show, by language and then by method.
         console: the terminal.
         length: length of the talk in seconds.
-
-    Attributes:
-        silent: whether the talk should be heard and cannot be.
+        listening: name of the recogniser that recognises it now; empty if its text was recognised before.
+        silent: set if the talk should be heard and cannot be.
     """
 
     #: Minimum seconds between two redraws; drawing takes time from the methods under comparison.
     INTERVAL = 0.05
 
-    def __init__(self, players: Sequence[Player], console: Console, length: float) -> None:
-        self._players, self._console, self._length, self.silent = players, console, length, False
+    def __init__(
+        self,
+        players: Sequence[Player],
+        console: Console,
+        length: float,
+        listening: str = "",
+        silent: Event | None = None,
+    ) -> None:
+        self._players, self._console, self._length, self._listening = players, console, length, listening
+        self._silent = silent or Event()
         self._languages = list(dict.fromkeys(each.language for each in players))
         self._live = Live(console=console, auto_refresh=False, screen=True)
         self._resizes = SizeWatch(console, self._redraw)
@@ -97,10 +134,6 @@ class Stage:
     def __exit__(self, *_: object) -> None:
         self._resizes.stop()
         self._live.stop()
-
-    def silence(self) -> None:
-        """Note that the talk cannot be heard."""
-        self.silent = True
 
     def show(self, update: Update) -> None:
         """Redraw with the captions of all players, unless the last redraw was too recent."""
@@ -140,11 +173,11 @@ class Stage:
         return title
 
     def _source(self, update: Update) -> Panel:
-        note = NO_SOUND if self.silent else ""
+        note = NO_SOUND if self._silent.is_set() else ""
         words = Text(update.text, style="bold" if update.final else "")
         return Panel(
             self._newest([words], self._console.width - _FRAME, SOURCE_LINES),
-            title=f"English, as the recogniser sends it{note}",
+            title=f"English, as {self._listening or 'the recogniser'} sends it{note}",
             title_align="left",
             border_style="dim",
             height=SOURCE_LINES + 2,
