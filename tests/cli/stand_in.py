@@ -30,7 +30,6 @@ from redraft.cli import main
 from redraft.speech import isolated, registry
 from redraft.speech.audio import Samples
 from redraft.speech.recogniser import Hypothesis, Recognised
-from tests.cli.test_microphone import Punctual
 from tests.speech.recognisers import Scripted
 
 #: What a command has imported once its captions begin.
@@ -73,6 +72,8 @@ def slow_down(seconds: float) -> None:
 
 def plug_in(source: str) -> None:
     """Let a device record, until a signal takes it away."""
+    from tests.cli.test_microphone import Punctual  # with pytest, which takes long to import
+
     device = Punctual(("Loudspeaker [Loopback]",) if source == "system" else ("Desk microphone",))
     sys.modules["sounddevice"] = device
     signal.signal(signal.SIGUSR1, lambda *_: device.lose())

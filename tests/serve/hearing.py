@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from conftest import ROOT
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import Recognised
 from redraft.speech.worker import Worker
 from tests.speech.recognisers import Scripted
 
+ROOT = Path(__file__).parents[2]
 #: Says "we saw her duck" in every two seconds of audio.
 SENTENCE = "we saw her duck"
 

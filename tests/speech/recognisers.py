@@ -1,4 +1,4 @@
-"""Recognisers and audio for tests."""
+"""Recognisers and audio for tests; processes of tests import this too, so pytest is imported only where it is used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import Hypothesis, Recognised
@@ -72,6 +71,8 @@ def silence(seconds: float, block: float = 0.1) -> Iterator[Samples]:
 
 def dickens(path: Path | None = None, seconds: float | None = None) -> Path:
     """The recording of `DICKENS`, read by a person, or its beginning as a WAV file; skips without the package."""
+    import pytest
+
     package = pytest.importorskip("moonshine_voice")
     recording = Path(package.get_assets_path()) / "two_cities.wav"
     if path is None:
@@ -85,6 +86,8 @@ def dickens(path: Path | None = None, seconds: float | None = None) -> Path:
 def spoken(path: Path, lines: Sequence[str]) -> Path:
     """A WAV file with sentences, spoken by espeak-ng; the test is skipped where that is not installed."""
     if shutil.which("espeak-ng") is None:
+        import pytest
+
         pytest.skip("espeak-ng is not installed, which speaks the sentences")
     subprocess.run(["espeak-ng", *VOICE, "-w", str(path), "\n".join(lines)], check=True)
     return path
