@@ -6,6 +6,7 @@ The file has no optimizer state; a warm-up restores it.  Nothing here needs llam
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,8 @@ def open_gguf(path: Path) -> GGUFReader:
         ModelError: the file cannot be read, or was not made by the recipe.
     """
     try:
-        reader = GGUFReader(path)
+        changed = path.stat()
+        reader = _read(path, changed.st_mtime_ns, changed.st_size)
     except (OSError, ValueError, IndexError, KeyError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ModelError(f"model file {str(path)!r} cannot be read: {reason}") from error
@@ -45,6 +47,12 @@ def open_gguf(path: Path) -> GGUFReader:
             "`python -m redraft_train.recipe train` or `python -m redraft_train.recipe align` has written"
         )
     return reader
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _changed_ns: int, _size: int) -> GGUFReader:
+    """Parse a file once, however often it is asked for: its vocabulary takes more than a second."""
+    return GGUFReader(path)
 
 
 def read_model(path: Path) -> Decoder:
