@@ -58,7 +58,6 @@ def tokenizer(pairs):
 @pytest.fixture(scope="module")
 def toys(pairs, tokenizer, tmp_path_factory) -> Path:
     """A folder with large.gguf, which copies some words, small.gguf, which knows nothing, and data/train."""
-    torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("toys")
     trainer = Trainer(LARGE, Phase(tokens=80_000, prefix=0.5, decay=0.5, batch=512, warmup_steps=5))
     trainer.run(pairs, tokenizer, folder / "checkpoints")

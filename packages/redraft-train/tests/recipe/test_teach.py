@@ -42,7 +42,6 @@ def tokenizer(pairs):
 @pytest.fixture(scope="module")
 def model() -> Decoder:
     torch.manual_seed(0)
-    torch.set_num_threads(1)
     model = Decoder(SHAPE).eval()
     for matrix in (p for p in model.parameters() if p.ndim == 2):
         torch.nn.init.normal_(matrix, std=0.2)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,30 +15,41 @@ pytest.importorskip("fastchrf", reason="recipe.txt of redraft-train is not insta
 
 from redraft_train.recipe.stages import FINAL
 
-#: fastchrf is only for stages with samples.
-BLOCKED = "import sys; sys.modules['llama_cpp'] = sys.modules['fastchrf'] = None; "
+#: Begins with the model that ships, and trains with export; fastchrf is only for stages with samples.
+CODE = """
+import json, sys
+sys.modules["llama_cpp"] = sys.modules["fastchrf"] = None
+from pathlib import Path
+from click.testing import CliRunner
+from redraft_train.recipe import __main__ as command
+folder = Path(sys.argv[1])
+command.begin_with_shipped(["demo-q4"], folder)
+done = CliRunner().invoke(command.recipe, ["train", "--data", str(folder), "--out", str(folder / "out")])
+json.dump([done.exit_code, done.output], sys.stdout)
+"""
 
 
-def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", BLOCKED + code, *arguments], capture_output=True, text=True)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("recipe")
+    return path
 
 
-def test_command() -> None:
-    done = run("from redraft_train.recipe.__main__ import recipe; recipe()", "train", "--help")
+@pytest.fixture(scope="module")
+def trained(folder: Path) -> list[Any]:
+    """Exit status and output of the training, after the beginning, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", CODE, str(folder)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "--no-export" in done.stdout
+    found: list[Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
-def test_begin(tmp_path: Path) -> None:
-    code = "from pathlib import Path; from redraft_train.recipe import __main__ as command; "
-    done = run(code + "command.begin_with_shipped(['demo-q4'], Path(sys.argv[1]))", str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "demo-taught" / FINAL).exists()
+def test_begin(trained: list[Any], folder: Path) -> None:
+    assert (folder / "demo-taught" / FINAL).exists()
 
 
-def test_export_refused_before_training(tmp_path: Path) -> None:
-    paths = ["--data", str(tmp_path), "--out", str(tmp_path / "out")]
-    done = run("from redraft_train.recipe.__main__ import recipe; recipe()", "train", *paths)
-    assert done.returncode == 1
-    assert "Error: llama.cpp cannot be loaded" in done.stderr
-    assert not (tmp_path / "out").exists()
+def test_export_refused_before_training(trained: list[Any], folder: Path) -> None:
+    status, output = trained
+    assert status == 1
+    assert "Error: llama.cpp cannot be loaded" in output
+    assert not (folder / "out").exists()
