@@ -92,9 +92,9 @@ def translated(
 def held_back(data: Path, language: str) -> list[str]:
     """Sentences of Tatoeba that were kept from training."""
     with gzip.open(data / "train" / f"en-{language}.tsv.gz", "rt", encoding="utf-8") as lines:
-        rows = [line.split("\t") for line in lines]
-    sources = {source for source, _, origin, _ in rows if origin.startswith("tatoeba") and held_out(source)}
-    whole = sorted(source for source in sources if source.endswith(".") and len(source.split()) >= 3)
+        rows = [line.split("\t") for line in lines if "\ttatoeba" in line]
+    sources = {source for source, _, origin, _ in rows if origin.startswith("tatoeba") and source.endswith(".")}
+    whole = sorted(source for source in sources if len(source.split()) >= 3 and held_out(source))
     return random.Random(0).sample(whole, 15)
 
 

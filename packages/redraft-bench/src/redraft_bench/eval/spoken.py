@@ -111,13 +111,16 @@ def _pairs(patterns: tuple[str, ...], language: str) -> Iterator[tuple[str, str]
         if patterns is FILES[0] and ("cataclysm" in path.name or not _of_people(path)):
             continue
         for source, target, described in _lines(path):
-            source, target = _SPACES.sub(" ", source).strip().translate(_STRAIGHT), _SPACES.sub(" ", target).strip()
-            target = target if language == "de" else _HALF.sub(lambda found: _FULL[found[0]], target)
-            never = "BY-SA" in path.name or (kept_back(source) if path.parent.name == KEPT_BACK else held_out(source))
-            ratio = (len(target) + 4 * (low + high)) / (len(source) + 8)
-            if _NO_SPEECH.search(source):
+            if not _is_of_people(described):
                 continue
-            if never and low <= ratio <= high and len(source.split()) <= MOST_WORDS and _is_of_people(described):
+            source = _SPACES.sub(" ", source).strip().translate(_STRAIGHT)
+            never = "BY-SA" in path.name or (kept_back(source) if path.parent.name == KEPT_BACK else held_out(source))
+            if not never or _NO_SPEECH.search(source):
+                continue
+            target = _SPACES.sub(" ", target).strip()
+            target = target if language == "de" else _HALF.sub(lambda found: _FULL[found[0]], target)
+            ratio = (len(target) + 4 * (low + high)) / (len(source) + 8)
+            if low <= ratio <= high and len(source.split()) <= MOST_WORDS:
                 yield source, target
 
 
