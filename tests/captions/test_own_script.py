@@ -58,7 +58,7 @@ def test_every_latin_word_is_word_of_source(
     """News, where a third of the Chinese captions contain names in Latin letters: the sentences with the most names."""
     written = 0
     with (data_dir / "test" / "flores200.devtest.en.txt").open(encoding="utf-8") as lines:
-        sources = sorted(map(str.strip, islice(lines, 20)), key=lambda line: len(NAME.findall(line)))[-5:]
+        sources = sorted(map(str.strip, islice(lines, 20)), key=lambda line: len(NAME.findall(line)))[-3:]
     with Translator(shipped, ["zh", "ja"], method=method, options=options, display=display) as translator:
         for number, source in enumerate(sources):
             misheard = source[: len(source) // 2].replace("e", "ai")
@@ -68,4 +68,4 @@ def test_every_latin_word_is_word_of_source(
                         words = set(WORD.findall(event.text + event.unstable))
                         assert words <= set(WORD.findall(text))
                         written += len(words)
-    assert written >= 10
+    assert written >= 6

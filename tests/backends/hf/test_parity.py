@@ -31,8 +31,7 @@ from redraft.errors import CapabilityError
 
 UPDATES = [
     Update("1", 0, "I have a new black dog"),
-    Update("1", 1, "I have a new black cat that"),
-    Update("1", 2, "I have a new black cat that barks.", final=True),
+    Update("1", 1, "I have a new black cat that barks.", final=True),
     Update("2", 0, "In 2015 Tom met"),
     Update("2", 1, "In 2015 Tom met a man from Berlin, and in 2016 he met him again.", final=True),
 ]

@@ -33,11 +33,13 @@ def server(request: pytest.FixtureRequest) -> FakeServer:
     return made
 
 
-def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
+@cache
+def by_hand() -> list[tuple[int, ...]]:
     """The same by plain greedy decoding."""
+    table = Table()
     with Translator(table, ["de"], method="ar") as translator:
         found = []
-        for update in stream(seed):
+        for update in stream(0):
             translator.translate(update)
             latest = translator.state("de")
             prompt, output = latest.prompt, latest.output
@@ -49,7 +51,13 @@ def by_hand(table: Table, seed: int = 0) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize(("method", "options"), list(plain_methods()))
 def test_methods_give_greedy_ids(server: FakeServer, method: str, options: dict[str, Any]) -> None:
     with closing(connected(server)) as backend:
-        assert outputs(backend, method=method, options=options) == by_hand(Table())
+        assert outputs(backend, method=method, options=options) == by_hand()
+
+
+@cache
+def in_process(method: str, seed: int = 0, **options: Any) -> list[tuple[int, ...]]:
+    """The same without a server."""
+    return outputs(Table(), seed, method=method, options=options)
 
 
 class Looping(Table):
@@ -94,15 +102,15 @@ def test_requests_of_outputs_that_are_decoded_again(beta: float, limit: int, mon
 def test_bias_keeps_what_it_keeps_in_process(server: FakeServer, beta: float) -> None:
     with closing(connected(server)) as backend:
         for seed in range(3):
-            settings: dict[str, Any] = {"seed": seed, "method": "ssbd", "options": {"beta": beta}}
-            assert outputs(backend, **settings) == outputs(Table(), **settings)
+            ours = outputs(backend, seed, method="ssbd", options={"beta": beta})
+            assert ours == in_process("ssbd", seed, beta=beta)
 
 
 @pytest.mark.parametrize("method", ["cd", "ssbd-aasd"])
 def test_other_rules_keep_what_they_keep_in_process(server: FakeServer, method: str) -> None:
     options = {"ssbd-aasd": {"verification": "threshold", "end_guard": "off"}}.get(method, {})
     with closing(connected(server)) as backend:
-        assert outputs(backend, method=method, options=options) == outputs(Table(), method=method, options=options)
+        assert outputs(backend, method=method, options=options) == in_process(method, **options)
 
 
 def test_small_model_drafts_on_server_too() -> None:

@@ -131,7 +131,8 @@ class TestRunsThatWereCutOff:
 
     def test_training_goes_on_where_it_was(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         examples = made("qwen3", tmp_path)
-        whole = fine_tune(teacher("qwen3").backend, examples, FAST, tmp_path / "whole.pt")
+        twice = replace(FAST, epochs=2)
+        whole = fine_tune(teacher("qwen3").backend, examples, twice, tmp_path / "whole.pt")
         monkeypatch.setattr(lora, "EVERY_S", -1.0)
         steps: list[int] = []
         train_step = lora._Run.train_step
@@ -144,14 +145,14 @@ class TestRunsThatWereCutOff:
 
         monkeypatch.setattr(lora._Run, "train_step", cut_off)
         with pytest.raises(TimeoutError):
-            fine_tune(teacher("qwen3").backend, examples, FAST, tmp_path / "cut.pt")
-        resumed = fine_tune(teacher("qwen3").backend, examples, FAST, tmp_path / "cut.pt")
-        assert steps == [*range(8), *range(7, 4 * 9)]
+            fine_tune(teacher("qwen3").backend, examples, twice, tmp_path / "cut.pt")
+        resumed = fine_tune(teacher("qwen3").backend, examples, twice, tmp_path / "cut.pt")
+        assert steps == [*range(8), *range(7, 2 * 9)]
         learnt, wanted = (peft.get_peft_model_state_dict(each) for each in (resumed, whole))
         for name in wanted:
             torch.testing.assert_close(learnt[name], wanted[name])
         taken = len(steps)
-        fine_tune(teacher("qwen3").backend, examples, FAST, tmp_path / "cut.pt")
+        fine_tune(teacher("qwen3").backend, examples, twice, tmp_path / "cut.pt")
         assert len(steps) == taken
         fine_tune(teacher("qwen3").backend, examples, replace(FAST, epochs=1), tmp_path / "cut.pt")
         assert steps[taken:] == [*range(9)]
