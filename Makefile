@@ -1,9 +1,10 @@
 # Every target works alone on a fresh clone: it first makes .venv with what it needs.  Needed: Python 3.11 or newer with
 # venv, make and a C++ compiler.  Variables: PYTHON, the interpreter to start from; ARGS, further arguments of the
-# command; EXTRAS, the optional dependencies of `test`, `check` and `fix`.
+# command; EXTRAS, the optional dependencies of `test`, `check` and `fix`; DOCS, those of `docs`.
 
 PYTHON ?= python3
 EXTRAS ?= dev,serve
+DOCS ?= docs,serve
 ARGS ?=
 
 VENV := .venv
@@ -13,7 +14,7 @@ SETUP := pyproject.toml packages/redraft-bench/pyproject.toml packages/redraft-t
 # Empty files that are newer than what was installed from.
 RUN_READY := $(VENV)/.ready-run
 DEV_READY := $(VENV)/.ready-$(EXTRAS)
-DOCS_READY := $(VENV)/.ready-docs,serve
+DOCS_READY := $(VENV)/.ready-$(DOCS)
 RECIPE_READY := $(VENV)/.ready-recipe
 # vLLM pins what it needs, so it has an environment of its own.
 SCALE_READY := .venv-scale/.ready
