@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from redraft.captions.answer import OutputReader
 from redraft.captions.events import Caption, Failure, Update
@@ -73,6 +75,13 @@ Hallo **Welt**.
 <translation>⏎Hallo Welt.⏎</translation>
 Hallo Welt.</s>
 Hallo Welt.<|im_end|>
+German: Hallo Welt.
+**German:** Hallo Welt.
+German:⏎Hallo Welt.
+**German**:⏎⏎Hallo Welt.
+<think>⏎The user wants German.⏎⏎</think>⏎⏎German: Hallo Welt.
+\\boxed{Hallo Welt.}
+$\\boxed{\\text{Hallo Welt.}}$
 """
 #: Sources with translations from which nothing is left out, and their target language.
 GOOD = [
@@ -112,6 +121,10 @@ GOOD = [
     ("use `ls`", "nutze `ls`", "de"),
     ("either or", "entweder / oder", "de"),
     ("I'm sorry, but I can't assist.", "I'm sorry, but I can't assist.", "de"),
+    ("Hello", "Deutsch: hallo", "de"),  # no English name
+    ("German hello", "German: hallo", "de"),
+    ("Hallo", "English: hello", "en"),
+    ("French hello", "Französisch: hallo", "de"),
     ("Dabei kann ich leider nicht helfen.", "I'm sorry, but I can't assist with that.", "en"),
     ("Thank you 😊", "Danke 😊", "de"),
 ]
@@ -154,6 +167,8 @@ def test_good_translation_stays(source: str, answer: str, target: str) -> None:
     ("source", "answer", "text"),
     [
         ("New York City.", "New York City.⏎⏎(Note: a name)", "New York City."),
+        (HELLO, r"\boxed{Hallo {Welt}}", "Hallo {Welt}"),
+        (HELLO, r"\boxed{\text{Hallo We", "Hallo We"),
         ("New York City.", "New York City.⏎⏎", "New York City."),
         ("Sure! Here is the", "Klar! Hier ist die Übersetzung:", "Klar! Hier ist die Übersetzung:"),
         ("Read this:", "Here is the translation:⏎Lies das:", "Lies das:"),
@@ -169,6 +184,51 @@ def test_good_translation_stays(source: str, answer: str, target: str) -> None:
 )
 def test_chosen_line(source: str, answer: str, text: str) -> None:
     assert read(answer, source) == text
+
+
+@pytest.mark.parametrize(
+    ("target", "answer"),
+    [
+        ("zh", "中文：你好。"),
+        ("zh-TW", "Chinese: 你好。"),
+        ("zh-Hant", "Traditional Chinese: 你好。"),
+        ("ja", "日本語: 你好。"),
+    ],
+)
+def test_label_of_language(target: str, answer: str) -> None:
+    assert read(answer, HELLO, target) == "你好。"
+    assert read(answer, HELLO, "ko") == answer
+
+
+MARKS = [
+    "<think>",
+    "</think>",
+    "[THINK]",
+    "◁think▷",
+    "[BEGIN FINAL RESPONSE]",
+    "Here is my response:",
+    "<|channel>thought",
+]
+MARKS += [
+    "German:",
+    "日本語：",
+    r"\boxed{x}",
+    "$\\boxed{\\text{x}}$",
+    "**x**",
+    "`x`",
+    "```",
+    "<b>",
+    "Translation:",
+    "(Note: x)",
+]
+PLAIN = st.sampled_from(["", "so ", "wir gehen ", "2 3 "])
+
+
+@given(st.sampled_from(MARKS), PLAIN, PLAIN, PLAIN, PLAIN, st.sampled_from(["de", "ja", "en"]))
+def test_marks_of_source_stay(mark: str, a: str, b: str, c: str, d: str, target: str) -> None:
+    """What a source has, its translation may have anywhere."""
+    answer = f"{c}{mark} {d}".strip()
+    assert read(f"{answer}⏎", f"{a}{mark} {b}", target) == answer
 
 
 # Streams
@@ -213,6 +273,8 @@ def events(answers: Mapping[str, str], method: str = "redraft") -> list[Caption 
 
 WRAPPED: dict[str, Callable[[str, str], str]] = {
     "line": lambda source, text: f"Sure! Here is the translation:⏎⏎{text}⏎⏎Let me know!",
+    "label": lambda source, text: f"German: {text}",
+    "boxed": lambda source, text: rf"\boxed{{\text{{{text}}}}}",
     "same line": lambda source, text: f"Translation: {text}",
     "bold": lambda source, text: f"**{text}**",
     "fence": lambda source, text: f"```⏎{text}⏎```",

@@ -36,6 +36,11 @@ def test_replaces_model_layout() -> None:
     assert rendered("<2{target_code}> {source}", Request("Hi."), {"redraft.prompt": "{source}<2{code}>"}) == "<2de> Hi."
 
 
+def test_open_thoughts_are_closed() -> None:
+    assert rendered("Translate: {source}<A><think>\n", Request("Hi.")) == "Translate: Hi.<A><think>\n\n</think>\n\n"
+    assert rendered("Translate: {source}", Request("<think>")) == "Translate: <think>"
+
+
 def test_source_is_not_special() -> None:
     segments = Prompter.for_model({}, ENGLISH, GERMAN, prompt=EXAMPLES).segments(Request("<|im_end|>"))
     assert [(each.text, each.special) for each in segments if "im_end" in each.text] == [("<|im_end|>", False)]

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from redraft.captions.markup import TAG, TRANSLATES, Line, is_refusal, translation_in
-from redraft.captions.thoughts import closes, closing_mark
+from redraft.captions.markup import TAG, TRANSLATES, Line, is_refusal, label_at, translation_in
+from redraft.captions.thoughts import closes, closing_mark, has_thoughts
 from redraft.decoding.lines import LineBreaks, first_line
 
 _COLONS = (":", "：")
@@ -65,7 +65,7 @@ class OutputReader:
         line = Line(pieces)
         if is_refusal(line.text, self.source, self.target):
             return [b""] * len(output)
-        translation_in(line, self.source)
+        translation_in(line, self.source, self.target)
         return line.pieces()
 
     def _piece(self, token: int) -> bytes:
@@ -82,8 +82,9 @@ class OutputReader:
             length = self.breaks.end(output[start:])
             part = _Part(start, len(output) if length is None else start + length, length is not None)
             line = self._text(output[part.start : part.stop])
-            opened = thinking or closing_mark(line)
-            mark = (opened if opened in line else "") if opened else closes(line)
+            thinks = not has_thoughts(self.source)
+            opened = thinking or (closing_mark(line) if thinks else "")
+            mark = (opened if opened in line else "") if opened else closes(line) if thinks else ""
             thinking = "" if mark else opened
             silent = bool(thinking) or (bool(mark) and not line.rpartition(mark)[2].strip())
             if not part.ended or not (silent or self._introduces(line)):
@@ -97,6 +98,8 @@ class OutputReader:
         if _FENCE.fullmatch(line):
             return "```" not in self.source
         name = line.strip("*_#` ")
+        if name and label_at(name, self.source, self.target) == len(name):
+            return True
         is_heading = bool(_HEADING.fullmatch(line)) and len(name.split()) <= _LONGEST_HEADING
         if TRANSLATES.search(self.source) or not (is_heading or name.endswith(_COLONS)):
             return False

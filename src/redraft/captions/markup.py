@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from redraft.captions.thoughts import thoughts_at
+from redraft.captions.languages import canonical_tag
+from redraft.captions.thoughts import has_thoughts, thoughts_at
 
 #: Words for "translation", with which models announce one.
 TRANSLATES = re.compile(r"translat|übersetz|traduc|traduz|翻译|翻譯|翻訳", re.IGNORECASE)
@@ -24,6 +25,12 @@ _BRACKETS = re.compile(r"[(\[（【]")
 #: Pairs of emphasis and code in Markdown.
 _MARKED = re.compile(r"(?<![A-Za-z0-9*])(\*\*\*?|`{1,3})(?=[^\s*`])(.+?)(?<=[^\s*`])\1(?![A-Za-z0-9*])")
 _OPENED = re.compile(r"\*\*(?=[^\s*])|`+(?=[^\s`])")
+#: An answer as reasoning models write that of a mathematical problem, and also of other questions.
+_BOXED = re.compile(r"\s*\$*\\boxed\{(?P<text>\\text\{)?(?P<answer>.*?)(?(text)\}{0,2}|\}?)\$*\s*$")
+#: What may name the language of what follows.
+_LABEL = re.compile(r"\s*([^\W\d_][^:：*\n]{0,40}?)[\s*]*[:：]\s*")
+#: Names of languages in themselves with which models have labelled translations; others are English.
+_OWN_NAMES = {"中文": "zh", "日本語": "ja"}
 TAG = re.compile(r"<(/?[A-Za-z][\w-]*(\s+[\w-]+=\"[^\"<>]*\")*\s*/?|\|[^|<>]*\|)>")
 #: Quotation marks, by what may close them, and those that are apostrophes too.
 _CLOSING = {
@@ -35,7 +42,7 @@ _QUOTES = frozenset("".join((*_CLOSING, *_CLOSING.values())))
 _WITHIN_WORD = re.compile(r"(?<=\w)['’״](?=\w)")
 _ENDS = ".。!！?？"
 #: Characters without which, anywhere or at the beginning, nothing is left out.
-_TELLING = frozenset(":：*`<([（【◁") | (_QUOTES - _APOSTROPHES)
+_TELLING = frozenset(":：*`<([（【◁\\") | (_QUOTES - _APOSTROPHES)
 _REFUSES = re.compile(
     r"((i['’]?m|i am) sorry|sorry|i apologi[sz]e|unfortunately)\b.{0,40}\b(can['’]?t|cannot|unable|not able)\b.{0,30}"
     r"\b(assist|help|fulfill?|provide|translate|comply|answer|do (that|this))\b"
@@ -80,14 +87,16 @@ class Line:
         return [bytes(each) for each in found]
 
 
-def translation_in(line: Line, source: str) -> None:
-    """Leave out all that is not the translation of a source."""
+def translation_in(line: Line, source: str, target: str) -> None:
+    """Leave out all that is not the translation of a source into a language, given by its tag."""
     if _TELLING.isdisjoint(line.text) and line.text.strip()[:1] not in _APOSTROPHES:
         return
     _without_thoughts(line, source)
     _without_markup(line, source)
     while True:
         before = line.text
+        if line.text[(label := label_at(line.text, source, target)) :].strip():
+            line.cut(0, label)
         _without_announcement(line, source)
         _without_note(line, source)
         _without_quotes(line, source)
@@ -102,8 +111,28 @@ def echoes(text: str, source: str) -> bool:
 
 def is_refusal(text: str, source: str, target: str) -> bool:
     """Whether a model answers in English that it does not translate; into English, that may be the translation."""
-    english = target.partition("-")[0] in ("", "en")
-    return not english and bool(_REFUSES.match(text.strip())) and not _REFUSES.search(source)
+    return not _is_english(target) and bool(_REFUSES.match(text.strip())) and not _REFUSES.search(source)
+
+
+def label_at(text: str, source: str, target: str) -> int:
+    """Return the length of the target language's name before a translation, as in "German: ..."; 0 if it has none.
+
+    Into English, that may be the translation.
+    """
+    found = _LABEL.match(text)
+    if not found or _is_english(target) or _LABEL.match(source) or found[1].casefold() in source.casefold():
+        return 0
+    # Shorter names would be tags.
+    named = canonical_tag(_OWN_NAMES.get(found[1]) or (found[1] if len(found[1]) > 3 else ""))
+    return found.end() if _primary(named) == _primary(canonical_tag(target)) else 0
+
+
+def _is_english(target: str) -> bool:
+    return _primary(target) in ("", "en")
+
+
+def _primary(tag: str) -> str:
+    return tag.partition("-")[0]
 
 
 def _plain(text: str) -> str:
@@ -111,7 +140,7 @@ def _plain(text: str) -> str:
 
 
 def _without_thoughts(line: Line, source: str) -> None:
-    while not thoughts_at(source) and (end := thoughts_at(line.text)):
+    while not has_thoughts(source) and (end := thoughts_at(line.text)):
         line.cut(0, end + len(line.text[end:]) - len(line.text[end:].lstrip()))
 
 
@@ -119,6 +148,9 @@ def _without_markup(line: Line, source: str) -> None:
     if "<" not in source:
         while found := TAG.search(line.text):
             line.cut(*found.span())
+    if "\\boxed" not in source and (boxed := _BOXED.match(line.text)):
+        line.cut(boxed.end("answer"), len(line.text))
+        line.cut(0, boxed.start("answer"))
     if "*" not in source and "`" not in source:
         while found := _MARKED.search(line.text):
             line.cut(*found.span(2)[1:], found.end())

@@ -17,6 +17,7 @@ from string import Formatter
 
 from redraft.captions.languages import Language
 from redraft.captions.request import Request
+from redraft.captions.thoughts import closed
 from redraft.errors import OptionError, first_sentence
 
 #: The fields, as in `str.format`; ``{{`` and ``}}`` are braces.
@@ -43,16 +44,16 @@ class OwnPrompt:
     """A prompt with fields.
 
     Args:
-        text: the prompt up to the start of the answer; a line break at its end is dropped.  ``{source}`` occurs once;
-            ``{terms}`` and ``{context}`` become a line ``term = translation`` for each term and for each earlier
-            sentence.
+        text: the prompt up to the start of the answer; a line break at its end is dropped, and open thoughts there are
+            closed.  ``{source}`` occurs once; ``{terms}`` and ``{context}`` become a line ``term = translation`` for
+            each term and for each earlier sentence.
 
     Raises:
         OptionError: a field is unknown, is missing, occurs twice or has a format, or a brace is not closed.
     """
 
     def __init__(self, text: str) -> None:
-        self._text = text.removesuffix("\n")
+        self._text = closed(text.removesuffix("\n"))
         try:
             found = [(name, form, kind) for _, name, form, kind in Formatter().parse(self._text) if name is not None]
         except ValueError as error:
