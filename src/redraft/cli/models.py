@@ -13,8 +13,8 @@ from redraft.cli.shared.suggestion import suggest
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft.models.hub import (
+    APACHE,
     CATALOGUE,
-    FREE,
     SPEECH,
     HubModel,
     cached_path,
@@ -38,6 +38,8 @@ Examples:
 
 #: Width of the list in files and pipes.
 _WIDEST = 160
+#: State of a model that has not been downloaded.
+MISSING = "not downloaded"
 
 
 @click.group(epilog=EXAMPLES, invoke_without_command=True)
@@ -68,20 +70,21 @@ def models(context: click.Context, as_json: bool) -> None:
         f"The default is {default_model()}.",
         style="dim",
     )
-    suggest("download one: redraft models get hy-mt2-1.8b")
+    suggest("redraft models get hy-mt2-1.8b")
 
 
 def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
-    """Print a line of facts for each model, and what it is good for below it."""
+    """Print two lines for each model: its facts; what it is good for, and where it is from."""
     from rich.padding import Padding
     from rich.text import Text
 
     for row in rows:
-        state = f"{row['state']}, default" if row["default"] else str(row["state"])
-        facts = ", ".join(filter(None, (f"{row['megabytes']:,} MB", str(row["licence"]), state)))
-        console.print(Text.assemble((str(row["model"]), "bold"), f"  {facts}"))
-        for about in (Text(str(row["note"])), Text(str(row["provenance"]), "dim")):
-            console.print(Padding(about, (0, 0, 0, 2), expand=False))
+        languages = f"{row['languages']} languages" if row["languages"] else ""
+        state = "" if row["state"] == MISSING else str(row["state"])
+        facts = (f"{row['megabytes']:,} MB", languages, str(row["licence"]), state, "default" * bool(row["default"]))
+        console.print(Text.assemble((str(row["model"]), "bold"), f"  {', '.join(filter(None, facts))}"))
+        about = Text.assemble(f"{row['note']}  ", (str(row["provenance"]), "dim"))
+        console.print(Padding(about, (0, 0, 0, 2), expand=False))
     console.print()
 
 
@@ -89,7 +92,7 @@ def _shipped_row(name: str) -> dict[str, str | int]:
     path = shipped_path(name)
     size = path.stat().st_size if path.exists() else 0
     note = "trying things out: en to de, ja, zh" if name == "demo" else "drafting for the demo model"
-    return _row(name, size / 1e6, FREE, "ships", note, path.name)
+    return _row(name, size / 1e6, 0, APACHE, "ships", note, path.name)
 
 
 def is_downloaded(name: str) -> bool:
@@ -102,16 +105,17 @@ def is_downloaded(name: str) -> bool:
 
 def _hub_row(name: str) -> dict[str, str | int]:
     model = CATALOGUE.get(name) or SPEECH[name]
-    state = "downloaded" if is_downloaded(name) else "not downloaded"
-    licence, note = "", model.note
-    if isinstance(model, HubModel):
-        licence, note = model.licence, f"{model.languages} languages; {model.note}"
-    return _row(name, model.size * 1000, licence, state, note, model.repository)
+    state = "downloaded" if is_downloaded(name) else MISSING
+    languages, licence = (model.languages, model.licence) if isinstance(model, HubModel) else (0, "")
+    return _row(name, model.size * 1000, languages, licence, state, model.note, model.repository)
 
 
-def _row(name: str, megabytes: float, licence: str, state: str, note: str, provenance: str) -> dict[str, str | int]:
-    found: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "licence": licence}
-    return {**found, "state": state, "default": name == default_model(), "note": note, "provenance": provenance}
+def _row(
+    name: str, megabytes: float, languages: int, licence: str, state: str, note: str, provenance: str
+) -> dict[str, str | int]:
+    found: dict[str, str | int] = {"model": name, "megabytes": round(megabytes), "languages": languages}
+    found |= {"licence": licence, "state": state, "default": name == default_model()}
+    return {**found, "note": note, "provenance": provenance}
 
 
 @models.command(short_help="Download a listed model from the Hugging Face hub.")

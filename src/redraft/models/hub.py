@@ -14,8 +14,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence, install
 
-#: Licences in a word: any use; no commercial use; the publisher's own terms, which restrict who may use the model.
-FREE, NON_COMMERCIAL, OWN_TERMS = "free", "non-commercial", "own terms"
+#: Licences of several models.
+APACHE, GEMMA, NON_COMMERCIAL = "Apache-2.0", "Gemma terms", "CC-BY-NC-SA 4.0, non-commercial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class HubModel:
         repository: its repository.
         file: its name there.
         size: download size in GB.
-        licence: its licence in a word (`FREE`, `NON_COMMERCIAL`, `OWN_TERMS`).
+        licence: its licence.
         languages: number of languages that the publisher names.
-        note: whom it is for.
+        note: what it is good for.
     """
 
     repository: str
@@ -41,69 +41,40 @@ class HubModel:
 
 #: Translation models first.
 CATALOGUE = {
-    "hy-mt2-1.8b": HubModel(
-        "tencent/Hy-MT2-1.8B-GGUF",
-        "Hy-MT2-1.8B-Q4_K_M.gguf",
-        1.1,
-        FREE,
-        38,
-        "laptops; Apache-2.0",
-    ),
-    "hy-mt2-7b": HubModel(
-        "tencent/Hy-MT2-7B-GGUF",
-        "Hy-MT2-7B-Q4_K_M.gguf",
-        4.6,
-        FREE,
-        38,
-        "GPUs; Apache-2.0",
-    ),
+    "hy-mt2-1.8b": HubModel("tencent/Hy-MT2-1.8B-GGUF", "Hy-MT2-1.8B-Q4_K_M.gguf", 1.1, APACHE, 38, "laptops"),
+    "hy-mt2-7b": HubModel("tencent/Hy-MT2-7B-GGUF", "Hy-MT2-7B-Q4_K_M.gguf", 4.6, APACHE, 38, "GPUs"),
     "translategemma-4b": HubModel(
-        "mradermacher/translategemma-4b-it-GGUF",
-        "translategemma-4b-it.Q4_K_M.gguf",
-        2.5,
-        OWN_TERMS,
-        55,
-        "desktops; Gemma terms",
+        "mradermacher/translategemma-4b-it-GGUF", "translategemma-4b-it.Q4_K_M.gguf", 2.5, GEMMA, 55, "desktops"
     ),
     "translategemma-12b": HubModel(
-        "mradermacher/translategemma-12b-it-GGUF",
-        "translategemma-12b-it.Q4_K_M.gguf",
-        7.3,
-        OWN_TERMS,
-        55,
-        "GPUs; Gemma terms",
+        "mradermacher/translategemma-12b-it-GGUF", "translategemma-12b-it.Q4_K_M.gguf", 7.3, GEMMA, 55, "GPUs"
     ),
     "milmmt-46-4b": HubModel(
-        "mradermacher/MiLMMT-46-4B-v1.0-GGUF",
-        "MiLMMT-46-4B-v1.0.Q4_K_M.gguf",
-        2.5,
-        OWN_TERMS,
-        46,
-        "desktops; Gemma terms",
+        "mradermacher/MiLMMT-46-4B-v1.0-GGUF", "MiLMMT-46-4B-v1.0.Q4_K_M.gguf", 2.5, GEMMA, 46, "desktops"
     ),
     "cat-translate-0.8b": HubModel(
         "mradermacher/CAT-Translate-0.8b-GGUF",
         "CAT-Translate-0.8b.Q4_K_M.gguf",
         0.5,
-        FREE,
+        "MIT",
         2,
-        "Japanese and English on small machines; MIT",
+        "Japanese and English on small machines",
     ),
     "cat-translate-1.4b": HubModel(
         "mradermacher/CAT-Translate-1.4b-GGUF",
         "CAT-Translate-1.4b.Q4_K_M.gguf",
         0.9,
-        FREE,
+        "MIT",
         2,
-        "Japanese and English on laptops; MIT",
+        "Japanese and English on laptops",
     ),
     "hy-mt1.5-1.8b": HubModel(
         "tencent/HY-MT1.5-1.8B-GGUF",
         "HY-MT1.5-1.8B-Q4_K_M.gguf",
         1.1,
-        OWN_TERMS,
+        "own licence, not for the EU, the UK and South Korea",
         38,
-        "laptops; the licence excludes the EU, the UK and South Korea",
+        "laptops",
     ),
     "tower-plus-2b": HubModel(
         "mradermacher/Tower-Plus-2B-GGUF",
@@ -111,35 +82,26 @@ CATALOGUE = {
         1.7,
         NON_COMMERCIAL,
         22,
-        "used in the SSBD paper; CC-BY-NC-SA 4.0",
+        "used in the SSBD paper",
     ),
     "tower-plus-9b": HubModel(
-        "mradermacher/Tower-Plus-9B-GGUF",
-        "Tower-Plus-9B.Q4_K_M.gguf",
-        5.8,
-        NON_COMMERCIAL,
-        22,
-        "GPUs; CC-BY-NC-SA 4.0",
+        "mradermacher/Tower-Plus-9B-GGUF", "Tower-Plus-9B.Q4_K_M.gguf", 5.8, NON_COMMERCIAL, 22, "GPUs"
     ),
     "qwen3-0.6b": HubModel(
-        "Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf", 0.6, FREE, 119, "smallest; rough translations; Apache-2.0"
+        "Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf", 0.6, APACHE, 119, "smallest; rough translations"
     ),
-    "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, FREE, 119, "laptops; Apache-2.0"),
+    "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, APACHE, 119, "laptops"),
     "qwen3-4b": HubModel(
-        "Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, FREE, 119, "desktops; used in the SSBD paper; Apache-2.0"
+        "Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, APACHE, 119, "desktops; used in the SSBD paper"
     ),
-    "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, FREE, 119, "GPUs; Apache-2.0"),
+    "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, APACHE, 119, "GPUs"),
     "qwen3.5-0.8b": HubModel(
-        "unsloth/Qwen3.5-0.8B-GGUF", "Qwen3.5-0.8B-Q4_K_M.gguf", 0.5, FREE, 201, "small machines; Apache-2.0"
+        "unsloth/Qwen3.5-0.8B-GGUF", "Qwen3.5-0.8B-Q4_K_M.gguf", 0.5, APACHE, 201, "small machines"
     ),
-    "qwen3.5-2b": HubModel("unsloth/Qwen3.5-2B-GGUF", "Qwen3.5-2B-Q4_K_M.gguf", 1.3, FREE, 201, "laptops; Apache-2.0"),
-    "qwen3.5-4b": HubModel("unsloth/Qwen3.5-4B-GGUF", "Qwen3.5-4B-Q4_K_M.gguf", 2.7, FREE, 201, "desktops; Apache-2.0"),
-    "gemma-4-e2b": HubModel(
-        "unsloth/gemma-4-E2B-it-GGUF", "gemma-4-E2B-it-Q4_K_M.gguf", 3.1, FREE, 35, "desktops; Apache-2.0"
-    ),
-    "gemma-4-e4b": HubModel(
-        "unsloth/gemma-4-E4B-it-GGUF", "gemma-4-E4B-it-Q4_K_M.gguf", 5.0, FREE, 35, "GPUs; Apache-2.0"
-    ),
+    "qwen3.5-2b": HubModel("unsloth/Qwen3.5-2B-GGUF", "Qwen3.5-2B-Q4_K_M.gguf", 1.3, APACHE, 201, "laptops"),
+    "qwen3.5-4b": HubModel("unsloth/Qwen3.5-4B-GGUF", "Qwen3.5-4B-Q4_K_M.gguf", 2.7, APACHE, 201, "desktops"),
+    "gemma-4-e2b": HubModel("unsloth/gemma-4-E2B-it-GGUF", "gemma-4-E2B-it-Q4_K_M.gguf", 3.1, APACHE, 35, "desktops"),
+    "gemma-4-e4b": HubModel("unsloth/gemma-4-E4B-it-GGUF", "gemma-4-E4B-it-Q4_K_M.gguf", 5.0, APACHE, 35, "GPUs"),
 }
 
 
