@@ -149,31 +149,22 @@ def _own_chat(metadata: Metadata) -> ChatTemplate:
     return ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
 
 
-def _hy_mt2_layout(metadata: Metadata, source: Language, target: Language) -> Layout:
-    from redraft.captions.published import hy_mt2
+def _asking(name: str) -> Callable[[Metadata, Language, Language], Layout]:
+    """Return the layout of a model whose template takes a published message (`redraft.captions.published`)."""
 
-    chat = _own_chat(metadata)
-    return lambda request: chat.ask(hy_mt2(request, source, target))
+    def layout(metadata: Metadata, source: Language, target: Language) -> Layout:
+        from redraft.captions import published
 
+        chat, message = _own_chat(metadata), getattr(published, name)
+        return lambda request: chat.ask(message(request, source, target))
 
-def _hy_mt15_layout(metadata: Metadata, source: Language, target: Language) -> Layout:
-    from redraft.captions.published import hy_mt15
-
-    chat = _own_chat(metadata)
-    return lambda request: chat.ask(hy_mt15(request, source, target))
+    return layout
 
 
 def _milmmt_layout(_metadata: Metadata, source: Language, target: Language) -> Layout:
     from redraft.captions.published import milmmt
 
     return lambda request: milmmt(request, source, target)
-
-
-def _cat_translate_layout(metadata: Metadata, source: Language, target: Language) -> Layout:
-    from redraft.captions.published import cat_translate
-
-    chat = _own_chat(metadata)
-    return lambda request: chat.ask(cat_translate(request, source, target))
 
 
 def _translategemma_layout(metadata: Metadata, source: Language, target: Language) -> Layout:
@@ -250,15 +241,15 @@ TEMPLATES = {
     template.name: template
     for template in (
         Template("plain-tag", lambda metadata: PLAIN_KEY in metadata, _plain_layout, by_name=False),
-        Template("hy-mt2", lambda metadata: _is_called(metadata, "hymt2"), _hy_mt2_layout, sources_only=True),
+        Template("hy-mt2", lambda metadata: _is_called(metadata, "hymt2"), _asking("hy_mt2"), sources_only=True),
         Template(
             "hy-mt1.5",
             lambda metadata: _is_called(metadata, "hymt1.5", "hunyuanmt"),  # Hunyuan-MT has the same prompts
-            _hy_mt15_layout,
+            _asking("hy_mt15"),
             sources_only=True,
         ),
         Template("milmmt", lambda metadata: _plain_name(metadata).startswith("milmmt"), _milmmt_layout),
-        Template("cat-translate", lambda metadata: _is_called(metadata, "cattranslate"), _cat_translate_layout),
+        Template("cat-translate", lambda metadata: _is_called(metadata, "cattranslate"), _asking("cat_translate")),
         Template("translategemma", _is_translategemma, _translategemma_layout),
         Template("tower", _is_tower, _tower_layout),
         Template("qwen3", _is_qwen3, _qwen3_layout),
