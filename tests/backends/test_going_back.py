@@ -11,14 +11,12 @@ import llama_cpp
 import numpy as np
 import pytest
 
-from redraft import Caption, Style, Translator, Update
+from redraft import Style, Translator
 from redraft.backends import going_back
 from redraft.backends.going_back import GoesBack, difference
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.captions.events import Event
-from redraft.decoding.display import Display
 from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError
 from tests.backends.test_llamacpp import tree
@@ -128,36 +126,6 @@ def test_rows(pair: tuple[LlamaCpp, Fresh]) -> None:
         assert [length for _, length in slot.anchors] == sorted({length for _, length in slot.anchors})
 
 
-SPOKEN = ("We live in", "We live on a", "We live in a small house", "We live in a small house near the sea.")
-LATER = ("It is", "It is cold today.")
-Shown = list[tuple[list[Event], list[Ids]]]
-
-
-def translated(backend: LlamaCpp, method: str, agree: int = 1, **options: float) -> Shown:
-    """The captions of two sentences in two languages, with the ids of the outputs."""
-    style = Style(prompt="{source_language}: {source}\n{target_language}:")
-    chosen = {"method": method, "options": options, "display": Display(agree=agree) if agree > 1 else None}
-    found: Shown = []
-    with Translator(backend, ["de", "ja"], style=style, max_tokens=24, **chosen) as translator:  # type: ignore[arg-type]
-        for utterance, texts in enumerate((SPOKEN, LATER)):
-            for seq, text in enumerate(texts):
-                events = translator.translate(Update(str(utterance), seq, text, final=text == texts[-1]))
-                found.append((events, [state.output for state in translator.states.values()]))
-    return found
-
-
-@pytest.mark.parametrize("pair", ["LFM2", "Qwen3.5 MoE"], indirect=True)
-def test_methods(pair: tuple[LlamaCpp, Fresh]) -> None:
-    backend, fresh = pair
-    greedy = translated(backend, "ar")
-    assert [ids for _, ids in translated(backend, "ssbd", beta=0)] == [ids for _, ids in greedy]
-    assert sum(isinstance(event, Caption) for events, _ in greedy for event in events) > len(greedy)
-    for method, agree in (("redraft", 1), ("ar", 2), ("pld", 1)):
-        assert translated(backend, method, agree) == translated(fresh, method, agree)
-    with pytest.raises(CapabilityError, match="needs a backend with trees"):
-        translated(backend, "aasd")
-
-
 @pytest.mark.parametrize("pair", ["LFM2", "Qwen3.5"], indirect=True)
 def test_memory_of_a_slot(pair: tuple[LlamaCpp, Fresh]) -> None:
     """Cells in proportion to the context, and the states of the slot and its anchors."""
@@ -178,11 +146,12 @@ def test_what_recurrent_layers_cannot_do(pair: tuple[LlamaCpp, Fresh]) -> None:
     with pytest.raises(CapabilityError, match="recurrent layers, which cannot read draft trees"):
         backend.score([(slot, Score((9, 8), tree((5, 6), (7,))))])
     assert backend.score([(slot, Score((9, 8)))])[0].argmax(ROOT) in range(VOCABULARY)
-    with pytest.raises(CapabilityError, match="beam"):
-        Translator(backend, ["de"], style=Style(prompt="{source}"), final="beam:2")
-    for options, words in ((LlamaOptions(exact=True, gpu_layers=0), "--exact"), (LlamaOptions(slots=65), "at most 64")):
+    for options, words in (({"final": "beam:2"}, "beam"), ({"method": "aasd"}, "needs a backend with trees")):
+        with pytest.raises(CapabilityError, match=words):
+            Translator(backend, ["de"], style=Style(prompt="{source}"), **options)  # type: ignore[arg-type]
+    for llama, words in ((LlamaOptions(exact=True, gpu_layers=0), "--exact"), (LlamaOptions(slots=65), "at most 64")):
         with pytest.raises(CapabilityError, match=f"recurrent layers, .*{words}"):
-            LlamaCpp(backend.model.path, options, backend.model)
+            LlamaCpp(backend.model.path, llama, backend.model)
 
 
 class TestProbe:
