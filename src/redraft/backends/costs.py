@@ -208,8 +208,3 @@ def best_of(found: Sequence[Measured]) -> CostCurve:
     """Return T(n) of a backend that runs each size on its best number of threads."""
     curves = [each.curve for each in found]
     return CostCurve(curves[0].sizes, tuple(map(min, zip(*(each.seconds for each in curves), strict=True))))
-
-
-def measured_curve(backend: Backend) -> CostCurve:
-    """Measure T(n) on the best number of threads for each size."""
-    return best_of([measure(backend, count) for count in thread_counts(backend)])

@@ -78,11 +78,11 @@ class OutputReader:
     def _part(self, output: Sequence[int]) -> _Part:
         """Return the line with the translation: the first one that is neither thoughts nor an introduction."""
         start, thinking = 0, ""
+        thinks = not has_thoughts(self.source)
         while True:
             length = self.breaks.end(output[start:])
             part = _Part(start, len(output) if length is None else start + length, length is not None)
             line = self._text(output[part.start : part.stop])
-            thinks = not has_thoughts(self.source)
             opened = thinking or (closing_mark(line) if thinks else "")
             mark = (opened if opened in line else "") if opened else closes(line) if thinks else ""
             thinking = "" if mark else opened
