@@ -252,6 +252,8 @@ def test_align_att_emits_what_does_not_look_at_the_end(library: Opened, expected
     waiting = steps(system)
     assert [step.tokens for step in waiting[:4]] == [()] * 4
     assert [step.tokens for step in waiting[4:]] == [step.tokens for step in expected[4:]]
+    same = [system.translate(Update("3", seq, "I have a dog.", final=seq == 2))[0] for seq in range(3)]
+    assert [bool(step.tokens) for step in same] == [False, False, True]
     system._frames = 1
     texts = [step.text for step in steps(system)[:5]]
     assert all(after.startswith(before) for before, after in pairwise(texts)) and "" != texts[2] != texts[4]

@@ -105,6 +105,8 @@ class AlignAtt(Retranslation):
 
     def _translate(self, update: Update) -> tuple[Step, list[Failure]]:
         self._final = update.final
+        if update.final:  # an unchanged source is translated to its end, too
+            self._latest = replace(self._latest, prompt=())
         return super()._translate(update)
 
     def _decode(self, prompt: tuple[int, ...], limit: int) -> Generated:
