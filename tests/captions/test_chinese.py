@@ -10,7 +10,6 @@ import pytest
 from redraft.captions import chinese
 from redraft.captions.chinese import script_of, writing_of
 from redraft.captions.languages import parse_language
-from redraft.captions.settings import PLAIN
 
 SIMPLIFIED = "今天天气很好，我们去公园。"
 TRADITIONAL = "今天天氣很好，我們去公園。"
@@ -41,7 +40,8 @@ def test_script(text: str, script: str | None) -> None:
 
 @pytest.mark.parametrize("language", ["de", "ja", "ko"])
 def test_other_languages_are_left_alone(language: str) -> None:
-    assert writing_of(parse_language(language)) is PLAIN
+    writing = writing_of(parse_language(language))
+    assert (writing.convert(TRADITIONAL), writing.problem(SIMPLIFIED)) == (TRADITIONAL, "")
 
 
 @pytest.mark.parametrize("language", ["zh-TW", "Traditional Chinese", "zh-HK"])

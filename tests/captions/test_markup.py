@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.answer import OutputReader
+from redraft.captions.chinese import writing_of
 from redraft.captions.events import Caption, Failure, Update
+from redraft.captions.languages import parse_language
 from redraft.captions.settings import Settings, Vocabulary
 from redraft.captions.state import START
 from redraft.captions.translation import REPEATED, Translation
@@ -146,7 +148,8 @@ def tokens_of(answer: str, size: int) -> list[bytes]:
 def read(answer: str, source: str = HELLO, target: str = "de", size: int = 2) -> str:
     """What is read of an answer that is decoded token by token."""
     tokens = tokens_of(answer, size)
-    reader = OutputReader(source, LineBreaks.of(tokens), tokens.__getitem__, target)
+    labels = parse_language(target).labels
+    reader = OutputReader(source, LineBreaks.of(tokens), tokens.__getitem__, target, labels)
     ids = range(len(tokens))
     end = next((found for length in ids if (found := reader.end(ids[: length + 1])) is not None), len(ids))
     return b"".join(reader.pieces(ids[:end])).decode(errors="ignore").strip()
@@ -262,7 +265,8 @@ def events(answers: Mapping[str, str], method: str = "redraft") -> list[Caption 
     breaks = LineBreaks.of(map(model.token_bytes, range(model.vocabulary)))
     vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, 800, breaks=breaks)
     encode = lambda source, _context: Prompt((model.prompts[source], *[1] * 199))  # noqa: E731
-    translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})))
+    writing = writing_of(parse_language("de"))
+    translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})), writing)
     state = START
     for seq, source in enumerate(answers):
         asking = translation.translate(state, Update("u", seq, source, seq == len(answers) - 1))

@@ -44,12 +44,14 @@ class OutputReader:
         breaks: the model's tokens with a line break.
         token_bytes: returns the bytes of a token.
         target: tag of the target language.
+        labels: its names, with which models label translations (`redraft.captions.languages.Language.labels`).
     """
 
     source: str
     breaks: LineBreaks
     token_bytes: Callable[[int], bytes]
     target: str = ""
+    labels: frozenset[str] = frozenset()
 
     def end(self, output: Sequence[int]) -> int | None:
         """Return how many ids of an output precede the line break that ends it (`redraft.decoding.lines.LineEnd`)."""
@@ -65,7 +67,7 @@ class OutputReader:
         line = Line(pieces)
         if is_refusal(line.text, self.source, self.target):
             return [b""] * len(output)
-        translation_in(line, self.source, self.target)
+        translation_in(line, self.source, self.labels)
         return line.pieces()
 
     def _piece(self, token: int) -> bytes:
@@ -98,7 +100,7 @@ class OutputReader:
         if _FENCE.fullmatch(line):
             return "```" not in self.source
         name = line.strip("*_#` ")
-        if name and label_at(name, self.source, self.target) == len(name):
+        if name and label_at(name, self.source, self.labels) == len(name):
             return True
         is_heading = bool(_HEADING.fullmatch(line)) and len(name.split()) <= _LONGEST_HEADING
         if TRANSLATES.search(self.source) or not (is_heading or name.endswith(_COLONS)):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 
 from redraft.captions.languages import Language
-from redraft.captions.settings import PLAIN, Writing
+from redraft.captions.settings import Writing
 
 _CHARACTER_SETS = {"Hans": "gb2312", "Hant": "big5"}
 _OTHER = {"Hans": "Hant", "Hant": "Hans"}
@@ -21,19 +21,19 @@ _TELLING = 2
 
 
 def writing_of(language: Language) -> Writing:
-    """Return how captions of a language are written: `PLAIN` except for Chinese."""
+    """Return how captions of a language are written."""
     script = language.script
     if script not in _CHARACTER_SETS:
-        return PLAIN
+        return Writing(labels=language.labels)
     convert = _converter(script, language.canonical.rpartition("-")[2])
     if convert is not None:
-        return Writing(lambda text: convert(text) if _foreign(text, script) else text)
+        return Writing(lambda text: convert(text) if _foreign(text, script) else text, labels=language.labels)
     other = _OTHER[script]
     problem = (
         f"the model wrote {_NAMES[other]} Chinese although the target language is {language.tag}: "
         "install redraft[chinese], which converts it, or use another model"
     )
-    return Writing(problem=lambda text: problem if script_of(text) == other else "")
+    return Writing(problem=lambda text: problem if script_of(text) == other else "", labels=language.labels)
 
 
 def script_of(text: str) -> str | None:

@@ -39,6 +39,9 @@ _NAMES = {
     "zh-MO": "Traditional Chinese (Macao)",
 }
 
+#: Names of languages in themselves with which models have labelled translations, by code.
+_OWN_NAMES = {"ja": "日本語", "zh": "中文"}
+
 #: Names that are accepted but not used, and tags that came before BCP 47.
 _ALIASES = {"mandarin": "zh", "zh-chs": "zh-Hans", "zh-cht": "zh-Hant"}
 
@@ -127,6 +130,18 @@ class Language:
     def spaced(self) -> bool:
         """Whether its script separates words by spaces; false for Chinese, Japanese, Thai and a few more."""
         return self.script not in _UNSPACED_SCRIPTS
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Its names in lower case, with which models label translations; none for English.
+
+        In English, such a name may be part of the translation.
+        """
+        if self.code == "en":
+            return frozenset()
+        known, own = Lang(self.code), _OWN_NAMES.get(self.code, self.name)
+        found = (self.name, own, _NAMES.get(self.code, self.name), known.name, *known.other_names())
+        return frozenset(_REMARK.sub("", name).casefold() for name in found)
 
 
 def parse_language(text: str, field: str = "target language") -> Language:

@@ -8,9 +8,8 @@ a model might write.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from redraft.captions.languages import canonical_tag
 from redraft.captions.thoughts import has_thoughts, thoughts_at
 
 #: Words for "translation", with which models announce one.
@@ -29,8 +28,6 @@ _OPENED = re.compile(r"\*\*(?=[^\s*])|`+(?=[^\s`])")
 _BOXED = re.compile(r"\s*\$*\\boxed\{(?P<text>\\text\{)?(?P<answer>.*?)(?(text)\}{0,2}|\}?)\$*\s*$")
 #: What may name the language of what follows.
 _LABEL = re.compile(r"\s*([^\W\d_][^:：*\n]{0,40}?)[\s*]*[:：]\s*")
-#: Names of languages in themselves with which models have labelled translations; others are English.
-_OWN_NAMES = {"中文": "zh", "日本語": "ja"}
 TAG = re.compile(r"<(/?[A-Za-z][\w-]*(\s+[\w-]+=\"[^\"<>]*\")*\s*/?|\|[^|<>]*\|)>")
 #: Quotation marks, by what may close them, and those that are apostrophes too.
 _CLOSING = {
@@ -87,15 +84,15 @@ class Line:
         return [bytes(each) for each in found]
 
 
-def translation_in(line: Line, source: str, target: str) -> None:
-    """Leave out all that is not the translation of a source into a language, given by its tag."""
+def translation_in(line: Line, source: str, labels: Collection[str]) -> None:
+    """Leave out all that is not the translation of a source into a language with these names."""
     if _TELLING.isdisjoint(line.text) and line.text.strip()[:1] not in _APOSTROPHES:
         return
     _without_thoughts(line, source)
     _without_markup(line, source)
     while True:
         before = line.text
-        if line.text[(label := label_at(line.text, source, target)) :].strip():
+        if line.text[(label := label_at(line.text, source, labels)) :].strip():
             line.cut(0, label)
         _without_announcement(line, source)
         _without_note(line, source)
@@ -111,28 +108,16 @@ def echoes(text: str, source: str) -> bool:
 
 def is_refusal(text: str, source: str, target: str) -> bool:
     """Whether a model answers in English that it does not translate; into English, that may be the translation."""
-    return not _is_english(target) and bool(_REFUSES.match(text.strip())) and not _REFUSES.search(source)
+    english = target.partition("-")[0] in ("", "en")
+    return not english and bool(_REFUSES.match(text.strip())) and not _REFUSES.search(source)
 
 
-def label_at(text: str, source: str, target: str) -> int:
-    """Return the length of the target language's name before a translation, as in "German: ..."; 0 if it has none.
-
-    Into English, that may be the translation.
-    """
+def label_at(text: str, source: str, labels: Collection[str]) -> int:
+    """Return the length of a label before a translation, as in "German: ..."; 0 if it has none."""
     found = _LABEL.match(text)
-    if not found or _is_english(target) or _LABEL.match(source) or found[1].casefold() in source.casefold():
+    if not found or found[1].casefold() not in labels:
         return 0
-    # Shorter names would be tags.
-    named = canonical_tag(_OWN_NAMES.get(found[1]) or (found[1] if len(found[1]) > 3 else ""))
-    return found.end() if _primary(named) == _primary(canonical_tag(target)) else 0
-
-
-def _is_english(target: str) -> bool:
-    return _primary(target) in ("", "en")
-
-
-def _primary(tag: str) -> str:
-    return tag.partition("-")[0]
+    return 0 if _LABEL.match(source) or found[1].casefold() in source.casefold() else found.end()
 
 
 def _plain(text: str) -> str:

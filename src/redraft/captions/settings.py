@@ -47,10 +47,12 @@ class Writing:
     Attributes:
         convert: returns the text of a caption in the script of the language.
         problem: returns what is wrong with the text of a final caption, as a sentence; empty if nothing.
+        labels: names of the language, with which models label translations.
     """
 
     convert: Callable[[str], str] = str
     problem: Callable[[str], str] = _no_problem
+    labels: frozenset[str] = frozenset()
 
 
 #: As the model writes it.

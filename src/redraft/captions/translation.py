@@ -293,7 +293,8 @@ class Translation:
         return self.vocabulary.end_tokens | self.vocabulary.breaks.ends
 
     def _read(self, source: str) -> OutputReader:
-        return OutputReader(source, self.vocabulary.breaks, self.vocabulary.token_bytes, self.language)
+        vocabulary, labels = self.vocabulary, self.writing.labels
+        return OutputReader(source, vocabulary.breaks, vocabulary.token_bytes, self.language, labels)
 
     # One decoding
 
