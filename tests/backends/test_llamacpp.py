@@ -159,7 +159,10 @@ def test_products_in_rows(load: Load, tmp_path: Path, monkeypatch: pytest.Monkey
         found, expected = (each.ask(slot, IDS[:8], draft) for each, slot in zip((few, same), slots, strict=True))
         for node in range(ROOT, length):
             logs = [[log for _token, log in sorted(rows.top_k(node, vocabulary))] for rows in (found, expected)]
-            assert logs[0] == pytest.approx(logs[1], abs=0.5)  # activations are rounded to 8 bits, too
+            # Activations are rounded to 8 bits, too; a product of rounded ones differs as much in doubles.
+            errors = np.abs(np.subtract(*logs))
+            assert errors.max() < 1
+            assert np.sqrt((errors**2).mean()) < 0.2
 
 
 @pytest.mark.parametrize("exact", [False, True])
