@@ -22,11 +22,12 @@ ROOT = setup_env.ROOT
 DIST = ROOT / "dist"
 SITE = ROOT / "site"
 PACKAGES = (ROOT, setup_env.BENCH, setup_env.TRAIN, ROOT / "plugins" / "redraft-vllm")
+DEMO = "redraft demo --speed 0 --sentences 1"
 #: What each distribution must do where it is installed.
 TRIALS = (
     "redraft --version",
     "redraft doctor",
-    "redraft demo --speed 0 --sentences 1",
+    DEMO,
     "redraft serve --help",
     "redraft bench --help",
     "redraft finetune --help",
@@ -38,7 +39,8 @@ IMAGE = "redraft"
 def build(folder: Path) -> list[Path]:
     """Build source distributions and wheels; return them."""
     for package in PACKAGES:
-        run([sys.executable, "-m", "hatchling", "build", "--directory", str(folder)], cwd=package)
+        command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+        setup_env.run(command, f"building {package.name}", cwd=package)
     return sorted(folder.iterdir())
 
 
@@ -46,16 +48,17 @@ def try_distributions(wheels: Sequence[Path]) -> None:
     """Install wheels into a new environment, and do there what they must do."""
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder, "venv", "bin", "python")
-        run([sys.executable, "-m", "venv", str(python.parents[1])])
+        setup_env.run([sys.executable, "-m", "venv", str(python.parents[1])], "making an environment")
         setup_env.install_engine(python, setup_env.engine_version(ROOT / "constraints.txt"))
         named = [f"{wheel}[serve]" if wheel.name.startswith("redraft-") else str(wheel) for wheel in wheels]
         # Without its libraries, redraft-train can only explain itself.
         heavy = [name for name in named if "redraft_train" in name]
         light = [name for name in named if name not in heavy]
         for options in (["--constraint", str(ROOT / "constraints.txt"), *light], ["--no-deps", *heavy]):
-            run([*setup_env.pip(python, "install"), *options])
+            setup_env.run([*setup_env.pip(python, "install"), *options], f"installing {', '.join(options)}")
+        environment = os.environ | {"PATH": f"{python.parent}:{os.environ['PATH']}"}
         for trial in TRIALS:
-            run(["sh", "-c", trial], cwd=Path(folder), path=python.parent)
+            setup_env.run(["sh", "-c", trial], trial, cwd=Path(folder), environment=environment)
 
 
 def build_container() -> bool:
@@ -63,22 +66,10 @@ def build_container() -> bool:
     docker = shutil.which("docker")
     if not docker or subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
         return False
-    run([docker, "build", "--file", "packaging/Dockerfile", "--tag", IMAGE, "."], cwd=ROOT)
-    run([docker, "run", "--rm", IMAGE, "redraft", "demo", "--speed", "0", "--sentences", "1"])
+    build = [docker, "build", "--file", "packaging/Dockerfile", "--tag", IMAGE, "."]
+    setup_env.run(build, "building the container", cwd=ROOT)
+    setup_env.run([docker, "run", "--rm", IMAGE, *DEMO.split()], "running the demo in the container")
     return True
-
-
-def run(command: Sequence[str], *, cwd: Path = ROOT, path: Path | None = None) -> None:
-    """Run a command, with a folder of programs before others.
-
-    Raises:
-        SystemExit: it failed, after its output was printed.
-    """
-    print("*", " ".join(command), flush=True)
-    environment = os.environ | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{done.stdout}{done.stderr}\nthis failed with status {done.returncode}: {' '.join(command)}")
 
 
 def main() -> None:
