@@ -22,6 +22,12 @@ PACKAGES = [
 packages = pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
 
 
+@pytest.fixture(autouse=True)
+def version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `tools.build_llama` sets."""
+    monkeypatch.setenv("REDRAFT_LLAMA_VERSION", "1.2.3")
+
+
 def metadata(folder: Path) -> ProjectMetadata:
     return ProjectMetadata(str(folder), PluginManager())
 

@@ -11,6 +11,7 @@ this Python: cmake, hatchling, ninja, scikit-build-core and ziglang.  A build th
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
 import shutil
@@ -23,11 +24,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tools.setup_env import ENGINE, PORTABLE, ROOT, engine_version
+from tools.setup_env import ENGINE, KERNELS, NATIVE, PORTABLE, ROOT, engine_version
 
 PACKAGE = ROOT / "packages" / "redraft-llama"
 #: Reads kernels.cmake first.
-CHANGES = ROOT / "native" / "llama.cpp" / "portable.cmake"
+CHANGES = NATIVE / "portable.cmake"
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,21 @@ def fetch(version: str, folder: Path) -> Path:
     return source
 
 
-def compile_libraries(target: Target, source: Path, build: Path, jobs: int) -> None:
-    """Compile llama.cpp, or what has changed since."""
+def zig_folder() -> Path:
+    """Return zig's folder.
+
+    Raises:
+        SystemExit: zig is not installed.
+    """
     spec = find_spec("ziglang")
     if spec is None or spec.origin is None:
         raise SystemExit("zig compiles llama.cpp: run pip install cmake hatchling ninja scikit-build-core ziglang")
-    zig = Path(spec.origin).with_name("zig")
+    return Path(spec.origin).parent
+
+
+def compile_libraries(target: Target, source: Path, build: Path, jobs: int) -> None:
+    """Compile llama.cpp, or continue a build that was stopped."""
+    zig = zig_folder() / "zig"
     compilers = {name: f"{zig} {command} -target {target.triple}" for name, command in (("CC", "cc"), ("CXX", "c++"))}
     options = dict(OPTIONS)
     if os.uname().machine != target.machine:
@@ -105,6 +115,12 @@ def collect(build: Path, folder: Path) -> list[Path]:
     return [Path(shutil.copy(path.resolve(), folder / path.name)) for path in found]
 
 
+def copy_licences(source: Path, folder: Path) -> None:
+    """Copy the licences of what the libraries contain: llama.cpp, and LLVM's C++ library."""
+    shutil.copy(source / "vendor" / "llama.cpp" / "LICENSE", folder / "LICENSE.llama.cpp")
+    shutil.copy(zig_folder() / "lib" / "libcxx" / "LICENSE.TXT", folder / "LICENSE.libcxx")
+
+
 def newest_glibc(libraries: Iterable[Path]) -> tuple[int, int]:
     """Return the newest version of glibc whose symbols libraries use."""
     found = b"".join(path.read_bytes() for path in libraries)
@@ -114,7 +130,11 @@ def newest_glibc(libraries: Iterable[Path]) -> tuple[int, int]:
 def make_wheels(target: Target, source: Path, libraries: Path, out: Path) -> list[Path]:
     """Make both wheels; return them."""
     out.mkdir(parents=True, exist_ok=True)
-    variables = {"REDRAFT_LLAMA_LIBRARIES": str(libraries), "REDRAFT_LLAMA_PLATFORM": target.tag}
+    variables = {
+        "REDRAFT_LLAMA_LIBRARIES": str(libraries),
+        "REDRAFT_LLAMA_PLATFORM": target.tag,
+        "REDRAFT_LLAMA_VERSION": source.name.removeprefix("llama_cpp_python-"),
+    }
     wheel = [sys.executable, "-m", "pip", "wheel", "--no-cache-dir", "--no-deps", "--wheel-dir", str(out)]
     subprocess.run([*wheel, str(PACKAGE)], env=os.environ | variables, check=True)
     subprocess.run([*wheel, str(source)], env=os.environ | BINDINGS, check=True)
@@ -129,12 +149,14 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "redraft-llama", help="folder to compile in")
     parser.add_argument("--out", type=Path, default=PORTABLE, help="folder of the wheels")
     given = parser.parse_args()
-    target, build = TARGETS[given.target], given.build.resolve()
+    # A folder for each state of the kernels, since changed source cannot be changed again.
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*KERNELS, CHANGES))).hexdigest()[:8]
+    target, build = TARGETS[given.target], given.build.resolve() / digest
     build.mkdir(parents=True, exist_ok=True)
     source = fetch(engine_version(ROOT / "constraints.txt"), build)
     compile_libraries(target, source, build / target.machine, given.jobs)
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(source / "vendor" / "llama.cpp" / "LICENSE", Path(folder, "LICENSE.llama.cpp"))
+        copy_licences(source, Path(folder))
         libraries = collect(build / target.machine, Path(folder))
         if newest_glibc(libraries) > target.glibc:
             raise SystemExit(f"the libraries need glibc {newest_glibc(libraries)}, newer than {target.glibc}")

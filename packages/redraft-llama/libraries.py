@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-
-
-def version() -> str:
-    """Return the version of llama-cpp-python that the repository pins."""
-    text = Path(__file__).parents[2].joinpath("constraints.txt").read_text(encoding="utf-8")
-    found = re.search(r"^llama-cpp-python==(\S+)", text, re.MULTILINE)
-    if found is None:
-        raise RuntimeError("constraints.txt must pin llama-cpp-python")
-    return found[1]
 
 
 class Libraries(BuildHookInterface[Any]):  # type: ignore[misc]  # hatchling is not read
