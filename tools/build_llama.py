@@ -4,8 +4,8 @@
 
 Two wheels are made: ``redraft_llama``, with llama.cpp's libraries and a processor backend with Redraft's kernels for
 each kind of processor (``GGML_CPU_ALL_VARIANTS``), and llama-cpp-python without a library of its own.  Zig's C++
-compiler links them with the glibc that a target names, on any machine, and puts its C++ library into them.  Needed in
-this Python: cmake, hatchling, ninja, scikit-build-core and ziglang.  A build that was stopped goes on where it was.
+compiler links them with an old glibc, on any machine, and puts its C++ library into them.  Needed in this Python:
+cmake, hatchling, ninja, scikit-build-core and ziglang.  A build that was stopped can be resumed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 
 from tools.setup_env import ENGINE, KERNELS, NATIVE, PORTABLE, ROOT, engine_version
@@ -31,25 +30,9 @@ PACKAGE = ROOT / "packages" / "redraft-llama"
 CHANGES = NATIVE / "portable.cmake"
 
 
-@dataclass(frozen=True)
-class Target:
-    """A platform: its name in wheels, in zig and in CMake."""
-
-    machine: str
-    glibc: tuple[int, int] = (2, 28)
-
-    @property
-    def triple(self) -> str:
-        """Return zig's name."""
-        return f"{self.machine}-linux-gnu.{self.glibc[0]}.{self.glibc[1]}"
-
-    @property
-    def tag(self) -> str:
-        """Return the name in wheels."""
-        return f"manylinux_{self.glibc[0]}_{self.glibc[1]}_{self.machine}"
-
-
-TARGETS = {machine: Target(machine) for machine in ("x86_64", "aarch64")}
+MACHINES = ("x86_64", "aarch64")
+#: The oldest glibc that the libraries run with.
+GLIBC = (2, 28)
 
 _LINK = "-Wl,-rpath,$ORIGIN -s"
 #: Without OpenMP, of which zig has no library; llama.cpp's own threads wait as portable.cmake says.
@@ -84,24 +67,18 @@ def fetch(version: str, folder: Path) -> Path:
 
 
 def zig_folder() -> Path:
-    """Return zig's folder.
-
-    Raises:
-        SystemExit: zig is not installed.
-    """
-    spec = find_spec("ziglang")
-    if spec is None or spec.origin is None:
-        raise SystemExit("zig compiles llama.cpp: run pip install cmake hatchling ninja scikit-build-core ziglang")
-    return Path(spec.origin).parent
+    """Return zig's folder."""
+    return Path(import_module("ziglang").__file__ or "").parent
 
 
-def compile_libraries(target: Target, source: Path, build: Path, jobs: int) -> None:
+def compile_libraries(machine: str, source: Path, build: Path, jobs: int) -> None:
     """Compile llama.cpp, or continue a build that was stopped."""
+    target = f"{machine}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
     zig = zig_folder() / "zig"
-    compilers = {name: f"{zig} {command} -target {target.triple}" for name, command in (("CC", "cc"), ("CXX", "c++"))}
+    compilers = {name: f"{zig} {command} -target {target}" for name, command in (("CC", "cc"), ("CXX", "c++"))}
     options = dict(OPTIONS)
-    if os.uname().machine != target.machine:
-        options |= {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": target.machine}
+    if os.uname().machine != machine:
+        options |= {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": machine}
     flags = [f"-D{name}={value}" for name, value in options.items()]
     environment = os.environ | compilers
     subprocess.run(["cmake", "-G", "Ninja", "-S", source, "-B", build, *flags], env=environment, check=True)
@@ -127,12 +104,12 @@ def newest_glibc(libraries: Iterable[Path]) -> tuple[int, int]:
     return max(((int(a), int(b)) for a, b in re.findall(rb"GLIBC_(\d+)\.(\d+)", found)), default=(0, 0))
 
 
-def make_wheels(target: Target, source: Path, libraries: Path, out: Path) -> list[Path]:
+def make_wheels(machine: str, source: Path, libraries: Path, out: Path) -> list[Path]:
     """Make both wheels; return them."""
     out.mkdir(parents=True, exist_ok=True)
     variables = {
         "REDRAFT_LLAMA_LIBRARIES": str(libraries),
-        "REDRAFT_LLAMA_PLATFORM": target.tag,
+        "REDRAFT_LLAMA_PLATFORM": f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}",
         "REDRAFT_LLAMA_VERSION": source.name.removeprefix("llama_cpp_python-"),
     }
     wheel = [sys.executable, "-m", "pip", "wheel", "--no-cache-dir", "--no-deps", "--wheel-dir", str(out)]
@@ -144,23 +121,23 @@ def make_wheels(target: Target, source: Path, libraries: Path, out: Path) -> lis
 def main() -> None:
     """Compile and make the wheels."""
     parser = argparse.ArgumentParser(description="Compile llama.cpp for all processors, and make wheels of it.")
-    parser.add_argument("--target", choices=TARGETS, default=os.uname().machine, help="kind of processor")
+    parser.add_argument("--target", choices=MACHINES, default=os.uname().machine, help="kind of processor")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="files compiled at a time")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "redraft-llama", help="folder to compile in")
     parser.add_argument("--out", type=Path, default=PORTABLE, help="folder of the wheels")
     given = parser.parse_args()
     # A folder for each state of the kernels, since changed source cannot be changed again.
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in (*KERNELS, CHANGES))).hexdigest()[:8]
-    target, build = TARGETS[given.target], given.build.resolve() / digest
+    machine, build = given.target, given.build.resolve() / digest
     build.mkdir(parents=True, exist_ok=True)
     source = fetch(engine_version(ROOT / "constraints.txt"), build)
-    compile_libraries(target, source, build / target.machine, given.jobs)
+    compile_libraries(machine, source, build / machine, given.jobs)
     with tempfile.TemporaryDirectory() as folder:
         copy_licences(source, Path(folder))
-        libraries = collect(build / target.machine, Path(folder))
-        if newest_glibc(libraries) > target.glibc:
-            raise SystemExit(f"the libraries need glibc {newest_glibc(libraries)}, newer than {target.glibc}")
-        for made in make_wheels(target, source, Path(folder), given.out):
+        libraries = collect(build / machine, Path(folder))
+        if newest_glibc(libraries) > GLIBC:
+            raise SystemExit(f"the libraries need glibc {newest_glibc(libraries)}, newer than {GLIBC}")
+        for made in make_wheels(machine, source, Path(folder), given.out):
             print(f"{made} ({made.stat().st_size / 1e6:.1f} MB)")
 
 

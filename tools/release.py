@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import chdir
 from pathlib import Path
 
 from tools import setup_env
@@ -39,8 +40,9 @@ IMAGE = "redraft"
 def build(folder: Path) -> list[Path]:
     """Build source distributions and wheels; return them."""
     for package in PACKAGES:
-        command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
-        setup_env.run(command, f"building {package.name}", cwd=package)
+        with chdir(package):
+            command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+            setup_env.run(command, f"building {package.name}")
     return sorted(folder.iterdir())
 
 
@@ -58,7 +60,8 @@ def try_distributions(wheels: Sequence[Path]) -> None:
             setup_env.run([*setup_env.pip(python, "install"), *options], f"installing {', '.join(options)}")
         environment = os.environ | {"PATH": f"{python.parent}:{os.environ['PATH']}"}
         for trial in TRIALS:
-            setup_env.run(["sh", "-c", trial], trial, cwd=Path(folder), environment=environment)
+            with chdir(folder):
+                setup_env.run(["sh", "-c", trial], trial, environment=environment)
 
 
 def build_container() -> bool:
@@ -67,7 +70,7 @@ def build_container() -> bool:
     if not docker or subprocess.run([docker, "info"], capture_output=True, check=False).returncode:
         return False
     build = [docker, "build", "--file", "packaging/Dockerfile", "--tag", IMAGE, "."]
-    setup_env.run(build, "building the container", cwd=ROOT)
+    setup_env.run(build, "building the container")
     setup_env.run([docker, "run", "--rm", IMAGE, *DEMO.split()], "running the demo in the container")
     return True
 

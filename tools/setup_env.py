@@ -307,12 +307,7 @@ def passes_self_test(python: Path) -> bool:
 
 
 def run(
-    command: Sequence[str],
-    message: str,
-    *,
-    cwd: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    beat_s: float = 25,
+    command: Sequence[str], message: str, *, environment: Mapping[str, str] | None = None, beat_s: float = 25
 ) -> None:
     """Run a command; print what it does, and every ``beat_s`` seconds that it is still running.
 
@@ -329,13 +324,7 @@ def run(
             try:
                 # In a separate session, so that its child processes, such as a compiler, end with it.
                 process = subprocess.Popen(
-                    command,
-                    cwd=cwd,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
                 )
             finally:
                 for number, handler in handlers.items():
