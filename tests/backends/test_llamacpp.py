@@ -160,7 +160,7 @@ def test_products_in_rows(load: Load, tmp_path: Path, monkeypatch: pytest.Monkey
         for node in range(ROOT, length):
             logs = [[log for _token, log in sorted(rows.top_k(node, vocabulary))] for rows in (found, expected)]
             # Activations are rounded to 8 bits, too; a product of rounded ones differs as much in doubles.
-            errors = np.abs(np.subtract(*logs))
+            errors = np.abs(np.array(logs[0]) - np.array(logs[1]))
             assert errors.max() < 1
             assert np.sqrt((errors**2).mean()) < 0.2
 
