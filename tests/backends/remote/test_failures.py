@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,7 +17,7 @@ from redraft import Translator, Update
 from redraft.backends.load import open_backend, open_model, resolve
 from redraft.backends.remote import client as clients
 from redraft.backends.remote.address import Address, RemoteOptions
-from redraft.backends.remote.backend import FEW, RemoteModel, check_ids
+from redraft.backends.remote.backend import RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Sglang, Vllm
 from redraft.backoff import Backoff
@@ -167,35 +166,11 @@ def spoiled(server: FakeServer, place: str, value: Callable[[Any], Any]) -> Call
         pytest.param(lambda rows: [*rows[:-1], {"6": {"logprob": None}}], id="one without numbers"),
     ],
 )
-def test_malformed_rows_of_draft_are_made_up_for(
-    server: FakeServer, value: Callable[[Any], Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    def translated(backend: Any) -> list[Any]:
-        with Translator(backend, ["de"], options={"beta": 0}) as translator:
-            return [translator.translate(update) for update in texts("the cats", "the cats of", "the cats of our")]
-
-    # A row of too few numbers is one with another token for SGLang's shape.
+def test_malformed_rows_of_draft(server: FakeServer, value: Callable[[Any], Any]) -> None:
     server.spoil = spoiled(server, "draft", value)
-    with closing(connected(server)) as backend, caplog.at_level(logging.WARNING):
-        assert translated(backend) == translated(Table())
-        drafts = 2
-        if backend.fallbacks:
-            assert backend.fallbacks == drafts and "verified by plain decoding" in caplog.text
-
-
-def test_fallback_rows(server: FakeServer) -> None:
-    server.spoil = spoiled(server, "draft", lambda rows: None)
-    tokens = (6, 7, 8, 9)
-    score = Score((3, 4, 5), Draft.chain(tokens, Provenance.PREVIOUS))
-    with closing(connected(server)) as backend:
-        (rows,) = backend.score([(backend.open_slot(), score)])
-        (exact,) = Table().score([(0, score)])
-        for node in range(ROOT, 4):
-            assert rows.argmax(node) == exact.argmax(node)
-            drafted = tokens[node + 1 : node + 2]
-            if drafted and drafted[0] not in exact.best(node, FEW):
-                assert rows.logprob(node, *drafted) == float("-inf")
-        assert backend.fallbacks == 1
+    words = "gave an answer without the log-probabilities of the draft"
+    with closing(connected(server)) as backend, pytest.raises(ModelError, match=words):
+        backend.score([(backend.open_slot(), Score((3, 4, 5), DRAFT))])
 
 
 @pytest.mark.parametrize("value", [lambda tokens: [], lambda tokens: [*tokens, *tokens], lambda tokens: None])

@@ -11,24 +11,19 @@ differs from the rule's costs requests, never correctness.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from redraft.backends.remote.address import RemoteOptions
-from redraft.backends.remote.client import MalformedAnswer, RemoteClient
+from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
-from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, Steps, beside
+from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, beside
 from redraft.backends.slots import Slotted
 from redraft.decoding.backend import Capabilities, Tokenizer
 from redraft.decoding.types import Rows, Score
 from redraft.errors import CapabilityError, ModelError
-
-log = logging.getLogger(__name__)
 
 #: Number of best tokens requested by default, enough for margins, and where a few are barred.
 FEW = 4
@@ -61,9 +56,6 @@ class RemoteBackend(Slotted[RowLine]):
         client: the dialect's client.
         model: the model.
         options: options of the backend.
-
-    Attributes:
-        fallbacks: number of drafts with malformed rows, which were verified by plain decoding instead.
     """
 
     capabilities = Capabilities(batches=True)
@@ -75,8 +67,7 @@ class RemoteBackend(Slotted[RowLine]):
         model: RemoteModel,
         options: RemoteOptions,
     ) -> None:
-        self.options, self.model, self.client, self.fallbacks = options, model, client, 0
-        self.dialect = dialect
+        self.options, self.model, self.client, self.dialect = options, model, client, dialect
         # The server always adds a token.
         self.context_length = min(options.context_length, model.context_length - 1)
         self.end_tokens, self.pad_token = model.end_tokens, model.pad_token
@@ -85,7 +76,7 @@ class RemoteBackend(Slotted[RowLine]):
         self.token_bytes = model.tokenizer.token_bytes
         self._few, self._ends = min(FEW, model.vocabulary_size), sorted(model.end_tokens)
         self._slots = {}
-        self._counting, self._rejected = threading.Lock(), False
+        self._rejected = False
         self._senders = ThreadPoolExecutor(options.slots, thread_name_prefix="redraft-remote")
 
     def _new_slot(self, slot: int) -> RowLine:
@@ -160,56 +151,13 @@ class RemoteBackend(Slotted[RowLine]):
         prefix, draft = score.prefix, score.draft.tokens
         room = self.context_length - len(prefix) + 1
         if draft and (self._rejected or score.biases is None or not self.dialect.verifies):
-            line = self._verified(GreedyRequest(self.model.name, prefix, 1, k, self._ends, draft))
+            rows, tokens = self.dialect.verify(GreedyRequest(self.model.name, prefix, 1, k, self._ends, draft))
+            line = RowLine(prefix, (token for token in tokens), draft, rows)
         else:
             count = min(len(draft) + self.options.ahead, room)
             wanted = GreedyRequest(self.model.name, prefix, count, k, self._ends, draft, score.biases or ())
-            steps = self._with_draft(wanted) if draft else self.dialect.continued(wanted)
-            line = RowLine(prefix, beside(steps, draft, k), score=score)
+            line = RowLine(prefix, beside(self.dialect.continued(wanted), draft, k), score=score)
         return self._follow(slot, line).answer(score)
-
-    def _verified(self, wanted: GreedyRequest) -> RowLine:
-        """Return the line of a draft whose rows are all requested."""
-        prefix, draft = tuple(wanted.prefix), tuple(wanted.draft)
-        try:
-            rows, tokens = self.dialect.verify(wanted)
-        except MalformedAnswer as error:
-            self._fall_back(error)
-            return RowLine(prefix, draft=draft, rows=self._plain(prefix, draft, wanted.k))
-        return RowLine(prefix, (token for token in tokens), draft, rows)
-
-    def _with_draft(self, wanted: GreedyRequest) -> Steps:
-        """Yield the tokens of a server that verifies a draft itself; if they are malformed, go on without the draft."""
-        ids = tuple(wanted.prefix)
-        try:
-            with closing(self.dialect.continued(wanted)) as steps:
-                for step in steps:
-                    ids += (step.token,)
-                    yield step
-            return
-        except MalformedAnswer as error:
-            self._fall_back(error)
-        left = wanted.count + len(wanted.prefix) - len(ids)
-        if left:
-            yield from self.dialect.continued(replace(wanted, prefix=ids, count=left, draft=(), biases=()))
-
-    def _fall_back(self, error: MalformedAnswer) -> None:
-        with self._counting:
-            self.fallbacks += 1
-        log.warning("%s; the draft is verified by plain decoding", error)
-
-    def _plain(self, prefix: tuple[int, ...], draft: tuple[int, ...], k: int) -> Sequence[RemoteRow]:
-        """Return the rows of a draft without prompt rows: greedy tokens, requested again wherever the draft differs."""
-        rows: list[RemoteRow] = []
-        while len(rows) <= len(draft):
-            done, left = prefix + draft[: len(rows)], draft[len(rows) :]
-            steps = self.dialect.continued(GreedyRequest(self.model.name, done, len(left) + 1, k, ()))
-            with closing(beside(steps, left, k)) as judged:
-                for step, drafted in zip(judged, (*left, None), strict=False):
-                    rows.append(step.row)
-                    if step.token != drafted:
-                        break
-        return rows
 
 
 def check_ids(model: RemoteModel, dialect: RemoteDialect) -> None:

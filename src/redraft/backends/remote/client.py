@@ -29,10 +29,6 @@ _BUSY = {429, 502, 503, 504}
 _REFUSED = {401, 403}
 
 
-class MalformedAnswer(ModelError):
-    """The server's response lacks a part or has the wrong form."""
-
-
 class Absent(ModelError):
     """The server does not have this route or this model."""
 
@@ -106,9 +102,9 @@ class RemoteClient:
         """Close the connections."""
         self._http.close()
 
-    def malformed(self, what: str) -> MalformedAnswer:
+    def malformed(self, what: str) -> ModelError:
         """Return the error for a response that lacks something."""
-        return MalformedAnswer(f"{self._name} gave an answer {what}")
+        return ModelError(f"{self._name} gave an answer {what}")
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None, stream: bool = False) -> httpx2.Response:
         waits = RETRIES.waits()

@@ -97,8 +97,7 @@ class RemoteDialect(ABC):
             ``count`` greedy tokens behind the draft, up to and including one of ``ends``.
 
         Raises:
-            MalformedAnswer: rows are missing, or belong to other tokens.
-            ModelError: the server does not answer.
+            ModelError: the server does not answer, or rows are missing or belong to other tokens.
         """
 
     @abstractmethod
@@ -108,8 +107,7 @@ class RemoteDialect(ABC):
         A server that verifies drafts itself yields the part of the draft first that the rule keeps.
 
         Raises:
-            MalformedAnswer: rows are missing, or belong to other tokens.
-            ModelError: the server does not answer.
+            ModelError: the server does not answer, or rows are missing or belong to other tokens.
         """
 
     def probe(self, model: str, tokens: Sequence[int]) -> bool:
@@ -123,7 +121,7 @@ class RemoteDialect(ABC):
 
     @contextmanager
     def _reading(self, what: str) -> Iterator[None]:
-        """Convert exceptions while parsing a response to `MalformedAnswer`, whose message contains ``what``."""
+        """Convert exceptions while parsing a response to a `ModelError`, whose message contains ``what``."""
         try:
             yield
         except (LookupError, TypeError, ValueError, AttributeError) as error:
