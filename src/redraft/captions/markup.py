@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 
 from redraft.captions.thoughts import has_thoughts, thoughts_at
 
@@ -59,9 +60,9 @@ class Line:
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = list(pieces)
         self.text = b"".join(pieces).decode(errors="surrogateescape")
-        self._original = self.text
-        #: For each character of ``text``, its place in the original one.
-        self._places = list(range(len(self.text)))
+        #: For each character of ``text``, the place of its first byte.
+        self._places = [*accumulate((len(_bytes(each)) for each in self.text[:-1]), initial=0)]
+        self._whole = len(self.text)
 
     def cut(self, start: int, end: int) -> None:
         """Leave out a part of the text."""
@@ -70,18 +71,18 @@ class Line:
 
     def pieces(self) -> list[bytes]:
         """Return the bytes of what is left, piece by piece."""
-        if self.text == self._original:
+        if len(self.text) == self._whole:
             return self._pieces
         found = [bytearray() for _ in self._pieces]
         owners = [number for number, piece in enumerate(self._pieces) for _ in piece]
-        starts, place = [], 0
-        for character in self._original:
-            starts.append(place)
-            place += len(character.encode(errors="surrogateescape"))
-        for place in self._places:
-            for offset, byte in enumerate(self._original[place].encode(errors="surrogateescape")):
-                found[owners[starts[place] + offset]].append(byte)
+        for start, character in zip(self._places, self.text, strict=False):
+            for place, byte in enumerate(_bytes(character), start):
+                found[owners[place]].append(byte)
         return [bytes(each) for each in found]
+
+
+def _bytes(character: str) -> bytes:
+    return character.encode(errors="surrogateescape")
 
 
 def translation_in(line: Line, source: str, labels: Collection[str]) -> None:
