@@ -233,8 +233,9 @@ def main() -> None:
     serving = running(CachedModel(1), updates_per_second=1000)
     with tempfile.TemporaryDirectory() as folder, rows as out, serving as server:
         recording(Path(folder))
-        with ThreadPoolExecutor(wanted.at_once) as programs:
-            for source in wanted.sources:
+        for source in wanted.sources:
+            # Sentences are written to a pipe faster than they are spoken, so that several would starve each other.
+            with ThreadPoolExecutor(1 if source == "pipe" else wanted.at_once) as programs:
                 for way in ways(source):
                     made = [
                         programs.submit(stop, source, way, moment, Path(folder), forks, server.url)
