@@ -70,7 +70,7 @@ def supported_tag(language: Language, tags: str, field: str) -> str:
     if not found:
         allowed = ", ".join(tags.split())
         raise OptionError(
-            f"{language.tag!r} is not supported by this model; allowed: {allowed} ({suggestion(language)})", field
+            f"{language.tag!r} is not supported by this model ({suggestion(language)}); allowed: {allowed}", field
         )
     return found
 
