@@ -105,8 +105,8 @@ class Running:
                 for publisher in self.hub.fanout._publishers.values():
                     publisher.task.cancel()
                 self.hub.fanout._publishers.clear()
-            for listening in self.server.servers:
-                listening.close()
+            if self.server._accepting is not None:
+                self.server._accepting.cancel()
             for connection in list(self.server.server_state.connections):
                 connection.transport.abort()
             self.server._draining = self.loop.create_task(asyncio.sleep(0))

@@ -49,7 +49,7 @@ from redraft.serve.http.endpoints import demo_talk, refusal
 from redraft.serve.http.qr import QrCodes
 from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
-from redraft.serve.http.turns import Turns
+from redraft.serve.http.turns import InTurn, Turns
 from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.rooms import check_rooms
@@ -204,6 +204,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
     # This machine's own names stay valid: they cannot be spoofed by DNS, and health checks use them.
     own = {"localhost", "127.0.0.1", "::1", settings.host}
     hosts = own.union(settings.hosts) if settings.local or settings.hosts else ()
+    turns = Turns(lambda: hub.engines.working)
     app = Starlette(
         routes=[
             *api.routes(),
@@ -216,12 +217,12 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         lifespan=lifespan,
         middleware=[
             Middleware(Guard, hosts=hosts, origins=settings.origins, local=local, refused=hub.metrics.count_refusal),
-            Middleware(Turns, refused=hub.metrics.count_refusal),
+            Middleware(InTurn, turns=turns, refused=hub.metrics.count_refusal),
         ],
         exception_handlers={HTTPException: _http_error},
     )
     app.router.redirect_slashes = False  # its address would be absolute, without the path that a proxy removes
-    app.state.hub, app.state.qr_codes = hub, QrCodes()
+    app.state.hub, app.state.turns, app.state.qr_codes = hub, turns, QrCodes()
     return app
 
 

@@ -8,6 +8,7 @@ import logging
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -23,6 +24,7 @@ from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.engine.engine import Stopped
 from redraft.serve.http.brake import Braked
 from redraft.serve.http.security import MOST_QUERY
+from redraft.serve.http.turns import Turns
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
@@ -34,8 +36,8 @@ _WITHOUT_ENGINE = 5.0
 #: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
 #: in the same packet; a message between both limits is answered with an error.
 _HARD_LIMIT = 4
-#: Connections that are accepted in a row, before others have a turn, and those that may wait.
-_IN_A_ROW, _QUEUE = 16, 1024
+#: Maximum number of connections that wait to be accepted, and seconds to wait after one that could not be.
+_QUEUE, _NOT_ACCEPTED = 1024, 1.0
 #: Maximum bytes of a request's head: every header takes 3 microseconds, and can be four bytes long.
 _MOST_HEAD = 2 * MOST_QUERY
 #: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
@@ -130,10 +132,12 @@ class CaptionServer(uvicorn.Server):
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dead_since: float | None = None
+        app = make_app(hub)
+        self._turns: Turns = app.state.turns
+        self._accepting: asyncio.Task[None] | None = None
         super().__init__(
             uvicorn.Config(
-                make_app(hub),
-                backlog=_IN_A_ROW,
+                app,
                 http=_http,  # type: ignore[arg-type]
                 h11_max_incomplete_event_size=_MOST_HEAD,
                 ws=_websocket,  # type: ignore[arg-type]
@@ -150,11 +154,32 @@ class CaptionServer(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Store the event loop for the signal handlers."""
+        """Start, and accept connections in turn."""
         self._loop = asyncio.get_running_loop()
-        await super().startup(sockets)
-        for each in sockets or ():
-            each.listen(_QUEUE)  # asyncio has made the queue as short as what it accepts in a row
+        await super().startup([])
+        [listening] = sockets or []
+        listening.setblocking(False)
+        self._accepting = self._loop.create_task(self._accept(self._loop, listening))
+
+    async def _accept(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
+        given = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+                await loop.connect_accepted_socket(partial(_http, **given), connection)
+            except ConnectionError:  # the client has gone
+                pass
+            except OSError:  # such as too many open files
+                log.exception("a connection could not be accepted")
+                await asyncio.sleep(_NOT_ACCEPTED)
+            await self._turns.turn("")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more connections, and end."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.wait([self._accepting])
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, stop at the second."""
@@ -170,7 +195,7 @@ class CaptionServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to end; also a few seconds after the engine has stopped, which only a new process can restart."""
-        if not self._hub.alive and self._dead_since is None:
+        if not self._hub.engines.alive and self._dead_since is None:
             self._dead_since = time.monotonic()
         return await super().on_tick(counter) or self.failed
 

@@ -20,7 +20,7 @@ import pytest
 from starlette.routing import Router
 
 from redraft.serve.http import turns
-from redraft.serve.http.turns import Turns
+from redraft.serve.http.turns import GAP, LONGEST, SHARE, Turns
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.talking import eventually
 
@@ -150,7 +150,7 @@ def test_too_many_of_an_address(server: Running, monkeypatch: pytest.MonkeyPatch
 
 def test_addresses_alternate() -> None:
     async def work() -> list[str]:
-        found, taking = list[str](), Turns(mock.Mock())
+        found, taking = list[str](), Turns(lambda: False)
 
         async def take(address: str) -> None:
             assert await taking.turn(address)
@@ -162,6 +162,39 @@ def test_addresses_alternate() -> None:
         return found
 
     assert asyncio.run(work()) == ["a", "a", "b", "c", "a", "a"]
+
+
+class Quick(asyncio.SelectorEventLoop):
+    """A loop that waits for nothing, and adds up how long it would have waited."""
+
+    waited = 0.0
+
+    def call_later(self, delay: float, *given: Any, **more: Any) -> asyncio.TimerHandle:  # type: ignore[override]
+        self.waited += delay
+        return super().call_later(0, *given, **more)
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.0003, 0.001, LONGEST, 1.0])
+@pytest.mark.parametrize("working", [False, True])
+def test_share_while_an_engine_works(cost: float, working: bool) -> None:
+    """Of the processor, turns take their share then, and otherwise as much as there is; none waits for long."""
+    used = [0.0]
+    taking = Turns(lambda: working, lambda: used[0])
+
+    async def take(address: str) -> None:
+        assert await taking.turn(address)
+        used[0] += cost
+
+    async def work() -> float:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, Quick)
+        await asyncio.gather(*(take(str(number % 7)) for number in range(100)))
+        return loop.waited
+
+    with asyncio.Runner(loop_factory=Quick) as runner:
+        waited = runner.run(work())
+    rest = min(cost, LONGEST) * (1 / SHARE - 1) if working else 0.0
+    assert waited == pytest.approx(100 * (GAP + rest), rel=0.02)
 
 
 def test_half_requests(server: Running) -> None:

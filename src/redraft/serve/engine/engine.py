@@ -188,6 +188,11 @@ class Engines:
         return all(engine.alive for engine in self.all)
 
     @property
+    def working(self) -> bool:
+        """Whether any engine has work.  Thread-safe."""
+        return any(engine.scheduler.working for engine in self.all)
+
+    @property
     def lanes(self) -> int:
         """Number of lanes on all engines."""
         return sum(engine.scheduler.lanes for engine in self.all)

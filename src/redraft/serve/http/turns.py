@@ -1,7 +1,8 @@
-"""Requests take turns, so that a burst of them delays captions by one request, not by all of them.
+"""Connections and requests take turns, so that many of them delay captions by one, not by all of them.
 
 The event loop would otherwise answer everything that has arrived before it sends the next caption, and meanwhile the
-engine's thread would wait for Python's interpreter lock.
+engine's thread would wait for Python's interpreter lock.  While an engine works, they rest between their turns: they
+have a share of the processor, and the engine has the rest.
 
 Nothing is limited by address below `MOST_WAITING`: an audience in one hall often has one address, and a viewer loads
 some 20 files.
@@ -10,6 +11,7 @@ some 20 files.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
@@ -20,36 +22,34 @@ from redraft.serve.http.endpoints import refusal
 
 #: Minimum seconds between two turns, of which a request takes about half: at most 1000 requests a second.
 GAP = 0.001
+#: Share of the processor time that turns have while an engine works, and most seconds that one of them counts for.
+SHARE, LONGEST = 1 / 6, 0.002
 #: Maximum number of requests of one address that wait: as many as 600 browsers send at the same moment.
 MOST_WAITING = 4000
 _TOO_MANY = Refused("limit", "too many requests of this address are waiting: try again in 5 seconds")
 
 
 class Turns:
-    """ASGI middleware: requests begin one by one, `GAP` seconds apart; each address has a queue, and they alternate.
+    """Turns begin one by one, `GAP` seconds apart or more; each address has a queue, and they alternate.
 
     Args:
-        refused: called with the error code of a refused request.
+        working: returns whether an engine works.
+        used: returns the processor time of this thread in seconds.
     """
 
-    def __init__(self, app: ASGIApp, refused: Callable[[str], object] = lambda code: None) -> None:
-        self._app, self._refused = app, refused
+    def __init__(self, working: Callable[[], bool], used: Callable[[], float] = time.thread_time) -> None:
+        self._working, self._used = working, used
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         #: Runs from each turn to the next, also if nothing waits: a long round of the loop outlasts the gap.
         self._timer: asyncio.TimerHandle | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on when it is its turn; refuse it if too many of its address wait."""
-        if scope["type"] != "lifespan" and not await self.turn((scope.get("client") or ("",))[0]):
-            self._refused(_TOO_MANY.code)
-            await refusal(_TOO_MANY, CODES[_TOO_MANY.code].status)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        #: Processor time at the last turn.
+        self._before = 0.0
 
     async def turn(self, address: str) -> bool:
-        """Wait for the turn of an address; return False, at once, if too many requests of it wait."""
+        """Wait for the turn of an address; return False, at once, if too many of it wait."""
         loop = asyncio.get_running_loop()
         if self._timer is None:
+            self._before = self._used()
             self._timer = loop.call_later(GAP, self._next)
             return True
         queue = self._waiting.setdefault(address, deque())
@@ -60,6 +60,14 @@ class Turns:
         return True
 
     def _next(self) -> None:
+        """Begin the next turn, after a rest that the one before has made necessary."""
+        rest = min(self._used() - self._before, LONGEST) * (1 / SHARE - 1)
+        if rest > 0 and self._working():
+            self._timer = asyncio.get_running_loop().call_later(rest, self._begin)
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         self._timer = None
         if not self._waiting:
             return
@@ -69,4 +77,24 @@ class Turns:
             self._waiting[address] = queue
         if not waiting.done():
             waiting.set_result(None)
+        self._before = self._used()
         self._timer = asyncio.get_running_loop().call_later(GAP, self._next)
+
+
+class InTurn:
+    """ASGI middleware: requests begin in turn.
+
+    Args:
+        refused: called with the error code of a request that is refused, since too many of its address wait.
+    """
+
+    def __init__(self, app: ASGIApp, turns: Turns, refused: Callable[[str], object]) -> None:
+        self._app, self._turns, self._refused = app, turns, refused
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on when it is its turn."""
+        if scope["type"] != "lifespan" and not await self._turns.turn((scope.get("client") or ("",))[0]):
+            self._refused(_TOO_MANY.code)
+            await refusal(_TOO_MANY, CODES[_TOO_MANY.code].status)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
