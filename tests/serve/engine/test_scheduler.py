@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import replace
 from itertools import count, pairwise
+from statistics import median
 from typing import Any
 
 import pytest
@@ -196,6 +198,63 @@ def test_coalescing() -> None:
     # The lag counts from the oldest news: the first "we", the first "it".
     assert [answer.lag for _, answer in rig.answers] == [6, 3, 1]
     assert lane.coalesced == 3
+
+
+OFFERED = st.tuples(st.sampled_from("uvw"), st.sampled_from(["partial", "partial", "final", "rest", "begin"]))
+
+
+@given(st.lists(OFFERED, max_size=30))
+def test_queue_as_a_list(offered: list[tuple[str, str]]) -> None:
+    """A newer update replaces what waits of its utterance, in a list that is searched for it."""
+    rig, queued, now = Rig(CachedModel(1)), list[tuple[Update, float, bool]](), count()
+    (lane,) = rig.lanes(method="ar")
+    for name, kind in offered:
+        time = next(now)
+        if kind == "begin":
+            if queued and not lane.running:
+                begun = next(iter(lane._waiting.values()))
+                assert (begun.update, begun.since, begun.rest) == queued.pop(0)
+                lane.begin(time)
+            continue
+        update, since = Update(name, time, "we saw", kind == "final"), float(time)
+        if kind == "rest":
+            queued = [each for each in queued if (each[0].utterance, each[2]) != (name, True)]
+        else:
+            older = [each for each in queued if update.overtakes(each[0])]
+            since = min([since, *(each[1] for each in older)])
+            queued = [each for each in queued if each not in older]
+        queued.append((update, since, kind == "rest"))
+        lane.offer(update, time, rest=kind == "rest", abandon=False)
+    assert [(each.update, each.since, each.rest) for each in lane._waiting.values()] == queued
+
+
+def test_cost_of_an_update() -> None:
+    """Offering one takes as many calls however many wait."""
+    (lane,), calls = Rig(CachedModel(1)).lanes(method="ar"), list[int]()
+    for seq in range(300):
+        calls.append(0)
+
+        def counted(_frame: object, event: str, _argument: object) -> None:
+            calls[-1] += event in ("call", "c_call")
+
+        update = Update(f"u{seq}", 0, "we saw", final=seq % 3 > 0)
+        sys.setprofile(counted)
+        lane.offer(update, 0.0)
+        sys.setprofile(None)
+    assert median(calls[:100]) == median(calls[-100:])
+
+
+def test_remembering_keeps_the_newest() -> None:
+    """An update that is begun again gives way to a newer one that waits."""
+    rig = Rig(CachedModel(6))
+    (lane,) = rig.lanes(method="ar")
+    for update in (Update("u", 1, "we saw"), Update("u", 2, "we saw her"), Update("v", 1, "it", final=True)):
+        lane.offer(update, float(update.seq), abandon=False)
+        if not lane.running:
+            lane.begin(3.0)
+    lane.remember("there", "there")
+    assert [(each.update.seq, each.since) for each in lane._waiting.values()] == [(2, 1.0), (1, 1.0)]
+    assert lane.running is None and lane.coalesced == 1
 
 
 def test_abandoned_update() -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.state import START, State
@@ -83,7 +83,8 @@ class Lane:
         self.turn = 0
         self.coalesced = self.abandoned = 0
         self._answered = answered
-        self._waiting: list[Waiting] = []
+        #: In order; partial updates, and rests, by utterance.
+        self._waiting: OrderedDict[Hashable, Waiting] = OrderedDict()
         #: The update being translated.
         self.running: Running | None = None
 
@@ -99,18 +100,18 @@ class Lane:
         being translated is cancelled if that saves passes.
         """
         if rest:
-            self._waiting.append(Waiting(update, now, rest))
+            self._waiting[update.utterance, rest] = Waiting(update, now, rest)
             return
         since, late = now, not self.idle
-        for older in [each for each in self._waiting if update.overtakes(each.update)]:
-            since = min(since, older.since)
-            self._waiting.remove(older)
-            self.coalesced += 1
+        for key in ((update.utterance, False), (update.utterance, True)):
+            if older := self._waiting.pop(key, None):
+                since = min(since, older.since)
+                self.coalesced += 1
         if abandon and self.running and update.overtakes(self.running.waiting.update) and self._pays():
             since = min(since, self.running.waiting.since)
             self._give_up()
             self.abandoned += 1
-        self._waiting.append(Waiting(update, since, late=late))
+        self._waiting[object() if update.final else (update.utterance, False)] = Waiting(update, since, late=late)
 
     def _pays(self) -> bool:
         """Whether cancelling the current update in favour of a newer one saves passes.
@@ -129,13 +130,19 @@ class Lane:
     def remember(self, source: str, translation: str) -> None:
         """Add an earlier sentence to the context; the update that is being translated starts again with it."""
         if self.running:
-            self._waiting.insert(0, self.running.waiting)
+            again = self.running.waiting
             self._give_up()
+            key = object() if again.update.final else (again.update.utterance, again.rest)
+            if newer := self._waiting.get(key):
+                again = replace(newer, since=min(newer.since, again.since))
+                self.coalesced += 1
+            self._waiting[key] = again
+            self._waiting.move_to_end(key, last=False)
         self.state = self.translation.remember(self.state, source, translation)
 
     def begin(self, now: float) -> None:
         """Start translating the next queued update; it may complete without a pass."""
-        waiting = self._waiting.pop(0)
+        _, waiting = self._waiting.popitem(last=False)
         translation, state = self.translation, self.state
         asking = translation.rest(state) if waiting.rest else translation.translate(state, waiting.update)
         self.running = Running(waiting, asking)
