@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Container
 from pathlib import Path
 from typing import Any
@@ -288,3 +289,22 @@ def test_file_follows_edits(tmp_path: Path) -> None:
     broadcast.pause(True)
     broadcast.hide(("1", "de"), False)
     assert rows() == 2  # the operator's file has what is held back from viewers
+
+
+def test_cost_of_a_language_without_captions() -> None:
+    """A viewer who asks for one costs as much in a long talk as in a short one."""
+    costs = []
+    for size in (1, 1000):
+        broadcast, viewer, calls = Broadcast(("de",)), Outbox(languages=frozenset({"fr"})), [0]
+        for number in range(size):
+            broadcast.final(caption((str(number), "de"), "wir", final=True), 0.0)
+
+        def counted(_frame: object, event: str, _argument: object, calls: list[int] = calls) -> None:
+            calls[0] += event in ("call", "c_call")
+
+        sys.setprofile(counted)
+        broadcast.watch(viewer)
+        assert viewer._next() is None
+        sys.setprofile(None)
+        costs.append(calls[0])
+    assert costs[1] < 2 * costs[0]

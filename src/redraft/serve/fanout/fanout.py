@@ -159,7 +159,7 @@ class Fanout:
         """Close the connections of viewers of other replicas' sessions."""
         error = protocol.Error(code="draining", message=DRAINING, fatal=True)
         for mirror in self.mirrors.values():
-            mirror.broadcast.close(1012, DRAINING, error)
+            mirror.broadcast.end(1012, DRAINING, error, staying=True)
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
         self._watch(asyncio.create_task(work))

@@ -215,7 +215,7 @@ class Mirror:
         """Close everything: the session has been forgotten."""
         self.gone = True
         self.transcript.close()
-        self.broadcast.close(1000, "the session is over")
+        self.broadcast.end(1000, "the session is over")
 
     # From the log, and from news
 
@@ -266,7 +266,7 @@ class Mirror:
             self.broadcast.failed((message.utterance or "", message.language or ""), message, held=False)
         elif isinstance(message, protocol.Done) and not self.done:
             self.transcript.close()
-            self.broadcast.done()
+            self.broadcast.end(1000, "done", protocol.Done())
             if self.over:
                 self.over()
 

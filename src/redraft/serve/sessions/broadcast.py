@@ -9,7 +9,7 @@ A message about a caption goes to the viewers that want its language (`Outbox.wa
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from redraft import protocol
 from redraft.captions.events import Caption
@@ -39,9 +39,8 @@ class Broadcast:
         self.feed: Outbox | None = None
         #: Why the owner's last connection was dropped; sent on the next one.
         self.notice = ""
-        #: How connections are closed once the session has failed: close code, reason and last message.
-        self._end: tuple[int, str, Frame] | None = None
-        self._done = False
+        #: How all connections are closed, see `end`.
+        self._end: Callable[[Outbox], None] = lambda outbox: None
 
     # Captions
 
@@ -188,7 +187,7 @@ class Broadcast:
         for key, cell in self.transcript.partials.items():
             if (frame := cell.frame(key, None)) is not None:
                 outbox.put(frame, self._place(key))
-        self._close_late(outbox)
+        self._end(outbox)
 
     def _for_owner(self) -> Iterator[Frame]:
         """Yield what the owner may not know: unacknowledged ends, and decisions, which others may have made."""
@@ -232,7 +231,7 @@ class Broadcast:
         self.viewers.add(viewer)
         viewer.recount(self._history(viewer))
         self._catch_up(viewer)
-        self._close_late(viewer)
+        self._end(viewer)
 
     def publish(self, feed: Outbox) -> None:
         """Add the feed to other replicas, and send all captions with their visibility."""
@@ -240,10 +239,12 @@ class Broadcast:
         feed.put(protocol.Paused(paused=False, decision=self.transcript.decided).frame)
         feed.fill(self._history(feed))
         self._catch_up(feed)
-        self._say_done(feed)
+        self._end(feed)
 
     def _history(self, viewer: Outbox) -> History:
-        return History(self.transcript.ended, viewer.wants)
+        # Looking for a language that the session does not have would hold up others.
+        wanted = any(map(viewer.wants, self.transcript.targets))
+        return History(self.transcript.ended if wanted else (), viewer.wants)
 
     def _catch_up(self, viewer: Outbox) -> None:
         if self.transcript.paused:
@@ -267,34 +268,22 @@ class Broadcast:
         for outbox in self._outboxes():
             outbox.put(message, self._place(key))
 
-    def done(self) -> None:
-        """Tell everyone, now and later, that the session is over; viewers of a room stay for its next session."""
-        self._done = True
-        for outbox in self._outboxes():
-            self._say_done(outbox)
+    def end(self, code: int, reason: str, last: protocol.Message | None = None, *, staying: bool = False) -> None:
+        """Close all connections, now and later, after a last message.
 
-    def _say_done(self, outbox: Outbox) -> None:
-        if self._done and not outbox.stays:
-            outbox.put(protocol.Done().frame)
-            outbox.close(1000, "done")
+        Args:
+            staying: whether to close viewers of a room, too; otherwise they stay for its next session.
+        """
 
-    def close(self, code: int, reason: str, error: protocol.Error | None = None) -> None:
-        """Close all connections. If there is an error, send it first, and close later connections in the same way."""
-        for outbox in self._outboxes():
-            if error is None and not outbox.stays:
+        def end(outbox: Outbox) -> None:
+            if staying or not outbox.stays:
+                if last is not None:
+                    outbox.put(last.frame)
                 outbox.close(code, reason)
-        if error is not None:
-            self._end = code, reason, error.frame
-            for outbox in self._outboxes():
-                self._close_late(outbox)
 
-    def _close_late(self, outbox: Outbox) -> None:
-        """Close a connection if the session has failed or is over."""
-        if self._end is not None:
-            code, reason, error = self._end
-            outbox.put(error)
-            outbox.close(code, reason)
-        self._say_done(outbox)
+        self._end = end
+        for outbox in self._outboxes():
+            end(outbox)
 
     def _outboxes(self, language: str | None = None) -> Iterator[Outbox]:
         if self.owner:

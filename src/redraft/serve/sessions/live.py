@@ -269,7 +269,6 @@ class LiveSession:
     def _keep(self, caption: events.Caption, cell: Cell) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
         if not cell.hidden and (shown := cell.caption) is not None:
-            before = self.file.failing
             self.file.add(shown)
             if self.file.failing and not before:
                 self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
@@ -393,7 +392,7 @@ class LiveSession:
             self.transcript.close()
             self.release()
             self._publish_stats()
-            self.broadcast.done()
+            self.broadcast.end(1000, "done", protocol.Done())
             if self.over:
                 self.over()
 
@@ -402,7 +401,8 @@ class LiveSession:
         self._drop_work()
         self.transcript.close()
         self.broadcast.feed = None  # viewers elsewhere stay, since another replica may continue the session
-        self.broadcast.close(close, sentence, protocol.Error(code=code, message=sentence, fatal=True))
+        error = protocol.Error(code=code, message=sentence, fatal=True)
+        self.broadcast.end(close, sentence, error, staying=True)
 
     def forget(self) -> None:
         """Close everything: the session has been forgotten."""
@@ -412,7 +412,7 @@ class LiveSession:
             self.transcript.close()
             if self.over:
                 self.over()
-        self.broadcast.close(1000, "the session is over")
+        self.broadcast.end(1000, "the session is over")
 
     def _drop_work(self) -> None:
         """Drop what waits to be recognised or translated."""
