@@ -67,6 +67,7 @@ class LiveSession:
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
+        unwritten: whether its owner knows that captions are not being written to its file.
     """
 
     token: str
@@ -86,6 +87,7 @@ class LiveSession:
     ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
+    unwritten: bool = False
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
     pending: Pending = field(default_factory=Pending)
@@ -270,8 +272,9 @@ class LiveSession:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
         if not cell.hidden and (shown := cell.caption) is not None:
             self.file.add(shown)
-            if self.file.failing and not before:
+            if self.file.failing and not self.unwritten:
                 self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
+            self.unwritten = self.file.failing
 
     def end(self) -> None:
         """End the session and its utterances: no more updates will come, except from audio that is being recognised."""
