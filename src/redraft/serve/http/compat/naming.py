@@ -10,19 +10,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import islice
 
 from redraft.captions.languages import QUALIFIERS, canonical_tag, names, parse_language
 from redraft.errors import OptionError
 
-#: Maximum number of words of a name, of words that may be left out before it, and of words beside it.
-_WORDS, _LEFT_OUT, _BESIDE = 3, 2, 6
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
-_TAG = re.compile(r"[a-z]{2,3}(?:-[A-Za-z]{2,4}){0,2}")
-#: Number of characters at the beginning and at the end of a prompt that are searched.
-_START, _END = 4000, 2000
+#: The longest name that may begin at a place, and a tag.
+_NAME_AT = re.compile(rf"{_WORD.pattern}(?: {_WORD.pattern}){{0,2}}")
+_TAG = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4}){0,2}(?![\w-])")
+#: Number of characters at the beginning and at the end of a prompt that are searched, and before a name.
+_START, _END, _NEAR = 4000, 2000, 80
 #: What may stand between words that belong together.
-_GAP = re.compile(r"(?:_|[^\w.!?;。！？；]){1,4}")
+_GAP = r"(?:_|[^\w.!?;。！？；]){1,4}"
 #: Words about the script of Chinese elsewhere in a prompt.
 _TRADITIONAL = re.compile(r"traditional (?:chinese|characters|script|hanzi|mandarin)|繁體|繁体|正體", re.IGNORECASE)
 _SIMPLIFIED = re.compile(r"simplified (?:chinese|characters|script|hanzi|mandarin)|简体|簡體", re.IGNORECASE)
@@ -33,7 +32,6 @@ _BEFORE = {"into": 0, "target": 1, "tgt": 1, "to": 2, "in": 3, "as": 3}
 _TRANSLATOR, _LOWER = 4, 5
 #: Ranks from this one on may also name another language: "Answer in English.", "a German translator".
 VAGUE = 3
-_SKIPPED = {"the", "language", "lang", "is"}
 _SPOKEN = {"text", "sentence", "speech", "transcript", "caption"}
 
 #: Names in other languages: tag -> Chinese, Japanese and Korean, and words of languages with spaces.
@@ -92,6 +90,15 @@ _INTO_BEHIND = ("に翻訳", "に訳", "へ翻訳", "로 번역", "으로 번역
 _INTO_WORDS = {"ins", "auf", "nach", "in", "en", "al", "a", "para", "o", "на"}
 _FROM_BEHIND = ("文本", "原文", "から", "を", "の", "에서", "을", "를")
 _FROM_WORDS = {"aus", "dem", "vom", "du", "de", "del", "do", "dal", "с"}
+#: The word that says what a name behind it is for, with what else belongs to the name.
+_MARK_WORDS = "|".join((*_BEFORE, "from", "source", "the", "this", "following", *_INTO_WORDS, *_FROM_WORDS))
+_BESIDE = rf"(?i:the|language|lang|is|{'|'.join(each for each in QUALIFIERS if ' ' not in each)})"
+_MARK = re.compile(
+    rf"(?<![^\W_])(?i:({_MARK_WORDS}))"
+    rf"((?:{_GAP}(?:{_BESIDE}|(?!(?i:{_MARK_WORDS})(?![^\W_]))[A-ZÀ-ÖØ-ÞА-Я][^\W_]*(?:-[^\W_]+)*)){{0,3}}){_GAP}\Z"
+)
+#: What stands behind a name: words in brackets, or one word.
+_BEHIND = re.compile(rf"[ *]{{0,3}}[(（\[][^)）\]\n]{{0,60}}|{_GAP}{_WORD.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,49 +156,27 @@ def _in_characters(prompt: str) -> Iterator[Named]:
         yield Named(_NAME[match[0]], 0 if into else None, not into and behind.startswith(_FROM_BEHIND))
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of a prompt, and the text between each and the one before."""
-
-    words: list[str]
-    gaps: list[str]
-
-    def near(self, place: int) -> bool:
-        """Whether a word belongs to the one before."""
-        return 0 < place < len(self.words) and _GAP.fullmatch(self.gaps[place]) is not None
-
-
-def _split(prompt: str) -> _Words:
-    words, gaps, end = list[str](), list[str](), 0
-    for match in _WORD.finditer(prompt):
-        words.append(match[0])
-        gaps.append(prompt[end : match.start()][-5:])
-        end = match.end()
-    return _Words(words, gaps)
-
-
 def _in_words(prompt: str) -> Iterator[Named]:
-    found, place = _split(prompt), 0
-    while place < len(found.words):
-        tag, length = _language_at(found, place)
-        if tag is not None:
-            yield _about(found, place, length, tag)
-        place += max(1, length)
+    """Yield the languages named in other scripts, and by tags."""
+    end = 0
+    for word in _WORD.finditer(prompt):
+        if word.start() >= end and (found := _language_at(prompt, word.start())):
+            tag, end = found
+            yield _about(prompt, word.start(), end, tag)
 
 
-def _language_at(found: _Words, place: int) -> tuple[str | None, int]:
-    """Return the language whose name or tag begins at a place, and its number of words; None and 0 without one."""
-    for length in range(min(_WORDS, len(found.words) - place), 0, -1):
-        words = found.words[place : place + length]
-        if not all(gap == " " for gap in found.gaps[place + 1 : place + length]):
-            continue
-        if tag := _known(" ".join(words)):
-            return tag, length
-    word = found.words[place]
-    if found.gaps[place + 1 : place + 2] == ["_"] and len(found.words[place + 1]) in (2, 4):
-        word = f"{word}-{found.words[place + 1]}"
-    is_tag = _TAG.fullmatch(word) and ("-" in word or found.gaps[place].strip(" *")[-1:] in (":", "=", "[", '"', "'"))
-    return (canonical_tag(word), 1) if is_tag and _is_language(word) else (None, 0)
+def _language_at(prompt: str, start: int) -> tuple[str, int] | None:
+    """Return the language whose name or tag begins at a place, and where that ends; None without one."""
+    if match := _NAME_AT.match(prompt, start):
+        words = match[0].split(" ")
+        for length in range(len(words), 0, -1):
+            if tag := _known(name := " ".join(words[:length])):
+                return tag, start + len(name)
+    if match := _TAG.match(prompt, start):
+        tag, marked = match[0].replace("_", "-"), prompt[max(0, start - 5) : start].strip(" *")[-1:] in tuple(":=[\"'")
+        if ("-" in tag or marked) and _is_language(tag):
+            return canonical_tag(tag), match.end()
+    return None
 
 
 @cache
@@ -219,58 +204,22 @@ def _is_language(tag: str) -> bool:
     return True
 
 
-def _about(found: _Words, place: int, length: int, tag: str) -> Named:
+def _about(prompt: str, start: int, end: int, tag: str) -> Named:
     """Return what the words around a name say about it."""
-    lower, foreign = found.words[place].islower(), found.words[place].casefold() in _FOREIGN
-    before, beside = _words_before(found, place)
-    qualified = _with(tag, [*beside, *_words_behind(found, place + length)])
-    after = found.words[place + length].casefold() if found.near(place + length) else ""
-    if foreign:
-        return Named(tag, 2 if before in _INTO_WORDS else None, before in _FROM_WORDS)
-    rank = _BEFORE.get(before)
-    if rank is not None and lower and "-" not in found.words[place] and before in ("into", "to"):
-        rank = _LOWER if len(found.words[place]) >= 4 else rank
+    name = prompt[start:end]
+    mark, behind = _MARK.search(prompt, max(0, start - _NEAR), start), _BEHIND.match(prompt, end)
+    before, between = (mark[1].casefold(), mark[2]) if mark else ("", "")
+    words = _WORD.findall(behind[0]) if behind else []
+    after = words[0].casefold() if words else ""
+    foreign, lower = name.casefold() in _FOREIGN, name.islower()
+    rank = 2 if foreign and before in _INTO_WORDS else _BEFORE.get(before)
+    if before in ("into", "to") and lower and len(name) >= 4 and "-" not in name:
+        rank = _LOWER
     if rank is None and after.startswith("translat") and not lower:
         rank = _TRANSLATOR
-    source = before in ("from", "source") or (before in ("the", "this", "following") and after in _SPOKEN)
-    return Named(qualified, rank, source)
-
-
-def _words_before(found: _Words, place: int) -> tuple[str, list[str]]:
-    """Return the word that says what a name is for, and the words between that belong to the name."""
-    beside: list[str] = []
-    left = _LEFT_OUT + 2
-    while left and found.near(place):
-        place, left = place - 1, left - 1
-        word = found.words[place].casefold()
-        if word in _BEFORE or word in _INTO_WORDS or word in _FROM_WORDS or word in ("from", "source"):
-            return word, beside
-        if word in _SKIPPED:
-            if word == "the" and (not found.near(place) or found.words[place - 1].casefold() not in _MARKS):
-                return word, beside
-            continue
-        if word in ("this", "following"):
-            return word, beside
-        if not (found.words[place][:1].isupper() or word in QUALIFIERS):
-            return "", beside
-        beside.append(word)
-    return "", beside
-
-
-_MARKS = {*_BEFORE, "from", "source"}
-
-
-def _words_behind(found: _Words, place: int) -> list[str]:
-    """Return the words behind a name that may qualify it: in brackets, or behind a comma."""
-    if place >= len(found.words) or not found.near(place):
-        return []
-    bracket = any(each in found.gaps[place] for each in "([（")
-    behind = [found.words[place]]
-    for each in islice(range(place + 1, len(found.words)), _BESIDE if bracket else 0):
-        if any(end in found.gaps[each] for end in ")]）") or not found.near(each):
-            break
-        behind.append(found.words[each])
-    return behind
+    source = before in ("from", "source") or (foreign and before in _FROM_WORDS)
+    source = source or (before in ("the", "this", "following") and after in _SPOKEN)
+    return Named(_with(tag, [*_WORD.findall(between), *words]), rank, source)
 
 
 @lru_cache(maxsize=4096)
