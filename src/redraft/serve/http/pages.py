@@ -37,55 +37,30 @@ PAGES = {
 #: Path of the module `break_rules`, which no file holds.
 BREAK_RULES = "js/captions/breaks.js"
 
-#: A page to read, with the look of the others.  Like all addresses in pages, its addresses are relative, since a proxy
-#: may show the server under a path that the server does not know.
-_DOCUMENT = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>Redraft: {title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="description" content="Redraft, a server for live translation: {title}">
-<link rel="icon" href="{root}icon.svg">
-<link rel="stylesheet" href="{root}css/base.css">
-<link rel="stylesheet" href="{root}css/document.css">
-<script src="{root}js/pages/theme.js"></script>
-</head>
-<body>
-<header>
-<h1><a href="{root}"><img src="{root}icon.svg" alt="" width="26" height="26">Redraft</a></h1>
-<button type="button" id="theme" role="switch" aria-checked="false">Dark</button>
-</header>
-<main>
-{body}
-</main>
-</body>
-</html>
-"""
-_MISSING = """<h2>There is nothing at this address</h2>
-<p><code>{path}</code> is not a page of this server. Its pages are:</p>
-<ul>
-<li><a href="{root}">Speak</a>: start a session</li>
-<li><a href="{root}watch">Watch</a>: captions of a session</li>
-<li><a href="{root}overlay-form">Overlay for OBS</a></li>
-<li><a href="{root}docs">API</a></li>
-</ul>"""
-
 
 def document(title: str, body: str, root: str = "./") -> str:
-    """Return a page to read.
+    """Return a page to read, with the look of the others.
+
+    Like all addresses in pages, its addresses are relative, since a proxy may show the server under a path that the
+    server does not know.
 
     Args:
         body: HTML.
         root: relative address of the server's root.
     """
-    return _DOCUMENT.format(title=html.escape(title), body=body, root=root)
+    return _template("document.html").format(title=html.escape(title), body=body, root=root)
+
+
+@cache
+def _template(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def missing(path: str) -> str:
     """Return the page for an address where there is nothing; ``path`` is the path in the request, as sent."""
     root = "../" * (path.count("/") - 1) or "./"
-    return document("not found", _MISSING.format(path=html.escape(unquote(path)[:200]), root=root), root)
+    shown = html.escape(unquote(path)[:200])
+    return document("not found", _template("missing.html").format(path=shown, root=root), root)
 
 
 async def watch_room(request: Request) -> Response:
