@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -50,7 +49,7 @@ async def live(websocket: WebSocket) -> None:
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
         incoming = Incoming(session, outbox, hub)
-        await _serve(websocket, outbox, hub, incoming.read(websocket), incoming.work())
+        await until_one_ends(_send(websocket, outbox, hub), incoming.read(websocket), incoming.work())
     finally:
         session.detach(outbox)
         if hub.fanout:
@@ -69,7 +68,7 @@ async def watch(websocket: WebSocket) -> None:
         hub.check_places(session)
         session.broadcast.watch(outbox)
         try:
-            await _serve(websocket, outbox, hub, _ignore(websocket))
+            await until_one_ends(_send(websocket, outbox, hub), _ignore(websocket))
         finally:
             session.broadcast.detach(outbox)
 
@@ -81,7 +80,7 @@ async def watch_room(websocket: WebSocket) -> None:
         outbox = Outbox(stays=True, languages=wanted_languages(websocket.query_params))
         room = await hub.enter(websocket.path_params["room"], outbox, address_of(websocket))
         try:
-            await _serve(websocket, outbox, hub, _ignore(websocket))
+            await until_one_ends(_send(websocket, outbox, hub), _ignore(websocket))
         finally:
             hub.rooms.leave(room, outbox)
 
@@ -140,11 +139,6 @@ async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
         await websocket.close(CODES[refusal.code].close, close_reason(refusal.sentence))
 
 
-async def _serve(websocket: WebSocket, outbox: Outbox, hub: Hub, *receiving: Coroutine[Any, Any, None]) -> None:
-    """Receive and send until one of them ends."""
-    await until_one_ends(_send(websocket, outbox, hub), *receiving)
-
-
 async def until_one_ends(*works: Coroutine[Any, Any, None], expected: tuple[type[Exception], ...] = ()) -> None:
     """Run the parts of a connection until one of them ends; log what fails, except disconnections and ``expected``."""
     tasks = [asyncio.create_task(each) for each in works]
@@ -183,9 +177,9 @@ class Incoming:
 
     def __init__(self, session: LiveSession, outbox: Outbox, hub: Hub) -> None:
         self._session, self._outbox, self._hub = session, outbox, hub
-        self._waiting: deque[tuple[protocol.FromClient | bytes, int]] = deque()
-        self._bytes = 0
-        self._news, self._space = asyncio.Event(), asyncio.Event()
+        #: What waits, each message with its size.
+        self._waiting: asyncio.Queue[tuple[protocol.FromClient | bytes, int]] = asyncio.Queue(_MOST_WAITING)
+        self._bytes, self._space = 0, asyncio.Event()
         #: Number of invalid messages in a row.
         self._wrong = 0
 
@@ -217,10 +211,7 @@ class Incoming:
         """Execute what waits, no faster than the rate limit, the translation and the sending of captions allow."""
         rate = self._rate()
         while True:
-            while not self._waiting:
-                self._news.clear()
-                await self._news.wait()
-            message, size = self._waiting.popleft()
+            message, size = await self._waiting.get()
             self._bytes -= size
             self._space.set()
             if self._hub.admission.draining:
@@ -237,10 +228,9 @@ class Incoming:
 
     async def _put(self, message: protocol.FromClient | bytes, size: int) -> None:
         """Let a message wait; too many of them brake the connection."""
-        self._waiting.append((message, size))
         self._bytes += size
-        self._news.set()
-        while self._bytes > _MOST_BYTES or len(self._waiting) > _MOST_WAITING:
+        await self._waiting.put((message, size))
+        while self._bytes > _MOST_BYTES:
             self._space.clear()
             await self._space.wait()
 
