@@ -44,8 +44,8 @@ VERSION = 1
 MOST_WORDS = 120
 #: Seconds within which `init` must come, and until a client that reads nothing is disconnected.
 _INIT_SECONDS, _SLOW_SECONDS = 10.0, 10.0
-#: Number of invalid messages in a row after which a connection is closed, and of final updates that may wait.
-_MOST_WRONG, _MOST_FINALS = 20, 100
+#: Number of invalid messages in a row after which a connection is closed, and of updates that may wait.
+_MOST_WRONG, _MOST_WAITING = 20, 100
 #: Keeps all that was committed, and what is committed where the method itself shows everything.
 _KEEPS_ALL, _AGREE = 0.5, 2
 #: Refusals -> error codes of the protocol; others are ``bad_protocol``.
@@ -100,36 +100,28 @@ def _text(words: _Words) -> str:
 
 
 class Mailbox:
-    """Updates that wait: the newest partial one, behind all final ones in order."""
+    """Updates that wait, in order; a partial one only until the next one comes."""
 
     def __init__(self) -> None:
-        self._finals: deque[MtUpdate] = deque()
-        self._partial: MtUpdate | None = None
+        self._waiting: deque[MtUpdate] = deque()
         self._changed = asyncio.Condition()
 
     async def put(self, update: MtUpdate) -> None:
-        """Let an update wait; blocks while too many final ones do."""
+        """Let an update wait; blocks while too many do."""
         async with self._changed:
-            if update.is_final:
-                await self._changed.wait_for(lambda: len(self._finals) < _MOST_FINALS)
-                self._finals.append(update)
-            overtaken = self._partial is not None and self._partial.utterance_id <= update.utterance_id
-            if not update.is_final:
-                self._partial = update
-            elif overtaken:
-                self._partial = None
+            await self._changed.wait_for(lambda: len(self._waiting) < _MOST_WAITING)
+            last = self._waiting[-1] if self._waiting else None
+            if last is not None and not last.is_final and last.utterance_id <= update.utterance_id:
+                self._waiting.pop()
+            self._waiting.append(update)
             self._changed.notify_all()
 
     async def get(self) -> MtUpdate:
         """Return the next update."""
         async with self._changed:
-            await self._changed.wait_for(lambda: bool(self._finals) or self._partial is not None)
+            await self._changed.wait_for(lambda: bool(self._waiting))
             self._changed.notify_all()
-            if self._finals:
-                return self._finals.popleft()
-            update, self._partial = self._partial, None
-        assert update is not None  # noqa: S101  # for the type checker
-        return update
+            return self._waiting.popleft()
 
 
 class Conversation:
