@@ -113,7 +113,7 @@ def test_fuzz_frames(fuzzed: Running, sent: list[str | bytes]) -> None:
             socket.say("end")
             socket.until("done")
     assert socket.connection.close_code in (1000, 1002)
-    assert fuzzed.hub.alive
+    assert fuzzed.hub.engines.alive
 
 
 @pytest.fixture(scope="module")

@@ -225,7 +225,7 @@ def test_drain(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     from redraft.serve import ray_app
 
     class Hub:
-        alive, drained = True, False
+        engines, drained = SimpleNamespace(alive=True), False
 
         async def drain(self) -> None:
             self.drained = True
@@ -234,7 +234,7 @@ def test_drain(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
         replica = ray_app.Replica()
         replica.app = SimpleNamespace(state=SimpleNamespace(hub=hub))
         replica.check_health()
-        hub.alive = False
+        hub.engines.alive = False
         with pytest.raises(RuntimeError, match="must be started again"):
             replica.check_health()
         await asyncio.wait_for(replica._draining, 10)

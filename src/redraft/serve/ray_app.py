@@ -77,7 +77,7 @@ class Replica:
 
     def check_health(self) -> None:
         """Let Ray replace this replica if the engine has stopped.  Raises `RuntimeError` if the engine has stopped."""
-        if not self.app.state.hub.alive:
+        if not self.app.state.hub.engines.alive:
             raise RuntimeError(STOPPED)
 
     async def _drain_when_stopped(self) -> None:

@@ -107,7 +107,7 @@ def test_one_engine_stopped(two: Running, monkeypatch: pytest.MonkeyPatch) -> No
         say(second, [Update("1", 0, "we saw", final=True)])
         for socket in (first, second):
             assert socket.until("error")[-1]["code"] == "engine"
-    assert not two.hub.alive
+    assert not two.hub.engines.alive
 
 
 def test_fault_on_one() -> None:

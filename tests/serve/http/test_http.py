@@ -300,5 +300,5 @@ def test_rate_per_address() -> None:
 
 
 def test_threads_of_the_tests_end(server: Running) -> None:
-    assert server.hub.alive
+    assert server.hub.engines.alive
     assert sum(thread.name == "redraft-engine" for thread in threading.enumerate()) == 1

@@ -73,7 +73,7 @@ def test_answers(server: Running, case: Any) -> None:
     case.validate_response(answer, excluded_checks=[*LEFT_OUT, *too_large])
     FUZZED["requests"] += 1
     assert answer.status_code < 500 or answer.json()["error"]["code"] == "capacity"
-    assert server.hub.alive
+    assert server.hub.engines.alive
 
 
 def test_documented_refusals() -> None:

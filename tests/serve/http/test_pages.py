@@ -241,6 +241,7 @@ def test_offer(server: Running, tmp_path: Path) -> None:
     }
     assert offer["source_languages"] == offer["target_languages"] == []
     server.model.metadata = {**server.model.metadata, "redraft.target_languages": "de, ja"}
+    del server.hub.offer  # made once
     assert server.ask("/v1/offer").json["target_languages"] == ["de", "ja"]
     new_key(tmp_path / "keys", "one")
     with running(keys=tmp_path / "keys") as other:

@@ -356,12 +356,14 @@ async def _with_transcript(request: Request) -> Session | Past:
 
 async def health(request: Request) -> Response:
     """Report whether the server works; 503 if it should be restarted."""
-    return _state(request.app.state.hub.alive, "the engine has stopped")
+    return _state(request.app.state.hub.engines.alive, "the engine has stopped")
 
 
 async def ready(request: Request) -> Response:
     """Report whether the server accepts new sessions; 503 if not."""
-    return _state(request.app.state.hub.ready, "the server is being stopped, or its engine has stopped")
+    hub: Hub = request.app.state.hub
+    well = hub.engines.alive and not hub.admission.draining
+    return _state(well, "the server is being stopped, or its engine has stopped")
 
 
 async def metrics(request: Request) -> Response:
@@ -373,7 +375,7 @@ async def metrics(request: Request) -> Response:
 async def offer(request: Request) -> Response:
     """Get the methods, languages and limits of this server."""
     hub: Hub = request.app.state.hub
-    wire = await hub.fanout.offer() if hub.fanout and hub.settings.viewers_only else hub.offer().wire()
+    wire = await hub.fanout.offer() if hub.fanout and hub.settings.viewers_only else hub.offer.wire()
     return Response(wire, media_type="application/json")
 
 

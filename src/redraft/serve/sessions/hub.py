@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from redraft import protocol
@@ -76,7 +76,7 @@ class Hub:
         if settings.fanout is not None:
             from redraft.serve.fanout.fanout import Fanout  # needs an extra
 
-            self.fanout = Fanout(settings, self._sessions, self.rooms, self.offer, self._superseded)
+            self.fanout = Fanout(settings, self._sessions, self.rooms, lambda: self.offer, self._superseded)
         #: Functions called about every second.
         self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
@@ -88,16 +88,7 @@ class Hub:
         here = sum(each.broadcast.audience for each in self._sessions.values())
         return here + (self.fanout.viewers if self.fanout else 0)
 
-    @property
-    def ready(self) -> bool:
-        """Whether new sessions can be admitted."""
-        return self.engines.alive and not self.admission.draining
-
-    @property
-    def alive(self) -> bool:
-        """Whether the server can translate."""
-        return self.engines.alive
-
+    @cached_property
     def offer(self) -> Offer:
         """What a client may ask for."""
         return offer_of(self.service, key=self.admission.keys is not None)

@@ -141,6 +141,7 @@ def test_libretranslate_lists_pairs_that_work() -> None:
         assert server.ask("/languages").json == [{"code": "en", "name": "English", "targets": []}]
         known = {"redraft.target_languages": "de, zh, en", "redraft.source_languages": "en, de"}
         server.model.metadata = {**server.model.metadata, **known}
+        del server.hub.offer  # made once
         assert server.ask("/languages").json == [
             {"code": "de", "name": "German", "targets": ["en", "zh"]},
             {"code": "en", "name": "English", "targets": ["de", "zh"]},
@@ -188,7 +189,7 @@ def test_openai_target_is_not_in_the_text(imitating: Running) -> None:
 
 
 def test_openai_target(imitating: Running) -> None:
-    name = imitating.hub.offer().model
+    name = imitating.hub.offer.model
 
     def ask(model: str, *said: str) -> Response:
         messages = [{"role": "user", "content": text} for text in said]

@@ -51,4 +51,4 @@ def test_fuzz_audio(server: Running, sent: list[str | bytes]) -> None:
             heard = socket.until("done")
             assert all(0 < len(sentence) <= 300 for sentence in errors(heard))
     assert socket.connection.close_code in (1000, 1002)
-    assert server.hub.alive
+    assert server.hub.engines.alive

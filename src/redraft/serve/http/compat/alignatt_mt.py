@@ -292,7 +292,7 @@ def _started(hub: Hub, init: Init) -> dict[str, Any]:
         "protocol_version": VERSION,
         "direction": _direction(init.source_lang, init.target_lang),
         "preset": init.preset or "redraft",
-        "model": hub.offer().model,
+        "model": hub.offer.model,
     }
 
 

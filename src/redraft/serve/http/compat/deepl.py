@@ -60,7 +60,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
 
     async def languages(request: Request) -> Response:
         callers.hub.admission.owner(_key(request))
-        offer = callers.hub.offer()
+        offer = callers.hub.offer
         # DeepL's own client sends a form body with GET.
         found = await fields(request) if request.headers.get("content-type") else request.query_params
         kind = found.get("type", "source")

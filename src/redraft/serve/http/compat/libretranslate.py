@@ -58,7 +58,7 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
         return JSONResponse(answer)
 
     async def languages(request: Request) -> Response:
-        offer = callers.hub.offer()
+        offer = callers.hub.offer
         sources = offer.source_languages or (SOURCE,)
         listed = [
             {

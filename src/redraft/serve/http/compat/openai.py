@@ -144,7 +144,7 @@ def openai(callers: Callers) -> list[BaseRoute]:
 
     async def models(request: Request) -> Response:
         callers.hub.admission.owner(bearer(request))
-        offer = callers.hub.offer()
+        offer = callers.hub.offer
         names = [offer.model, *(f"{offer.model}/{target}" for target in offer.target_languages)]
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "redraft"} for name in names]
         return JSONResponse({"object": "list", "data": listed})
@@ -162,7 +162,7 @@ def openai(callers: Callers) -> list[BaseRoute]:
 
 def _target_in(callers: Callers, model: str) -> str | None:
     name, _, language = model.rpartition("/")
-    if name != callers.hub.offer().model:
+    if name != callers.hub.offer.model:
         return None
     return language_of(language, "the language in the name of the model").canonical
 
@@ -170,7 +170,7 @@ def _target_in(callers: Callers, model: str) -> str | None:
 def _target_in_prompt(callers: Callers, prompt: str) -> str:
     if found := target_of(prompt):
         return found
-    offer = callers.hub.offer()
+    offer = callers.hub.offer
     example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
     raise Refused(
         "option",
