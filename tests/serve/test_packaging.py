@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from configparser import RawConfigParser
 from pathlib import Path
 
@@ -48,7 +49,8 @@ def health_check(port: int, **environment: str) -> int:
 def test_image_context() -> None:
     copied = [line.split()[1:-1] for line in re.findall(r"^COPY (?!--from).*", DOCKERFILE, re.MULTILINE)]
     names = sorted({name for line in copied for name in line})
-    assert {"constraints.txt", "pyproject.toml", "src"} <= set(names)
+    hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]
+    assert {"constraints.txt", "pyproject.toml", "src", hook} <= set(names)
     assert all((ROOT / name).exists() for name in names if "*" not in name)  # what matches nothing is not copied
     rules = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert rules[1] == "*"
