@@ -198,7 +198,8 @@ def test_exported_model_can_be_trained_further(tokenizer, tmp_path: Path) -> Non
     torch.testing.assert_close(again.logits(again.hidden(ids)[0]), model.logits(model.hidden(ids)[0]))
     text = "three FOUR 25, ünï 你好!<2ja></s>"
     assert read_tokenizer(tmp_path / "toy.gguf").encode(text).ids == tokenizer.encode(text).ids
-    write_gguf(Decoder(SHAPE), tokenizer, tmp_path / "toy.gguf", "toy", {})  # a file is parsed again once it changes
+    write_gguf(Decoder(SHAPE), tokenizer, tmp_path / "other.gguf", "toy", {})
+    (tmp_path / "other.gguf").replace(tmp_path / "toy.gguf")  # another file in its place is parsed
     assert not torch.equal(read_model(tmp_path / "toy.gguf").embedding.weight, model.embedding.weight)
 
 
