@@ -8,8 +8,8 @@ import click
 
 EXAMPLES = """\b
 Examples:
-  redraft transcript transcripts/2026-11-27-hall-1-de-ja-5c0f.jsonl
-  redraft transcript transcripts/2026-11-27-hall-1-de-ja-5c0f.jsonl --output srt --to de
+  redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl
+  redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl --output srt --to de
 """
 
 
