@@ -225,7 +225,8 @@ def test_drain(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     from redraft.serve import ray_app
 
     class Hub:
-        engines, drained = SimpleNamespace(alive=True), False
+        def __init__(self) -> None:
+            self.engines, self.drained = SimpleNamespace(alive=True), False
 
         async def drain(self) -> None:
             self.drained = True

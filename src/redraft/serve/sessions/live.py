@@ -67,7 +67,6 @@ class LiveSession:
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
-        unwritten: whether its owner knows that captions are not being written to its file.
     """
 
     token: str
@@ -87,7 +86,6 @@ class LiveSession:
     ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
-    unwritten: bool = False
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
     pending: Pending = field(default_factory=Pending)
@@ -271,10 +269,10 @@ class LiveSession:
     def _keep(self, caption: events.Caption, cell: Cell) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
         if not cell.hidden and (shown := cell.caption) is not None:
+            before = self.file.failing
             self.file.add(shown)
-            if self.file.failing and not self.unwritten:
+            if self.file.failing and not before:
                 self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
-            self.unwritten = self.file.failing
 
     def end(self) -> None:
         """End the session and its utterances: no more updates will come, except from audio that is being recognised."""

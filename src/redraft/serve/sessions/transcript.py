@@ -287,39 +287,48 @@ class SessionFile:
 
     def __init__(self, folder: Path | None, name: str, transcript: Transcript, about: str = "") -> None:
         self.failing, self._transcript = False, transcript
-        earlier = next(folder.glob(f"*{name}.jsonl"), None) if folder else None
-        self._path = folder and (earlier or folder / f"{about}{name}.jsonl")
-        #: Whether lines are missing in it or must be replaced, besides those of captions that were edited.
-        self._outdated, self._edits = earlier is not None, 0
+        #: Whether lines in it must be replaced, besides those of captions that were edited.
+        self._outdated, self._edits = False, 0
         #: Held while the file is rewritten, perhaps by another thread; what comes meanwhile is left to the next time.
         self._rewriting = threading.Lock()
+        earlier = next(folder.glob(f"*{name}.jsonl"), None) if folder else None
+        self._path = folder and (earlier or folder / f"{about}{name}.jsonl")
+        self._had: set[Key] | None = None
 
     def add(self, caption: Caption) -> None:
-        """Append a final caption of the transcript; if the file is outdated, `rewrite` will."""
+        """Append a final caption; one from before the session started is replaced by `rewrite`."""
         if self._path is None:
             return
-        if self.failing or self._outdated or self._rewriting.locked():
+        if self._rewriting.locked():
+            self._outdated = True
+            return
+        if self._had is None:
+            self._had = set()
+            try:
+                self._had.update(_rows(text := _read(self._path)))
+                if text and not text.endswith("\n"):  # a killed server left this line incomplete
+                    with self._path.open("a", encoding="utf-8") as file:
+                        file.write("\n")
+            except OSError:
+                log.exception("a transcript could not be read")
+        if key_of(caption) in self._had:
             self._outdated = True
             return
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(_line(caption))
+            self.failing = False
         except OSError:
-            self._outdated = True
-            self._fail()
-
-    def _fail(self) -> None:
-        if not self.failing:
-            log.exception("captions cannot be written to the folder of transcripts")
-        self.failing = True
+            self.failing = self._outdated = True  # the end of the session tries again
+            log.exception("a caption could not be written to the folder of transcripts")
 
     @property
     def outdated(self) -> bool:
-        """Whether `rewrite` has something to do."""
+        """Whether lines in it must be replaced."""
         return self._path is not None and (self._outdated or self._edits != self._transcript.edits)
 
     def rewrite(self) -> None:
-        """Rewrite the file if it is outdated; captions that only an earlier run had are kept, before the others.
+        """Rewrite the file if it is outdated; captions that only the file has are kept, before the others.
 
         That takes a while for a long talk.  Other threads may call it while captions are added.
         """
@@ -336,9 +345,8 @@ class SessionFile:
             kept = (line for key, line in known if key not in ours and not self._hidden(key))
             fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
             fresh.replace(path)
-            self.failing = False
         except OSError:
-            self._fail()
+            log.exception("a corrected transcript could not be written")
 
     def _hidden(self, key: Key) -> bool:
         cell = self._transcript.find(key)
