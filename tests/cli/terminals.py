@@ -75,9 +75,10 @@ class Terminal:
 
     def wait_for(self, text: str, start: int = 0) -> None:
         """Read until some text has come, behind a place in the output."""
-        end = time.monotonic() + PATIENCE
+        end, more = time.monotonic() + PATIENCE, True
         while text not in self.output[start:]:
-            assert time.monotonic() < end and self.read(0.05), self.output[-2000:]
+            assert more and time.monotonic() < end, self.output[-2000:]
+            more = self.read(0.05)
 
     def ended(self) -> int:
         """The exit status, once it has ended; minus the signal, if one has ended it."""
