@@ -85,6 +85,56 @@ def test_deleted_log(redis: RedisServer, speakers: Running, viewers: Running) ->
             assert finals(there.until("final")) == [("1", "de", expected("we saw"))]
 
 
+def test_log_deleted_before_a_caption(
+    redis: RedisServer, speakers: Running, viewers: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log whose start is missing is not continued."""
+    monkeypatch.setattr(feed, "BEAT", 3 * SECONDS)
+    with speakers.socket() as socket:
+        name = begin(socket)
+        for utterance in ("1", "2", "3"):
+            say(socket, "we saw", utterance=utterance)
+            socket.until("final")
+            eventually(lambda: int(redis.ask("XLEN", f"redraft:session:{name}")[1:]) > 1)
+            redis.ask("FLUSHALL")
+        say(socket, "we saw", utterance="4")
+        socket.until("final")
+        with watch(viewers, name) as there:
+            heard = [message for _ in range(4) for message in there.until("final")]
+        assert finals(heard) == [(each, "de", expected("we saw")) for each in ("1", "2", "3", "4")]
+
+
+def test_owner_back_while_redis_is_asked(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+    """That another replica has the session no longer counts once the owner has come back to this one."""
+    assert speakers.hub.fanout is not None
+    store, asked, back = speakers.hub.fanout._store, asyncio.Event(), asyncio.Event()
+    begins = store.begin
+
+    async def begin_late(name: str, about: str, since: int) -> Any:
+        if not since or asked.is_set():
+            return await begins(name, about, since)
+        asked.set()
+        await back.wait()
+        return None
+
+    with ExitStack() as stack:
+        with speakers.socket() as socket:
+            started = socket.start(method="ar")
+            say(socket, "we saw")
+            socket.until("final")
+            viewer = stack.enter_context(watch(viewers, started["session"]))
+            assert finals(viewer.until("final")) == [("1", "de", expected("we saw"))]
+        stack.enter_context(mock.patch.object(store, "begin", begin_late))
+        redis.ask("FLUSHALL")
+        eventually(asked.is_set)
+        socket = stack.enter_context(speakers.socket())
+        assert socket.start(method="ar", token=started["token"])["resumed"]
+        speakers.call(back.set)
+        say(socket, "her duck", utterance="2")
+        assert [each[0] for each in finals(socket.until("final") + socket.until("final"))] == ["1", "2"]
+        assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+
+
 def test_many_edits(redis: RedisServer, speakers: Running, viewers: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "MOST_EDITS", 20)
     with speakers.socket() as socket:

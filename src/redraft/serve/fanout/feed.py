@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from redraft import protocol
 from redraft.backoff import Backoff
 from redraft.protocol import Frame
-from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Position, Store, Superseded, parse_news
+from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Outdated, Position, Store, parse_news
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.live import LiveSession
@@ -92,7 +92,7 @@ class Publisher:
                     self._lost(self.session)
                     return
                 waits = RETRIES.waits()
-            except Superseded:  # by the owner's new replica, or by an old one that was cut off from Redis
+            except Outdated:
                 continue
             except TROUBLE as error:
                 self._store.failed(error)
@@ -109,8 +109,8 @@ class Publisher:
         # Without an owner here, the session is not taken over from another replica.
         first = await store.begin(name, _about(self.session), self.since or (0 if self.session.has_owner else 1))
         store.worked()
-        if first is None:
-            return False
+        if first is None:  # unless the owner has come back while Redis was asked
+            return not self.since and self.session.has_owner
         self.position, self.since = first, self.since or first.epoch
         feed = self._feed = FeedOutbox()
         self.session.broadcast.publish(feed)
@@ -129,8 +129,7 @@ class Publisher:
                 return True
             if time.monotonic() >= beat:
                 beat = time.monotonic() + BEAT
-                if not await store.keep(name, self.position):  # Redis has lost the log
-                    return True
+                await store.keep(name, self.position)
                 await self._renew()
         return True
 

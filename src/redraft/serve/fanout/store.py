@@ -75,8 +75,11 @@ def place_of(url: str) -> str:
     raise OptionError(_ADDRESS)
 
 
-class Superseded(Exception):
-    """Another replica has begun a later epoch of the session's log."""
+class Outdated(Exception):
+    """The log is not what this replica has written, which must begin a new epoch.
+
+    Redis has lost it, or it has a later epoch: of the owner's new replica, or of one that was cut off from Redis.
+    """
 
 
 class RedisAway(Unavailable):
@@ -253,14 +256,15 @@ class Store:
             publish: whether to publish each of them immediately.
 
         Raises:
-            Superseded: another replica has started a later epoch.
+            Outdated: nothing was appended.
         """
         key = session_key(name)
         for start in range(0, len(entries), _PIECE):
             async with self.redis.pipeline(transaction=False) as pipe:
                 for entry in entries[start : start + _PIECE]:
                     if entry.kept:
-                        pipe.xadd(key, {"message": entry.message}, id=str(entry.position))
+                        # Only `begin` creates a log: nobody could use one without its start.
+                        pipe.xadd(key, {"message": entry.message}, id=str(entry.position), nomkstream=True)
                     if publish:
                         pipe.publish(key, f"{entry.position} {entry.message}")
                 for answer in await pipe.execute(raise_on_error=False):
@@ -274,23 +278,19 @@ class Store:
             pipe.publish(key, f"{last} ")
             await pipe.execute()
 
-    async def keep(self, name: str, position: Position) -> bool:
-        """Renew the expiry of a session's log; return whether it has its full length.
+    async def keep(self, name: str, position: Position) -> None:
+        """Renew the expiry of a session's log.
 
         Raises:
-            Superseded: another replica has started a later epoch.
+            Outdated: its last position is another one.
         """
         key = session_key(name)
         async with self.redis.pipeline(transaction=False) as pipe:
             pipe.expire(key, self.expire)
             pipe.xrevrange(key, count=1)
             _, last = await pipe.execute()
-        if not last:
-            return False
-        found = Position.parse(last[0][0])
-        if found > position:
-            raise Superseded
-        return found == position
+        if not last or Position.parse(last[0][0]) != position:
+            raise Outdated
 
     async def last(self, name: str) -> Position | None:
         """Return the position of a log's last entry; None if there is no log."""
@@ -331,9 +331,9 @@ class Store:
 
 
 def _check(answer: object) -> None:
-    """Raise the error with which a pipeline's operation was answered, if any."""
-    if isinstance(answer, ResponseError) and "equal or smaller" in str(answer):
-        raise Superseded
+    """Raise the error with which a pipeline's operation was answered, if any; without a log, the answer is None."""
+    if answer is None or (isinstance(answer, ResponseError) and "equal or smaller" in str(answer)):
+        raise Outdated
     if isinstance(answer, Exception):
         raise answer
 
