@@ -59,6 +59,11 @@ class Running:
     passes: int = 0
 
 
+def _key(update: Update, rest: bool = False) -> Hashable:
+    """Return the place of an update among those that wait: its own if it is final, otherwise that of its utterance."""
+    return object() if update.final and not rest else (update.utterance, rest)
+
+
 class Lane:
     """The scheduler's unit of work.
 
@@ -83,7 +88,7 @@ class Lane:
         self.turn = 0
         self.coalesced = self.abandoned = 0
         self._answered = answered
-        #: In order; partial updates, and rests, by utterance.
+        #: In order, by `_key`.
         self._waiting: OrderedDict[Hashable, Waiting] = OrderedDict()
         #: The update being translated.
         self.running: Running | None = None
@@ -100,7 +105,7 @@ class Lane:
         being translated is cancelled if that saves passes.
         """
         if rest:
-            self._waiting[update.utterance, rest] = Waiting(update, now, rest)
+            self._waiting[_key(update, rest=True)] = Waiting(update, now, rest)
             return
         since, late = now, not self.idle
         for key in ((update.utterance, False), (update.utterance, True)):
@@ -111,7 +116,7 @@ class Lane:
             since = min(since, self.running.waiting.since)
             self._give_up()
             self.abandoned += 1
-        self._waiting[object() if update.final else (update.utterance, False)] = Waiting(update, since, late=late)
+        self._waiting[_key(update)] = Waiting(update, since, late=late)
 
     def _pays(self) -> bool:
         """Whether cancelling the current update in favour of a newer one saves passes.
@@ -132,7 +137,7 @@ class Lane:
         if self.running:
             again = self.running.waiting
             self._give_up()
-            key = object() if again.update.final else (again.update.utterance, again.rest)
+            key = _key(again.update, again.rest)
             if newer := self._waiting.get(key):
                 again = replace(newer, since=min(newer.since, again.since))
                 self.coalesced += 1
