@@ -250,7 +250,9 @@ class Broadcast:
         if self.transcript.paused:
             viewer.put(self._paused().frame)
         for name, utterance in self.transcript.utterances.items():
-            for language, cell in utterance.cells.items() if utterance.place is None else ():  # others: see the history
+            if utterance.place is not None:  # the history has it
+                continue
+            for language, cell in utterance.cells.items():
                 if cell.hidden and viewer.wants(language):
                     viewer.put(cell.decision((name, language)), counts=False)
         for key, cell in self.transcript.partials.items():
