@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import random
+import re
 import select
 import signal
 import socket
@@ -36,7 +37,7 @@ import soundfile
 
 from tests.cli.test_endings import LISTEN, PATIENCE, ROOT, TRANSLATE, Feeder, Program, heard
 from tests.serve.fakes import CachedModel
-from tests.serve.servers import running
+from tests.serve.servers import Running, running
 
 #: Source -> arguments of its command; {file} is a recording and {server} the address of a server.
 SOURCES = {
@@ -152,10 +153,10 @@ def forked(forks: Forks, source: str, log: Path, command: Sequence[str]) -> Iter
         process.close()
 
 
-def stop(source: str, way: str, moment: int, folder: Path, forks: Forks, server: str = "") -> Stopped:
+def stop(source: str, way: str, moment: int, folder: Path, forks: Forks, server: Running | None = None) -> Stopped:
     """Start a command, stop it at a random moment of its speech, and look at what it leaves."""
     log = folder / f"{source} {way} {moment}.log"
-    command = [each.format(file=folder / "talk.flac", server=server) for each in SOURCES[source]]
+    command = [each.format(file=folder / "talk.flac", server=server and server.url) for each in SOURCES[source]]
     languages = ["de", "ja"] if source == "pipe" else ["de"]
     with ExitStack() as stack:
         with forks.busy:
@@ -164,22 +165,33 @@ def stop(source: str, way: str, moment: int, folder: Path, forks: Forks, server:
             run.wait_for(b'"partial"')
         time.sleep(random.Random(f"{source} {way} {moment}").uniform(0, 2))
         with forks.busy:
-            began, before = _ask(run, way), _times(run.process.pid)
-            if feeder is not None:
+            if feeder is not None:  # what it wrote later would not have been recognised
                 feeder.stop()
+            began, before = _ask(run, way), _times(run.process.pid)
             assert run.process.exited(PATIENCE)
             ended, after = time.monotonic(), _times(run.process.pid)
         run.ended()
         recognised = heard(log) if feeder is None else feeder.recognised
         complete = True
         try:
-            run.check(recognised, languages)
+            if server and (source, way) == ("server", "closed output"):  # viewers see the captions
+                assert transcript(server, run) == recognised
+            else:
+                run.check(recognised, languages)
         except AssertionError as error:
             complete = False
             print(source, way, moment, error, flush=True)
         queued, processor = (late - early for late, early in zip(after, before, strict=True))
         since = ended - max(began, run.latest)
         return Stopped(source, way, moment, ended - began, since, queued, processor, complete)
+
+
+def transcript(server: Running, run: Program[Forked]) -> dict[str, str]:
+    """Utterance -> source of its final caption, on the server that a program used."""
+    name = re.search(rb"/watch\?session=(\w+)", run.err)
+    assert name, run.err
+    captions = server.hub.find(name[1].decode()).transcript.finals
+    return {caption.utterance: caption.source or "" for caption in captions}
 
 
 def recording(folder: Path) -> None:
@@ -238,7 +250,7 @@ def main() -> None:
             with ThreadPoolExecutor(1 if source == "pipe" else wanted.at_once) as programs:
                 for way in ways(source):
                     made = [
-                        programs.submit(stop, source, way, moment, Path(folder), forks, server.url)
+                        programs.submit(stop, source, way, moment, Path(folder), forks, server)
                         for moment in range(wanted.moments)
                     ]
                     found = [each.result() for each in made]
