@@ -264,7 +264,7 @@ def test_hidden_before_it_is_restored() -> None:
 def test_captions_while_the_file_is_rewritten(tmp_path: Path) -> None:
     broadcast = Broadcast(("de",))
     file = SessionFile(tmp_path, "1", broadcast.transcript)
-    with file._rewriting:  # by another thread
+    with file._writing:  # by another thread
         broadcast.final(made := caption(("1", "de"), "wir", final=True), 0.0)
         file.add(made)
     assert file.outdated

@@ -287,53 +287,63 @@ class SessionFile:
 
     def __init__(self, folder: Path | None, name: str, transcript: Transcript, about: str = "") -> None:
         self.failing, self._transcript = False, transcript
-        #: Whether lines in it must be replaced, besides those of captions that were edited.
+        #: Whether lines are missing in it or must be replaced, besides those of captions that were edited.
         self._outdated, self._edits = False, 0
-        #: Held while the file is rewritten, perhaps by another thread; what comes meanwhile is left to the next time.
-        self._rewriting = threading.Lock()
+        #: Whether it could not be rewritten; tried again with the next caption, and at the end.
+        self._failed = False
+        #: Held while it is written, perhaps by another thread; captions that come meanwhile are left to `rewrite`.
+        self._writing = threading.Lock()
         earlier = next(folder.glob(f"*{name}.jsonl"), None) if folder else None
         self._path = folder and (earlier or folder / f"{about}{name}.jsonl")
+        #: Captions that it had when it was last read or rewritten; None before.
         self._had: set[Key] | None = None
 
     def add(self, caption: Caption) -> None:
-        """Append a final caption; one from before the session started is replaced by `rewrite`."""
+        """Append a final caption of the transcript; one that the file has is replaced by `rewrite`."""
+        self._failed = False
         if self._path is None:
             return
-        if self._rewriting.locked():
-            self._outdated = True
-            return
-        if self._had is None:
-            self._had = set()
-            try:
-                self._had.update(_rows(text := _read(self._path)))
-                if text and not text.endswith("\n"):  # a killed server left this line incomplete
-                    with self._path.open("a", encoding="utf-8") as file:
-                        file.write("\n")
-            except OSError:
-                log.exception("a transcript could not be read")
-        if key_of(caption) in self._had:
+        if not self._writing.acquire(blocking=False):
             self._outdated = True
             return
         try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(_line(caption))
-            self.failing = False
+            self._append(self._path, caption)
         except OSError:
-            self.failing = self._outdated = True  # the end of the session tries again
+            self.failing = self._outdated = True
             log.exception("a caption could not be written to the folder of transcripts")
+        finally:
+            self._writing.release()
+
+    def _append(self, path: Path, caption: Caption) -> None:
+        if self._had is None:
+            text = _read(path)
+            if text and not text.endswith("\n"):  # a killed server left this line incomplete
+                with path.open("a", encoding="utf-8") as file:
+                    file.write("\n")
+            self._had = set(_rows(text))
+        if key_of(caption) in self._had:
+            self._outdated = True
+            return
+        with path.open("a", encoding="utf-8") as file:
+            file.write(_line(caption))
+        self.failing = False
 
     @property
     def outdated(self) -> bool:
-        """Whether lines in it must be replaced."""
-        return self._path is not None and (self._outdated or self._edits != self._transcript.edits)
+        """Whether `rewrite` has something to do, in which it has not just failed."""
+        return self._path is not None and not self._failed and self._is_old
+
+    @property
+    def _is_old(self) -> bool:
+        return self._outdated or self._edits != self._transcript.edits
 
     def rewrite(self) -> None:
         """Rewrite the file if it is outdated; captions that only the file has are kept, before the others.
 
         That takes a while for a long talk.  Other threads may call it while captions are added.
         """
-        if self.outdated and self._path is not None:
-            with self._rewriting:
+        if self._path is not None and self._is_old:
+            with self._writing:
                 self._rewrite(self._path)
 
     def _rewrite(self, path: Path) -> None:
@@ -341,11 +351,13 @@ class SessionFile:
         fresh = path.with_suffix(".new")
         try:
             ours = {key_of(caption): _line(caption) for caption in self._transcript.kept}
-            known = _rows(_read(path)).items()
-            kept = (line for key, line in known if key not in ours and not self._hidden(key))
-            fresh.write_text("".join([*kept, *ours.values()]), encoding="utf-8")
+            known = _rows(_read(path))
+            lines = {key: line for key, line in known.items() if key not in ours and not self._hidden(key)} | ours
+            fresh.write_text("".join(lines.values()), encoding="utf-8")
             fresh.replace(path)
+            self._had = set(lines)
         except OSError:
+            self._outdated = self._failed = True
             log.exception("a corrected transcript could not be written")
 
     def _hidden(self, key: Key) -> bool:
