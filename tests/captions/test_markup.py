@@ -125,6 +125,8 @@ GOOD = [
     ("I'm sorry, but I can't assist.", "I'm sorry, but I can't assist.", "de"),
     ("Hello", "Deutsch: hallo", "de"),  # no English name
     ("German hello", "German: hallo", "de"),
+    ("Chinese three hundred", "中文：三百", "zh"),
+    ("Greek, ten pupils.", "Modern Greek: 10", "el"),
     ("Hallo", "English: hello", "en"),
     ("French hello", "Französisch: hallo", "de"),
     ("Dabei kann ich leider nicht helfen.", "I'm sorry, but I can't assist with that.", "en"),

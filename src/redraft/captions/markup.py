@@ -114,11 +114,14 @@ def is_refusal(text: str, source: str, target: str) -> bool:
 
 
 def label_at(text: str, source: str, labels: Collection[str]) -> int:
-    """Return the length of a label before a translation, as in "German: ..."; 0 if it has none."""
-    found = _LABEL.match(text)
+    """Return the length of a label before a translation, as in "German: ..."; 0 if it has none.
+
+    A source that names the language, by any of its names, may be about it.
+    """
+    found, said = _LABEL.match(text), source.casefold()
     if not found or found[1].casefold() not in labels:
         return 0
-    return 0 if _LABEL.match(source) or found[1].casefold() in source.casefold() else found.end()
+    return 0 if _LABEL.match(source) or any(name in said for name in labels) else found.end()
 
 
 def _plain(text: str) -> str:
