@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from redraft.backends.costs import LearnedCosts
@@ -23,7 +23,7 @@ from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET, Tally
 from redraft.errors import CapabilityError, OptionError
 from redraft.protocol import Wanted
-from redraft.serve.engine.lanes import Lane, SlotPool
+from redraft.serve.engine.lanes import Lane, Running, SlotPool, Waiting
 from redraft.serve.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, NoCapacity, Scheduler, budget
 from redraft.translator import prompt_encoder
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
@@ -204,6 +204,7 @@ OFFERED = st.tuples(st.sampled_from("uvw"), st.sampled_from(["partial", "partial
 
 
 @given(st.lists(OFFERED, max_size=30))
+@example([("u", "rest"), ("v", "partial"), ("u", "rest")])
 def test_queue_as_a_list(offered: list[tuple[str, str]]) -> None:
     """A newer update replaces what waits of its utterance, in a list that is searched for it."""
     rig, queued, now = Rig(CachedModel(1)), list[tuple[Update, float, bool]](), count()
@@ -255,6 +256,18 @@ def test_remembering_keeps_the_newest() -> None:
     lane.remember("there", "there")
     assert [(each.update.seq, each.since) for each in lane._waiting.values()] == [(2, 1.0), (1, 1.0)]
     assert lane.running is None and lane.coalesced == 1
+
+
+def test_remembering_keeps_the_order() -> None:
+    """The rest of a translation is shown after the update that it is the rest of."""
+    (lane,) = Rig(CachedModel(6)).lanes(method="ar")
+    first, second = Update("u", 1, "we saw"), Update("u", 2, "we saw her")
+    lane.running = Running(Waiting(first, 1.0, rest=True), lane.translation.rest(lane.state))
+    lane.offer(second, 2.0, abandon=False)
+    lane.offer(second, 3.0, rest=True)
+    lane.remember("there", "there")
+    found = [(each.update.seq, each.rest, each.since) for each in lane._waiting.values()]
+    assert found == [(2, False, 2.0), (2, True, 1.0)]
 
 
 def test_abandoned_update() -> None:

@@ -105,7 +105,8 @@ class Lane:
         being translated is cancelled if that saves passes.
         """
         if rest:
-            self._waiting[_key(update, rest=True)] = Waiting(update, now, rest)
+            self._waiting.pop(key := _key(update, rest=True), None)
+            self._waiting[key] = Waiting(update, now, rest)
             return
         since, late = now, not self.idle
         for key in ((update.utterance, False), (update.utterance, True)):
@@ -133,16 +134,20 @@ class Lane:
         return expected - running.passes > tally.output_acceptance * expected
 
     def remember(self, source: str, translation: str) -> None:
-        """Add an earlier sentence to the context; the update that is being translated starts again with it."""
+        """Add an earlier sentence to the context.
+
+        The update that is being translated starts again with it, or gives way to a newer one that waits.
+        """
         if self.running:
             again = self.running.waiting
             self._give_up()
             key = _key(again.update, again.rest)
             if newer := self._waiting.get(key):
-                again = replace(newer, since=min(newer.since, again.since))
+                self._waiting[key] = replace(newer, since=min(newer.since, again.since))
                 self.coalesced += 1
-            self._waiting[key] = again
-            self._waiting.move_to_end(key, last=False)
+            else:
+                self._waiting[key] = again
+                self._waiting.move_to_end(key, last=False)
         self.state = self.translation.remember(self.state, source, translation)
 
     def begin(self, now: float) -> None:
