@@ -162,17 +162,22 @@ class CaptionServer(uvicorn.Server):
         self._accepting = self._loop.create_task(self._accept(self._loop, listening))
 
     async def _accept(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
-        given = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
         while True:
             try:
-                connection, _ = await loop.sock_accept(listening)
-                await loop.connect_accepted_socket(partial(_http, **given), connection)
+                await self._serve_one(loop, (await loop.sock_accept(listening))[0])
             except ConnectionError:  # the client has gone
                 pass
             except OSError:  # such as too many open files
                 log.exception("a connection could not be accepted")
                 await asyncio.sleep(_NOT_ACCEPTED)
             await self._turns.turn("")
+
+    async def _serve_one(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
+        given = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
+        try:
+            await loop.connect_accepted_socket(partial(_http, **given), connection)
+        except OSError:  # a client that has gone, on systems where it cannot be set up any more
+            connection.close()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more connections, and end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import socket
 import threading
@@ -195,6 +196,23 @@ def test_share_while_an_engine_works(cost: float, working: bool) -> None:
         waited = runner.run(work())
     rest = min(cost, LONGEST) * (1 / SHARE - 1) if working else 0.0
     assert waited == pytest.approx(100 * (GAP + rest), rel=0.02)
+
+
+def test_connection_that_cannot_be_set_up(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+    """On macOS, that of a client that has gone: it is closed, and others do not wait for it."""
+    real, failed = server.loop.connect_accepted_socket, list[socket.socket]()
+
+    async def fail(make: Any, connection: socket.socket) -> Any:
+        if len(failed) == 3:
+            return await real(make, connection)
+        failed.append(connection)
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    with mock.patch.object(server.loop, "connect_accepted_socket", fail), ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS))
+        assert server.ask("/health").status == 200
+    assert {each.fileno() for each in failed} == {-1} and not caplog.records
 
 
 def test_half_requests(server: Running) -> None:
