@@ -6,8 +6,10 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -16,8 +18,11 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedOK
 
 from redraft.backoff import Backoff
+from redraft.protocol import Begin, Done
 from redraft.serve.fanout import feed
 from redraft.serve.fanout.fanout import Listener
+from redraft.serve.fanout.store import Entry, Position, Store
+from redraft.serve.sessions.broadcast import Broadcast
 from tests.serve.fanout.conftest import RedisServer, replica
 from tests.serve.fanout.sessions import begin, watch
 from tests.serve.servers import SECONDS, Running, Socket
@@ -133,6 +138,40 @@ def test_owner_back_while_redis_is_asked(redis: RedisServer, speakers: Running, 
         say(socket, "her duck", utterance="2")
         assert [each[0] for each in finals(socket.until("final") + socket.until("final"))] == ["1", "2"]
         assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+
+
+def test_delays_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many outages there were, a log is soon written again after the next one."""
+    delays = list[int]()
+
+    class Delays:
+        def waits(self) -> Iterator[float]:
+            for number in count():
+                delays.append(number)
+                yield 0.0
+
+    async def append(name: str, entries: Sequence[Entry], *, publish: bool = True) -> None:
+        if publish:
+            raise ConnectionError
+
+    async def work() -> None:
+        broadcast, over = Broadcast(["de"]), asyncio.Event()
+
+        async def alive(_session: Any, _first: bool) -> None:
+            broadcast.send(Done().frame, "stats")
+            if len(delays) == 5:
+                over.set()
+
+        begin = Begin(targets=("de",))
+        session: Any = SimpleNamespace(name="1", targets=("de",), begin=begin, broadcast=broadcast, has_owner=True)
+        store = mock.AsyncMock(Store, append=append, begin=lambda *_: asyncio.sleep(0, Position(1, 0)))
+        publisher = feed.Publisher(session, store, alive, lambda _: None)
+        await over.wait()
+        publisher.task.cancel()
+
+    monkeypatch.setattr(feed, "RETRIES", Delays())
+    asyncio.run(asyncio.wait_for(work(), SECONDS))
+    assert set(delays) == {0}
 
 
 def test_many_edits(redis: RedisServer, speakers: Running, viewers: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,8 @@ class Publisher:
         self._feed: FeedOutbox | None = None
         self._writing = False
         self._renewing = asyncio.Lock()
+        #: Seconds between attempts to write the log, the shortest again once it is written.
+        self._waits = RETRIES.waits()
         self.forgotten = False
         #: End of the log.
         self.position = Position(0, 0)
@@ -85,21 +87,19 @@ class Publisher:
             self._feed.end()
 
     async def _run(self) -> None:
-        waits = RETRIES.waits()
         while not self.forgotten:
             try:
                 if not await self._epoch():
                     self._lost(self.session)
                     return
-                waits = RETRIES.waits()
             except Outdated:
                 continue
             except TROUBLE as error:
                 self._store.failed(error)
-                await asyncio.sleep(next(waits))
+                await asyncio.sleep(next(self._waits))
             except Exception:  # otherwise no viewer elsewhere would see this session any more
                 log.exception("captions could not be published")
-                await asyncio.sleep(next(waits))
+                await asyncio.sleep(next(self._waits))
             finally:
                 self._feed = self.session.broadcast.feed = None
 
@@ -116,6 +116,7 @@ class Publisher:
         self.session.broadcast.publish(feed)
         await self._write(await _waiting(feed), publish=False)
         await store.conclude(name, first, self.position)
+        self._waits = RETRIES.waits()
         await self._renew(first=True)
         whole, beat = self.position, time.monotonic() + BEAT
         while self.position.number - whole.number < MOST_EDITS and not feed.slow:
