@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
 from collections.abc import Callable
@@ -21,7 +22,7 @@ import pytest
 
 from redraft.backends import kernels, machine, selftest
 from redraft.backends.selftest import Kernels, SelfTestResult
-from tools import compilers, setup_env
+from tools import build_llama, compilers, setup_env
 
 ROOT = Path(__file__).parents[1]
 
@@ -211,6 +212,15 @@ class TestEngine:
         setup_env.prepare(Path("venv"))
         assert seen == [False]
 
+    def test_wheels_for_all_processors_that_crash(self, monkeypatch: pytest.MonkeyPatch, built: list[str]) -> None:
+        """On a processor for which they have no code, one is compiled here."""
+        verdicts = [SelfTestResult("crash", False, "SIGILL"), SelfTestResult("right", True)]
+        monkeypatch.setattr(selftest, "examine", lambda *_, **__: verdicts.pop(0))
+        monkeypatch.setattr(setup_env, "portable_wheels", lambda _: [Path("library.whl"), Path("bindings.whl")])
+        monkeypatch.setattr(setup_env, "BUILD_VARIABLES", ())
+        setup_env.install_engine(Path("python"), "1.0")
+        assert [message.partition(" ")[0] for message in built] == ["installing", "compiling", "installing"]
+
     def test_library_that_cannot_be_used_is_removed(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
     ) -> None:
@@ -369,6 +379,28 @@ def test_wheels_for_all_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     made.unlink()
     library("2_39", mark)  # made where the C library is newer
     assert found() == []
+
+
+def test_source_that_was_unpacked_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build that was stopped meanwhile is resumed with the whole source, of the version that is wanted."""
+
+    def download(command: list[str], **_: object) -> None:
+        version = command[-1].partition("==")[2]
+        with tarfile.open(tmp_path / f"llama_cpp_python-{version}.tar.gz", "w:gz") as archive:
+            for name in ("a", "b"):
+                archive.addfile(tarfile.TarInfo(f"llama_cpp_python-{version}/{name}"))
+
+    def stop(archive: tarfile.TarFile, folder: Path, **_: object) -> None:
+        archive.extract(archive.getmembers()[0], folder, filter="data")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "run", download)
+    for version in ("1.2.3", "1.2.4"):
+        with monkeypatch.context() as stopped:
+            stopped.setattr(tarfile.TarFile, "extractall", stop)
+            with pytest.raises(KeyboardInterrupt):
+                build_llama.fetch(version, tmp_path)
+        assert sorted(path.name for path in build_llama.fetch(version, tmp_path).iterdir()) == ["a", "b"]
 
 
 def test_this_build_has_its_kernels() -> None:

@@ -61,8 +61,10 @@ def fetch(version: str, folder: Path) -> Path:
     if not source.is_dir():
         command = ["download", "--no-deps", "--no-binary", ENGINE, "--no-build-isolation", "--dest", str(folder)]
         subprocess.run([sys.executable, "-m", "pip", *command, f"{ENGINE}=={version}"], check=True)
-        with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
-            archive.extractall(folder, filter="data")
+        unpacked = folder / "unpacked"
+        with tarfile.open(folder / f"{source.name}.tar.gz") as archive:
+            archive.extractall(unpacked, filter="data")
+        (unpacked / source.name).rename(source)  # only a whole one
     return source
 
 

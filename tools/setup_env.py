@@ -234,8 +234,10 @@ def install_engine(python: Path, version: str) -> None:
     """Install llama.cpp for all processors, or the wheel stored for this one; otherwise compile, test and store it."""
     if not any(os.environ.get(name) for name in BUILD_VARIABLES) and (wheels := portable_wheels(version)):
         _install(python, wheels, f"installing {ENGINE} {version}, compiled for all processors")
-        if passes_self_test(python):
+        verdict = self_test(python)
+        if verdict.kernels == "right":
             return
+        print(f"* it is compiled here, since its self-test found: {verdict.kernels} ({verdict.detail})", flush=True)
     build = build_environment(os.environ)
     folder = wheel_folder(version, build)
     for kept in folder.glob("*.whl"):
@@ -286,13 +288,18 @@ def portable_wheels(version: str, folder: Path = PORTABLE) -> list[Path]:
     return []
 
 
+def self_test(python: Path) -> Any:
+    """Return the `redraft.backends.selftest.SelfTestResult` of the llama.cpp of an environment."""
+    return redraft("selftest").examine(SMALL_MODEL, python=str(python), path=[str(SOURCES)])
+
+
 def passes_self_test(python: Path) -> bool:
-    """Whether the llama.cpp of an environment computes correctly; prints what is wrong.
+    """Whether the llama.cpp that was compiled for an environment computes correctly; prints what is wrong.
 
     Raises:
         SystemExit: it cannot be used at all.
     """
-    verdict = redraft("selftest").examine(SMALL_MODEL, python=str(python), path=[str(SOURCES)])
+    verdict = self_test(python)
     if verdict.kernels == "right":
         return True
     if verdict.kernels == "crash" and not verdict.plain_run:
