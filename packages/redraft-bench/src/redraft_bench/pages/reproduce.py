@@ -36,7 +36,7 @@ def _capacity(group: Sequence[Result]) -> list[str]:
     methods = dict.fromkeys(str(row["method"]) for row in group[0].rows)
     words += [word for method in methods for word in ("--method", method)]
     words += [word for name, value in options(group[0].rows[0]).items() for word in ("--set", f"{name}={value}")]
-    return [*words, *_size(group[0].facts)]
+    return [*words, "--seconds", f"{group[0].rows[0]['seconds']:g}", *_size(group[0].facts)]
 
 
 def _size(facts: Mapping[str, str]) -> list[str]:

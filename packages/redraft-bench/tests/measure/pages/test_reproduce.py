@@ -54,9 +54,9 @@ def test_what_no_command_measures_has_none() -> None:
 
 
 def test_capacity() -> None:
-    rows: list[Row] = [{"method": method, "options": "slots=255"} for method in ("ssbd", "ar")]
+    rows: list[Row] = [{"method": method, "options": "slots=255", "seconds": 20.0} for method in ("ssbd", "ar")]
     command = reproduce([Result("capacity", "talk", "de", tuple(rows), ("model:redraft-demo-q8_0.gguf@1|threads:1",))])
     assert command == (
-        "redraft bench capacity --data talk --to de --method ssbd --method ar --set slots=255 --threads 1"
+        "redraft bench capacity --data talk --to de --method ssbd --method ar --set slots=255 --seconds 20 --threads 1"
     )
     capacity.make_context("capacity", shlex.split(command)[3:], program()).close()
