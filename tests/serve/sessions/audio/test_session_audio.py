@@ -17,7 +17,7 @@ from redraft import protocol
 from redraft.captions.events import Update
 from redraft.serve.sessions import live
 from redraft.serve.sessions.audio import session_audio as module
-from redraft.serve.sessions.audio.session_audio import AudioStream
+from redraft.serve.sessions.audio.stream import WAITING_FULL, AudioStream
 from redraft.serve.sessions.live import FULL
 from redraft.speech.audio import RATE
 from tests.serve.hearing import SENTENCE, pcm
@@ -282,7 +282,7 @@ def test_too_much_for_a_later_stream(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         socket.say("audio_end")
         socket.say("audio", stream="2")
         send(socket, 6)
-        assert errors(until_error(socket)) == [module.WAITING_FULL]  # once
+        assert errors(until_error(socket)) == [WAITING_FULL]  # once
         socket.say("audio_end")
         send(socket, 2)
         assert errors(until_error(socket)) == [module.NO_STREAM]  # once
@@ -537,7 +537,7 @@ def test_minute_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_arrival_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    monkeypatch.setattr("redraft.serve.sessions.audio.stream.monotonic", lambda: now[0])
     stream = AudioStream.wanted(protocol.Audio(stream="1"))
     for now[0] in (1.0, 2.0, 3.0):
         stream.feed(RATE, now[0])

@@ -1,5 +1,5 @@
 """Speech of sessions: audio from clients to recognisers, and transcripts back.
 
-``session`` is the audio of one session and its streams, and ``recognisers`` runs recognisers and admits sessions to
-them.  The messages are in `redraft.protocol`.
+``session_audio`` is the audio of one session, ``stream`` its streams, and ``recognisers`` runs recognisers and admits
+sessions to them.  The messages are in `redraft.protocol`.
 """
