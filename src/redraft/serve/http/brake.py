@@ -116,6 +116,7 @@ class Watched:
 
     def __init__(self, transport: asyncio.BaseTransport, brake: Braked) -> None:
         self._transport, self._brake = transport, brake
+        self.write = transport.write  # type: ignore[attr-defined]  # found at once, for each message to each viewer
 
     def __getattr__(self, name: str) -> Any:
         """Return everything else of the transport."""

@@ -155,9 +155,12 @@ async def until_one_ends(*works: Coroutine[Any, Any, None], expected: tuple[type
 async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
     """Send the outbox; drop a reader that is too slow."""
     try:
-        while (message := await outbox.get()) is not None:
-            async with asyncio.timeout(SLOW_SECONDS):  # wait_for would create a task for each
+        now = asyncio.get_running_loop().time
+        async with asyncio.timeout(None) as slow:  # one for all messages, since they are many
+            while (message := await outbox.get()) is not None:
+                slow.reschedule(now() + SLOW_SECONDS)
                 await websocket.send_text(message.text)
+                slow.reschedule(None)
     except TimeoutError:
         outbox.slow = True
     if outbox.slow:
