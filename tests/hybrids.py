@@ -27,11 +27,28 @@ from tests.gguf_models import (
     mamba_facts,
     write_recurrent,
 )
-
-#: Experts of a mixture, and how many of them compute a token.
-EXPERTS, USED = 4, 2
-#: Inner size, size of the state, heads, groups and kernel of a Mamba-2 mixer.
-_INNER, _STATE, _HEADS, _GROUPS, _KERNEL = 2 * HIDDEN, 16, 4, 1, 4
+from tests.hybrid_parts import (
+    INNER,
+    KERNEL,
+    MIXERS,
+    STATE,
+    delta_net,
+    delta_net_facts,
+    experts,
+    gated_attention,
+    mamba2,
+    mamba2_facts,
+    mixture,
+    shared_expert,
+)
+from tests.latent_hybrids import (
+    write_deepseek,
+    write_glm,
+    write_kimi,
+    write_kimi_k3,
+    write_ling,
+    write_qwen4,
+)
 
 
 def write_lfm2(path: Path, layers: int = 2, moe: bool = False, seed: int = 11) -> Path:
@@ -42,7 +59,7 @@ def write_lfm2(path: Path, layers: int = 2, moe: bool = False, seed: int = 11) -
     facts.add_shortconv_l_cache(3)
     facts.add_vocab_size(VOCABULARY)
     if moe:
-        _mixture(writer)
+        mixture(writer)
         facts.add_leading_dense_block_count(1)
         facts.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     writer.embeddings()
@@ -50,7 +67,7 @@ def write_lfm2(path: Path, layers: int = 2, moe: bool = False, seed: int = 11) -
     for index, block in enumerate(blocks(layers=layers)):
         writer.norms(block, "attn_norm", "ffn_norm")
         if moe and index:
-            _experts(writer, block, gated=True, biased=True)
+            experts(writer, block, gated=True, biased=True)
         else:
             writer.feed_forward(block)
         if index % 2:
@@ -75,42 +92,24 @@ def write_qwen(path: Path, about: str = "qwen35", seed: int = 12) -> Path:
     if not joined:
         facts.add_array(f"{about}.rope.dimension_sections", [2, 1, 1, 0])
     facts.add_vocab_size(VOCABULARY)
-    state, keys, values, kernel = 16, 2, 4, 4
-    facts.add_ssm_conv_kernel(kernel)
-    facts.add_ssm_inner_size(state * values)
-    facts.add_ssm_state_size(state)
-    facts.add_ssm_time_step_rank(values)
-    facts.add_ssm_group_count(keys)
-    facts.add_uint32(f"{about}.full_attention_interval", 2)
+    delta_net_facts(writer)
     if not dense:
-        _mixture(writer)
+        mixture(writer)
         facts.add_expert_shared_feed_forward_length(HIDDEN)
     writer.embeddings()
     writer.norms("", "output_norm")
-    mixed, inner = state * (2 * keys + values), state * values
     for index, block in enumerate(blocks()):
         writer.norms(block, "attn_norm", "post_attention_norm")
         if not dense:
-            _experts(writer, block, gated=True)
+            experts(writer, block, gated=True)
             writer.matrix(f"{block}ffn_gate_inp_shexp.weight", HIDDEN, 1)
-            _shared_expert(writer, block, gated=True)
+            shared_expert(writer, block, gated=True)
         else:
             writer.feed_forward(block)
         if index % 2:
-            writer.matrix(f"{block}attn_q.weight", HIDDEN, 2 * HIDDEN, 2.0)
-            for name in ("attn_k", "attn_v", "attn_output"):
-                writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN, 2.0)
-            writer.norms(block, "attn_q_norm", "attn_k_norm", size=HEAD)
-            continue
-        writer.matrix(f"{block}attn_qkv.weight", HIDDEN, mixed)
-        writer.matrix(f"{block}attn_gate.weight", HIDDEN, inner)
-        writer.matrix(f"{block}ssm_conv1d.weight", kernel, mixed)
-        writer.tensor(f"{block}ssm_dt.bias", np.zeros(values))
-        writer.tensor(f"{block}ssm_a", -np.ones(values) / 20)
-        for name in ("ssm_ba",) if joined else ("ssm_beta", "ssm_alpha"):
-            writer.matrix(f"{block}{name}.weight", HIDDEN, (1 + joined) * values)
-        writer.norms(block, "ssm_norm", size=state)
-        writer.matrix(f"{block}ssm_out.weight", inner, HIDDEN, 2.0)
+            gated_attention(writer, block)
+        else:
+            delta_net(writer, block, joined)
     writer.close()
     return path
 
@@ -120,22 +119,22 @@ def write_nemotron(path: Path, moe: bool = False, seed: int = 13) -> Path:
     writer = Writer(path, "nemotron_h_moe" if moe else "nemotron_h", seed, layers=4, forward=[0, 0, 0, 2 * HIDDEN])
     writer.facts.add_head_count_kv([0, HEADS, 0, 0])
     writer.facts.add_layer_norm_eps(1e-6)
-    _mamba2_facts(writer)
+    mamba2_facts(writer)
     writer.embeddings()
     writer.norms("", "output_norm")
     first, attention, second, network = blocks(layers=4)
     writer.norms(network, "attn_norm")
     if moe:
-        _mixture(writer)
+        mixture(writer)
         writer.facts.add_expert_shared_feed_forward_length(HIDDEN)
-        _experts(writer, network, gated=False, biased=True)
-        _shared_expert(writer, network, gated=False)
+        experts(writer, network, gated=False, biased=True)
+        shared_expert(writer, network, gated=False)
     else:
         writer.matrix(f"{network}ffn_up.weight", HIDDEN, 2 * HIDDEN)
         writer.matrix(f"{network}ffn_down.weight", 2 * HIDDEN, HIDDEN)
     for block in (first, second):
         writer.norms(block, "attn_norm")
-        _mamba2(writer, block)
+        mamba2(writer, block)
     writer.norms(attention, "attn_norm")
     writer.attention(attention)
     writer.close()
@@ -146,26 +145,26 @@ def write_granite(path: Path, moe: bool = False, seed: int = 14) -> Path:
     """Granite 4 with an H in its name: Mamba-2 mixers, then attention, each with a feed-forward network."""
     writer = Writer(path, "granitehybrid", seed, forward=[HIDDEN] * LAYERS if moe else ())
     if moe:
-        _mixture(writer)
+        mixture(writer)
         writer.facts.add_expert_shared_feed_forward_length(HIDDEN)
     writer.facts.add_head_count_kv([0, HEADS])
     writer.facts.add_vocab_size(VOCABULARY)
     for key in ("logit_scale", "residual_scale", "embedding_scale", "attention.scale"):
         writer.facts.add_float32(f"granitehybrid.{key}", 1.0)
-    _mamba2_facts(writer)
+    mamba2_facts(writer)
     writer.embeddings()
     writer.norms("", "output_norm")
     for index, block in enumerate(blocks()):
         writer.norms(block, "attn_norm", "ffn_norm")
         if moe:
-            _experts(writer, block, gated=True)
-            _shared_expert(writer, block, gated=True)
+            experts(writer, block, gated=True)
+            shared_expert(writer, block, gated=True)
         else:
             writer.feed_forward(block)
         if index:
             writer.attention(block)
         else:
-            _mamba2(writer, block)
+            mamba2(writer, block)
     writer.close()
     return path
 
@@ -177,7 +176,7 @@ def write_falcon(path: Path, seed: int = 15) -> Path:
     writer.facts.add_key_length(HEAD)
     writer.facts.add_value_length(HEAD)
     writer.facts.add_rope_dimension_count(HEAD)
-    _mamba2_facts(writer)
+    mamba2_facts(writer)
     writer.embeddings()
     writer.norms("", "output_norm")
     for block in blocks():
@@ -185,7 +184,7 @@ def write_falcon(path: Path, seed: int = 15) -> Path:
         writer.tensor(f"{block}ffn_norm", np.ones(HIDDEN))  # its name has no ending
         writer.feed_forward(block)
         writer.attention(block)
-        _mamba2(writer, block)
+        mamba2(writer, block)
     writer.close()
     return path
 
@@ -193,12 +192,12 @@ def write_falcon(path: Path, seed: int = 15) -> Path:
 def write_mamba2(path: Path, seed: int = 16) -> Path:
     """Mamba-2: no attention."""
     writer = Writer(path, "mamba2", seed)
-    _mamba2_facts(writer)
+    mamba2_facts(writer)
     writer.embeddings()
     writer.norms("", "output_norm")
     for block in blocks():
         writer.norms(block, "attn_norm")
-        _mamba2(writer, block)
+        mamba2(writer, block)
     writer.close()
     return path
 
@@ -226,7 +225,7 @@ def write_plamo2(path: Path, seed: int = 18) -> Path:
     writer.facts.add_head_count_kv([0, HEADS])
     writer.facts.add_key_length(HEAD)
     writer.facts.add_value_length(HEAD)
-    _mamba2_facts(writer, groups=0)
+    mamba2_facts(writer, groups=0)
     writer.embeddings()
     writer.norms("", "output_norm")
     first, second = blocks()
@@ -241,16 +240,16 @@ def write_plamo2(path: Path, seed: int = 18) -> Path:
         writer.tensor(f"{second}{name}.weight", np.ones((HEADS, HEAD)))
     writer.matrix(f"{second}attn_output.weight", HIDDEN, HIDDEN, 2.0)
     steps = 64
-    writer.matrix(f"{first}ssm_in.weight", HIDDEN, 2 * _INNER)
-    writer.matrix(f"{first}ssm_conv1d.weight", _KERNEL, _INNER)
-    writer.matrix(f"{first}ssm_x.weight", _INNER, steps + 2 * _STATE)
-    writer.matrix(f"{first}ssm_dt.weight", steps, _HEADS)
-    writer.tensor(f"{first}ssm_dt.bias", np.zeros(_HEADS))
-    writer.tensor(f"{first}ssm_a", -np.ones(_HEADS) / 20)
-    writer.tensor(f"{first}ssm_d", np.ones(_HEADS))
-    for name, size in (("dt", steps), ("b", _STATE), ("c", _STATE)):
+    writer.matrix(f"{first}ssm_in.weight", HIDDEN, 2 * INNER)
+    writer.matrix(f"{first}ssm_conv1d.weight", KERNEL, INNER)
+    writer.matrix(f"{first}ssm_x.weight", INNER, steps + 2 * STATE)
+    writer.matrix(f"{first}ssm_dt.weight", steps, MIXERS)
+    writer.tensor(f"{first}ssm_dt.bias", np.zeros(MIXERS))
+    writer.tensor(f"{first}ssm_a", -np.ones(MIXERS) / 20)
+    writer.tensor(f"{first}ssm_d", np.ones(MIXERS))
+    for name, size in (("dt", steps), ("b", STATE), ("c", STATE)):
         writer.tensor(f"{first}ssm_{name}_norm", np.ones(size))
-    writer.matrix(f"{first}ssm_out.weight", _INNER, HIDDEN, 2.0)
+    writer.matrix(f"{first}ssm_out.weight", INNER, HIDDEN, 2.0)
     writer.close()
     return path
 
@@ -335,12 +334,12 @@ def write_minimax(path: Path, seed: int = 21) -> Path:
     writer.facts.add_vocab_size(VOCABULARY)
     writer.facts.add_residual_scale(1.0)
     writer.facts.add_uint32("minimax-01.full_attention_interval", 2)
-    _mixture(writer)
+    mixture(writer)
     writer.embeddings()
     writer.norms("", "output_norm")
     for index, block in enumerate(blocks()):
         writer.norms(block, "attn_norm", "ffn_norm")
-        _experts(writer, block, gated=True)
+        experts(writer, block, gated=True)
         if index % 2:
             writer.attention(block)
             continue
@@ -350,89 +349,6 @@ def write_minimax(path: Path, seed: int = 21) -> Path:
             writer.matrix(f"{block}{name}.weight", HIDDEN, HIDDEN, 2.0)
     writer.close()
     return path
-
-
-def write_kimi(path: Path, seed: int = 22) -> Path:
-    """Kimi Linear: delta attention with a gate for each channel, then attention with one compressed key and value."""
-    writer, rank, turned = Writer(path, "kimi-linear", seed), 16, 8
-    facts = writer.facts
-    facts.add_head_count_kv([0, 1])
-    facts.add_key_length(rank + turned)
-    facts.add_value_length(rank)
-    facts.add_key_length_mla(HEAD + turned)
-    facts.add_value_length_mla(HEAD)
-    facts.add_kv_lora_rank(rank)
-    facts.add_rope_dimension_count(turned)
-    facts.add_vocab_size(VOCABULARY)
-    facts.add_ssm_conv_kernel(_KERNEL)
-    facts.add_kda_head_dim(HEAD)
-    _mixture(writer)
-    facts.add_expert_shared_count(1)
-    facts.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    writer.embeddings()
-    writer.norms("", "output_norm")
-    first, second = blocks()
-    for block in (first, second):
-        writer.norms(block, "attn_norm", "ffn_norm")
-        _experts(writer, block, gated=True, biased=True)
-        _shared_expert(writer, block, gated=True)
-    writer.attention(first)
-    for name in "qkv":
-        writer.tensor(f"{first}ssm_conv1d_{name}.weight", np.full((1, HIDDEN, 1, _KERNEL), 0.3))
-    for name in "fg":
-        writer.matrix(f"{first}ssm_{name}_a.weight", HIDDEN, HEAD)
-        writer.matrix(f"{first}ssm_{name}_b.weight", HEAD, HIDDEN)
-    writer.matrix(f"{first}ssm_beta.weight", HIDDEN, HEADS)
-    writer.tensor(f"{first}ssm_a", -np.ones((1, 1, HEADS, 1)) / 20)
-    writer.tensor(f"{first}ssm_dt.bias", np.zeros(HIDDEN))
-    writer.norms(first, "ssm_norm", size=HEAD)
-    writer.norms(second, "attn_kv_a_norm", size=rank)
-    writer.matrix(f"{second}attn_q.weight", HIDDEN, HEADS * (HEAD + turned), 2.0)
-    writer.matrix(f"{second}attn_kv_a_mqa.weight", HIDDEN, rank + turned, 2.0)
-    writer.matrices(f"{second}attn_k_b.weight", HEAD, rank, HEADS)
-    writer.matrices(f"{second}attn_v_b.weight", rank, HEAD, HEADS)
-    writer.matrix(f"{second}attn_output.weight", HEADS * HEAD, HIDDEN, 2.0)
-    writer.close()
-    return path
-
-
-def _mamba2_facts(writer: Writer, groups: int = _GROUPS) -> None:
-    writer.facts.add_ssm_conv_kernel(_KERNEL)
-    writer.facts.add_ssm_inner_size(_INNER)
-    writer.facts.add_ssm_state_size(_STATE)
-    writer.facts.add_ssm_time_step_rank(_HEADS)
-    writer.facts.add_ssm_group_count(groups)
-
-
-def _mamba2(writer: Writer, block: str) -> None:
-    mixed = _INNER + 2 * _GROUPS * _STATE
-    writer.matrix(f"{block}ssm_in.weight", HIDDEN, _INNER + mixed + _HEADS)
-    writer.matrix(f"{block}ssm_conv1d.weight", _KERNEL, mixed)
-    writer.tensor(f"{block}ssm_conv1d.bias", np.zeros(mixed))
-    writer.tensor(f"{block}ssm_dt.bias", np.zeros(_HEADS))
-    writer.tensor(f"{block}ssm_a", -np.ones((_HEADS, 1)) / 20)
-    writer.tensor(f"{block}ssm_d", np.ones((_HEADS, 1)))
-    writer.tensor(f"{block}ssm_norm.weight", np.ones((_GROUPS, _INNER // _GROUPS)))
-    writer.matrix(f"{block}ssm_out.weight", _INNER, HIDDEN, 2.0)
-
-
-def _mixture(writer: Writer) -> None:
-    writer.facts.add_expert_count(EXPERTS)
-    writer.facts.add_expert_used_count(USED)
-    writer.facts.add_expert_feed_forward_length(HIDDEN)
-
-
-def _experts(writer: Writer, block: str, gated: bool, biased: bool = False) -> None:
-    writer.matrix(f"{block}ffn_gate_inp.weight", HIDDEN, EXPERTS)
-    if biased:
-        writer.tensor(f"{block}exp_probs_b.bias", np.zeros(EXPERTS))
-    for name in ("gate", "up", "down") if gated else ("up", "down"):
-        writer.matrices(f"{block}ffn_{name}_exps.weight", HIDDEN, HIDDEN, EXPERTS)
-
-
-def _shared_expert(writer: Writer, block: str, gated: bool) -> None:
-    for name in ("gate", "up", "down") if gated else ("up", "down"):
-        writer.matrix(f"{block}ffn_{name}_shexp.weight", HIDDEN, HIDDEN)
 
 
 def write_qwen_of_size(path: Path, layers: int = 24, seed: int = 23) -> Path:
@@ -507,8 +423,6 @@ REFUSED: Mapping[str, Callable[[Path], Path]] = {
     "QRWKV 6": lambda path: write_rwkv6(path, qwen=True),
     "ARWKV 7": lambda path: write_rwkv7(path, qwen=True),
 }
-#: Architectures with recurrent layers in llama.cpp of which no tiny model is written here.
-UNTRIED = ("bailingmoe3", "kimi-k3", "glm5-next", "qwen4exp", "deepseek4")
 #: Writers by the names under which people know the models.
 HYBRIDS: Mapping[str, Callable[[Path], Path]] = {
     "Qwen3.5": write_qwen,
@@ -528,4 +442,9 @@ HYBRIDS: Mapping[str, Callable[[Path], Path]] = {
     "RWKV 7": write_rwkv7,
     "Kimi Linear": write_kimi,
     "MiniMax-01": write_minimax,
+    "Ling 3": write_ling,
+    "Kimi K3": write_kimi_k3,
+    "GLM 5.3 Flash": write_glm,
+    "Qwen4": write_qwen4,
+    "DeepSeek V4": write_deepseek,
 }

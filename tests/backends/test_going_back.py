@@ -1,7 +1,11 @@
-"""Models with recurrent layers: they go back to anchors if a probe has proven that, and compute what fresh slots do."""
+"""Models with recurrent layers: they go back to anchors if a probe has proven that, and compute what fresh slots do.
+
+With ``HYPOTHESIS_PROFILE=thorough``, prompts and streams are longer.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -10,9 +14,10 @@ from pathlib import Path
 import llama_cpp
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from redraft import Style, Translator
-from redraft.backends import going_back
+from redraft.backends import going_back, llamacpp
 from redraft.backends.going_back import GoesBack, difference
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
@@ -22,10 +27,14 @@ from redraft.errors import CapabilityError
 from tests.backends.test_llamacpp import tree
 from tests.gguf_models import CONTROL, HIDDEN, LAYERS, VOCABULARY
 from tests.hybrids import HYBRIDS, REFUSED, write_lfm2
+from tests.latent_hybrids import write_qwen4
 
 Ids = tuple[int, ...]
 SLOTS = 3
 OPTIONS = LlamaOptions(context_length=256, slots=SLOTS, threads=1, gpu_layers=0)
+#: Steps of random streams, and further ids of their instructions in a long run, of which DeepSeek V4 sums up 128.
+STEPS = min(100, settings().max_examples)
+MORE = 130 if STEPS > 25 else 0
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +79,7 @@ class Stream:
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
-        self.instruction, self.after = some(self.draw, 20, 5), some(self.draw, 12)
+        self.instruction, self.after = some(self.draw, 20 + MORE, 5 + MORE), some(self.draw, 12)
         self.source, self.output = some(self.draw, 6), Ids()
 
     def next(self) -> Score:
@@ -110,7 +119,7 @@ def test_rows(pair: tuple[LlamaCpp, Fresh]) -> None:
     with pytest.raises(CapabilityError, match="all 3 slots are in use"):
         backend.open_slot()
     read = 0
-    for step in range(25):
+    for step in range(STEPS):
         if step % 8 == 7:
             backend.close_slot(1)
             assert backend.open_slot() == 1
@@ -152,6 +161,19 @@ def test_what_recurrent_layers_cannot_do(pair: tuple[LlamaCpp, Fresh]) -> None:
     for llama, words in ((LlamaOptions(exact=True, gpu_layers=0), "--exact"), (LlamaOptions(slots=65), "at most 64")):
         with pytest.raises(CapabilityError, match=f"recurrent layers, .*{words}"):
             LlamaCpp(backend.model.path, llama, backend.model)
+
+
+def test_context_of_sparse_attention(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Qwen4 leaves out of a long context depends on its place in the cache."""
+    path = written(folder, "Qwen4")
+    options = dataclasses.replace(OPTIONS, context_length=257)
+    with (
+        closing(LlamaModel(path, gpu_layers=0, goes_back=GoesBack.ANCHORS)) as model,
+        pytest.raises(CapabilityError, match="--context-length 256 or less"),
+    ):
+        LlamaCpp(path, options, model)
+    monkeypatch.setattr(llamacpp, "_CHOSEN", "")
+    assert difference(write_qwen4(folder / "sparse.gguf", most=16), GoesBack.ANCHORS) > going_back.TOLERANCE
 
 
 class TestProbe:

@@ -113,7 +113,7 @@ class LlamaModel:
 
     Raises:
         ModelError: the file is missing or broken.
-        CapabilityError: the model does not go back to an earlier token rightly, or it is not decoder-only.
+        CapabilityError: the model does not go back to an earlier token correctly, or it is not decoder-only.
     """
 
     def __init__(

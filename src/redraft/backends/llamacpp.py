@@ -41,6 +41,8 @@ _FINE = 1e-5
 _MEASURED = 16
 #: Cells reserved for each branch of a tree.
 _CELLS_OF_A_BRANCH = 256
+#: Most ids that the sparse attention of Qwen4 reads.  Which ones it leaves out depends on their place in the cache.
+_CHOSEN = "qwen4exp.attention.indexer.top_k"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     Raises:
         ModelError: the file is missing or broken, or does not fit into memory.
-        CapabilityError: the model does not go back to an earlier token rightly, it has recurrent layers and exact
-            passes or too many slots are requested, or exact passes are requested on a GPU.
+        CapabilityError: the model does not go back to an earlier token correctly, it has recurrent layers and exact
+            passes, too many slots or too long a context are requested, or exact passes are requested on a GPU.
     """
 
     def __init__(self, path: Path, options: LlamaOptions = LlamaOptions(), model: LlamaModel | None = None) -> None:
@@ -129,10 +131,16 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     def _check_anchored(self) -> None:
         name, most = self.model.path.name, MOST_SEQUENCES // (1 + ANCHORS)
+        chosen = int(self.model.metadata.get(_CHOSEN, self.options.context_length))
         if self.options.exact:
             problem = "whose batched and single passes differ: leave out --exact"
         elif self.options.slots > most:
             problem = f"and at most {most} slots, not {self.options.slots}"
+        elif self.options.context_length > chosen:
+            problem = (
+                f"and attention to at most {chosen} tokens, which llama.cpp chooses by their place in its cache: "
+                f"use --context-length {chosen} or less"
+            )
         else:
             return
         if self._owns_model:

@@ -30,7 +30,6 @@ from redraft.errors import CapabilityError
 from redraft.signature import signature
 from redraft_bench.eval.figures import Row
 from redraft_bench.eval.replay import Trace, read_traces
-from redraft_bench.pages import checks
 
 #: The shape whose passes are timed.
 SHAPE = "Qwen3.5 0.8B"
@@ -38,7 +37,7 @@ SHAPE = "Qwen3.5 0.8B"
 
 def architectures(folder: Path) -> Iterator[Row]:
     """Yield a row for each tiny model: how it goes back, or why it is refused."""
-    from tests.hybrids import HYBRIDS, REFUSED, UNTRIED
+    from tests.hybrids import HYBRIDS, REFUSED
 
     for name, write in {**HYBRIDS, **REFUSED}.items():
         path = write(folder / f"{name}.gguf")
@@ -48,8 +47,6 @@ def architectures(folder: Path) -> Iterator[Row]:
         except CapabilityError as error:
             row["goes_back"] = "refused: " + str(error).partition("correctly (")[2].partition(")")[0]
         yield row
-    for name in UNTRIED:
-        yield {"model": name, "goes_back": checks.UNTRIED, "signature": row["signature"]}
 
 
 class Nothing:
