@@ -44,7 +44,10 @@ HEADLINES = {
         ("lag_good", "retracted"),
     ),
     "cold": ("pld|aasd", ("pass_speedup", "speedup")),
-    "peers": ("ssbd beta=0.2|llama-cpp-python|local-agreement", ("cpu_speedup",)),
+    "peers": (
+        "redraft, shows 2 agree, first sight 0.4|llama-cpp-python|local-agreement|nemo waitk=3|align-att",
+        ("cpu_speedup", "ne_display"),
+    ),
     "capacity": (r"(?:ssbd|ar|redraft)\b(?!.*batch_lanes=1).*", ("talks",)),
     "viewers": (".*", ("viewers_a_core", "added_lag_p95_ms")),
 }

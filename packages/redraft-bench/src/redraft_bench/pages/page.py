@@ -25,7 +25,7 @@ ABOUT = {
     "ssbd": "Speed of each streaming method compared with re-translation (`ar`), and how much it retracts.",
     "trade": "Which method and display to use: quality, lag, flicker and processor time at several settings of each.",
     "cold": "What the decoders of the other papers save without a previous output to draft from.",
-    "peers": "Redraft compared with llama-cpp-python, transformers and LocalAgreement.",
+    "peers": "Redraft compared with llama-cpp-python, transformers, LocalAgreement, NeMo's policy and AlignAtt.",
     "capacity": "Live talks that two cores handle with p95 of the caption lag below a second.",
     "load": "The memory of a server with a chat model, with one talk and with many.",
     "viewers": "What the viewers of a talk cost, and whether each of them gets every final caption once and in order.",
