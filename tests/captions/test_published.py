@@ -153,7 +153,7 @@ def test_translategemma_takes_text_only(request_: Request, field: str) -> None:
 
 @pytest.mark.parametrize("metadata", [HY_MT2, HY_MT15 | {"general.name": "HY-MT1.5-7B"}])
 def test_hunyuan_unknown_language(metadata: dict[str, str]) -> None:
-    with pytest.raises(OptionError, match=r"^target language 'fi' is not supported by this model \(.*\); allowed: zh"):
+    with pytest.raises(OptionError, match=r"^target language 'fi' is not supported by this model \(allowed: zh, "):
         rendered(metadata, PLAIN, target="fi")
 
 
@@ -223,7 +223,7 @@ def test_language_outside_names_models_that_have_it(metadata: dict[str, str], ta
 @pytest.mark.parametrize(
     ("metadata", "target", "warned"),
     [
-        (TRANSLATEGEMMA, "km", ["Khmer is not among the languages of TranslateGemma: hy-mt2-1.8b and milmmt-46-4b"]),
+        (TRANSLATEGEMMA, "km", ["Khmer is not among the languages of TranslateGemma; hy-mt2-1.8b and milmmt-46-4b"]),
         ({"general.name": "Tower Plus 2B", "general.architecture": "gemma2"}, "tr", ["Turkish is not among"]),
         (TRANSLATEGEMMA, "sv", []),
     ],

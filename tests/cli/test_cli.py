@@ -228,7 +228,7 @@ class TestTables:
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1", "--verbose")
         assert done.status == 0
         assert "kernels: AMX kernels crash. To get right ones:\nsome command\n" in done.out
-        assert "\nmodels: demo, demo-tiny ship; none downloaded; the default is demo" in done.out
+        assert "\nmodels: demo, demo-tiny; downloaded: none; default: demo" in done.out
         assert re.search(r"\nextras: .*\nmicrophones: .+\n", done.out)
         assert re.search(r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time", done.out)
 
@@ -241,7 +241,7 @@ class TestTables:
             assert doctor._ours({"general.file_type": weights}).startswith("not in this build")
         assert doctor._ours({"general.file_type": "2"}) == ""
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1", "--verbose")
-        assert "\nRedraft's kernels: not in this build, and faster for this model" in done.out
+        assert "\nRedraft's kernels: not in this build, although they are faster for this model" in done.out
         features = b"CPU : REDRAFT_KERNELS = 12ab34cd | " + needed
         assert doctor._ours({"general.file_type": "7"}) == kernels.mark() == "12ab34cd"
         features = b"CPU : REDRAFT_KERNELS = 12ab34cd | AVX2 = 1 | FMA = 1 | LLAMAFILE = 0"

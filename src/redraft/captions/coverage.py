@@ -56,8 +56,8 @@ def suggestion(language: Language) -> str:
     """Return which models support a language, as a clause, such as "translategemma-4b supports it"."""
     names = [name for name, tags in COVERED.items() if tag_among(language, tags)][:_SUGGESTED]
     if not names:
-        return "`redraft models` lists models with more"
-    return f"{' and '.join(names)} {'support' if len(names) > 1 else 'supports'} it, see `redraft models`"
+        return "`redraft models` lists models with more languages"
+    return f"{' and '.join(names)} {'support' if len(names) > 1 else 'supports'} it (see `redraft models`)"
 
 
 def supported_tag(language: Language, tags: str, field: str) -> str:
@@ -70,7 +70,7 @@ def supported_tag(language: Language, tags: str, field: str) -> str:
     if not found:
         allowed = ", ".join(tags.split())
         raise OptionError(
-            f"{language.tag!r} is not supported by this model ({suggestion(language)}); allowed: {allowed}", field
+            f"{language.tag!r} is not supported by this model (allowed: {allowed}); {suggestion(language)}", field
         )
     return found
 
@@ -79,4 +79,4 @@ def warn_outside(model: str, tags: str, *languages: Language) -> None:
     """Log a warning for each language that a model's publisher does not name, with models that support it."""
     for language in languages:
         if not tag_among(language, tags):
-            log.warning("%s is not among the languages of %s: %s", language.name, model, suggestion(language))
+            log.warning("%s is not among the languages of %s; %s", language.name, model, suggestion(language))

@@ -155,7 +155,7 @@ def _ours(metadata: Mapping[str, str]) -> str:
     if mark:
         return mark
     if metadata.get("general.file_type") in _WITH_KERNELS:
-        return "not in this build, and faster for this model: docs/install.md says how to build them"
+        return "not in this build, although they are faster for this model; see docs/install.md"
     return ""
 
 
@@ -184,14 +184,14 @@ def _microphones() -> str:
 
 
 def _models() -> str:
-    """Return the models that ship or have been downloaded."""
+    """Return the models that ship with Redraft, those that have been downloaded, and the default."""
     from redraft.cli.models import is_downloaded
     from redraft.models import SHIPPED
     from redraft.models.hub import CATALOGUE, SPEECH, default_model
 
     downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
-    there = f"{', '.join(SHIPPED)} ship; {', '.join(downloaded) or 'none'} downloaded"
-    return f"{there}; the default is {default_model()} (`redraft models use` chooses another one)"
+    there = f"{', '.join(SHIPPED)}; downloaded: {', '.join(downloaded) or 'none'}"
+    return f"{there}; default: {default_model()} (`redraft models use NAME` changes it)"
 
 
 def _megabytes(size: int) -> str:

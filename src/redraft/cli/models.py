@@ -65,9 +65,8 @@ def models(context: click.Context, as_json: bool) -> None:
         console.width = max(console.width, _WIDEST)
     _print(rows, console)
     console.print(
-        f"Downloaded models are kept in {models_folder()} (set by REDRAFT_MODELS). "
-        "--model takes their names, and --recogniser sherpa:NAME those that recognise speech. "
-        f"The default is {default_model()}.",
+        f"Models are downloaded to {models_folder()} (to change that, set REDRAFT_MODELS). Use a model with "
+        f"--model NAME, and a speech recogniser with --recogniser sherpa:NAME. The default model is {default_model()}.",
         style="dim",
     )
     suggest("redraft models get hy-mt2-1.8b")
@@ -91,7 +90,7 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
 def _shipped_row(name: str) -> dict[str, str | int]:
     path = shipped_path(name)
     size = path.stat().st_size if path.exists() else 0
-    note = "trying things out: en to de, ja, zh" if name == "demo" else "drafting for the demo model"
+    note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
     return _row(name, size / 1e6, 0, APACHE, "ships", note, path.name)
 
 
@@ -151,4 +150,4 @@ def use(name: str) -> None:
 
 def _choose(name: str) -> None:
     choose(name)
-    click.echo(f"the default model is now {name}; `redraft models use NAME` chooses another one")
+    click.echo(f"the default model is now {name}; `redraft models use NAME` changes it")

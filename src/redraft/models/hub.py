@@ -41,16 +41,16 @@ class HubModel:
 
 #: Translation models first.
 CATALOGUE = {
-    "hy-mt2-1.8b": HubModel("tencent/Hy-MT2-1.8B-GGUF", "Hy-MT2-1.8B-Q4_K_M.gguf", 1.1, APACHE, 38, "laptops"),
-    "hy-mt2-7b": HubModel("tencent/Hy-MT2-7B-GGUF", "Hy-MT2-7B-Q4_K_M.gguf", 4.6, APACHE, 38, "GPUs"),
+    "hy-mt2-1.8b": HubModel("tencent/Hy-MT2-1.8B-GGUF", "Hy-MT2-1.8B-Q4_K_M.gguf", 1.1, APACHE, 38, "for laptops"),
+    "hy-mt2-7b": HubModel("tencent/Hy-MT2-7B-GGUF", "Hy-MT2-7B-Q4_K_M.gguf", 4.6, APACHE, 38, "for GPUs"),
     "translategemma-4b": HubModel(
-        "mradermacher/translategemma-4b-it-GGUF", "translategemma-4b-it.Q4_K_M.gguf", 2.5, GEMMA, 55, "desktops"
+        "mradermacher/translategemma-4b-it-GGUF", "translategemma-4b-it.Q4_K_M.gguf", 2.5, GEMMA, 55, "for desktops"
     ),
     "translategemma-12b": HubModel(
-        "mradermacher/translategemma-12b-it-GGUF", "translategemma-12b-it.Q4_K_M.gguf", 7.3, GEMMA, 55, "GPUs"
+        "mradermacher/translategemma-12b-it-GGUF", "translategemma-12b-it.Q4_K_M.gguf", 7.3, GEMMA, 55, "for GPUs"
     ),
     "milmmt-46-4b": HubModel(
-        "mradermacher/MiLMMT-46-4B-v1.0-GGUF", "MiLMMT-46-4B-v1.0.Q4_K_M.gguf", 2.5, GEMMA, 46, "desktops"
+        "mradermacher/MiLMMT-46-4B-v1.0-GGUF", "MiLMMT-46-4B-v1.0.Q4_K_M.gguf", 2.5, GEMMA, 46, "for desktops"
     ),
     "cat-translate-0.8b": HubModel(
         "mradermacher/CAT-Translate-0.8b-GGUF",
@@ -58,7 +58,7 @@ CATALOGUE = {
         0.5,
         "MIT",
         2,
-        "Japanese and English on small machines",
+        "Japanese and English, for small machines",
     ),
     "cat-translate-1.4b": HubModel(
         "mradermacher/CAT-Translate-1.4b-GGUF",
@@ -66,15 +66,15 @@ CATALOGUE = {
         0.9,
         "MIT",
         2,
-        "Japanese and English on laptops",
+        "Japanese and English, for laptops",
     ),
     "hy-mt1.5-1.8b": HubModel(
         "tencent/HY-MT1.5-1.8B-GGUF",
         "HY-MT1.5-1.8B-Q4_K_M.gguf",
         1.1,
-        "own licence, not for the EU, the UK and South Korea",
+        "own licence (not for EU, UK, South Korea)",
         38,
-        "laptops",
+        "for laptops",
     ),
     "tower-plus-2b": HubModel(
         "mradermacher/Tower-Plus-2B-GGUF",
@@ -85,23 +85,25 @@ CATALOGUE = {
         "used in the SSBD paper",
     ),
     "tower-plus-9b": HubModel(
-        "mradermacher/Tower-Plus-9B-GGUF", "Tower-Plus-9B.Q4_K_M.gguf", 5.8, NON_COMMERCIAL, 22, "GPUs"
+        "mradermacher/Tower-Plus-9B-GGUF", "Tower-Plus-9B.Q4_K_M.gguf", 5.8, NON_COMMERCIAL, 22, "for GPUs"
     ),
     "qwen3-0.6b": HubModel(
         "Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf", 0.6, APACHE, 119, "smallest; rough translations"
     ),
-    "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, APACHE, 119, "laptops"),
+    "qwen3-1.7b": HubModel("Qwen/Qwen3-1.7B-GGUF", "Qwen3-1.7B-Q8_0.gguf", 1.8, APACHE, 119, "for laptops"),
     "qwen3-4b": HubModel(
-        "Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, APACHE, 119, "desktops; used in the SSBD paper"
+        "Qwen/Qwen3-4B-GGUF", "Qwen3-4B-Q4_K_M.gguf", 2.5, APACHE, 119, "for desktops; used in the SSBD paper"
     ),
-    "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, APACHE, 119, "GPUs"),
+    "qwen3-8b": HubModel("Qwen/Qwen3-8B-GGUF", "Qwen3-8B-Q4_K_M.gguf", 5.0, APACHE, 119, "for GPUs"),
     "qwen3.5-0.8b": HubModel(
-        "unsloth/Qwen3.5-0.8B-GGUF", "Qwen3.5-0.8B-Q4_K_M.gguf", 0.5, APACHE, 201, "small machines"
+        "unsloth/Qwen3.5-0.8B-GGUF", "Qwen3.5-0.8B-Q4_K_M.gguf", 0.5, APACHE, 201, "for small machines"
     ),
-    "qwen3.5-2b": HubModel("unsloth/Qwen3.5-2B-GGUF", "Qwen3.5-2B-Q4_K_M.gguf", 1.3, APACHE, 201, "laptops"),
-    "qwen3.5-4b": HubModel("unsloth/Qwen3.5-4B-GGUF", "Qwen3.5-4B-Q4_K_M.gguf", 2.7, APACHE, 201, "desktops"),
-    "gemma-4-e2b": HubModel("unsloth/gemma-4-E2B-it-GGUF", "gemma-4-E2B-it-Q4_K_M.gguf", 3.1, APACHE, 35, "desktops"),
-    "gemma-4-e4b": HubModel("unsloth/gemma-4-E4B-it-GGUF", "gemma-4-E4B-it-Q4_K_M.gguf", 5.0, APACHE, 35, "GPUs"),
+    "qwen3.5-2b": HubModel("unsloth/Qwen3.5-2B-GGUF", "Qwen3.5-2B-Q4_K_M.gguf", 1.3, APACHE, 201, "for laptops"),
+    "qwen3.5-4b": HubModel("unsloth/Qwen3.5-4B-GGUF", "Qwen3.5-4B-Q4_K_M.gguf", 2.7, APACHE, 201, "for desktops"),
+    "gemma-4-e2b": HubModel(
+        "unsloth/gemma-4-E2B-it-GGUF", "gemma-4-E2B-it-Q4_K_M.gguf", 3.1, APACHE, 35, "for desktops"
+    ),
+    "gemma-4-e4b": HubModel("unsloth/gemma-4-E4B-it-GGUF", "gemma-4-E4B-it-Q4_K_M.gguf", 5.0, APACHE, 35, "for GPUs"),
 }
 
 
@@ -142,7 +144,7 @@ SPEECH = {
             "tokens.txt",
         ),
         0.2,
-        "recognises Chinese speech with English words in it",
+        "recognises Chinese speech, also with English words",
         "zh",
     ),
     "kroko-en": HubFolder(
