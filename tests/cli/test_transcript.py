@@ -39,6 +39,22 @@ def test_forms(file: Path) -> None:
     assert convert(file, "--output", "jsonl").count("\n") == 3
 
 
+def test_line_that_was_cut(file: Path) -> None:
+    """A server was killed while it wrote, or writes now; an editor may have left out the last line break only."""
+    file.write_text((whole := file.read_text("utf-8")).removesuffix("\n"), "utf-8")
+    assert convert(file, "--to", "de") == "Guten Tag.\nIch habe einen Hund.\n"
+    file.write_text(whole, "utf-8")
+    with file.open("ab") as out:
+        out.write('{"type": "final", "text": "日'.encode()[:-1])
+    assert convert(file, "--to", "de") == "Guten Tag.\nIch habe einen Hund.\n"
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85"])
+def test_separator_within_a_caption(file: Path, separator: str) -> None:
+    file.write_text(file.read_text("utf-8").replace("Guten ", f"Guten{separator}"), "utf-8")
+    assert convert(file, "--output", "jsonl").count("\n") == 3
+
+
 def test_other_files(file: Path) -> None:
     with pytest.raises(OptionError, match="de, ja"):
         convert(file, "--to", "fr")

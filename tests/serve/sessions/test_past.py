@@ -202,3 +202,4 @@ def test_file_cut_within_character(tmp_path: Path) -> None:
         file.add(Caption(utterance, 0, "de", "wir sahen", "", True))
     lines = (tmp_path / "1.jsonl").read_bytes().splitlines()[1:]
     assert [json.loads(line)["utterance"] for line in lines] == ["1", "2"]
+    assert file.outdated

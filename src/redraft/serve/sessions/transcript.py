@@ -253,19 +253,20 @@ def _writer(form: str, out: io.StringIO, targets: Sequence[str]) -> Writer:
 
 
 def from_lines(text: str) -> Transcript:
-    """Return the transcript in the text of a `SessionFile`.
+    """Return the transcript in the text of a `SessionFile`, without a last line that is incomplete.
 
     Raises:
         InputError: a line is no final caption.
     """
-    captions: list[Caption] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    captions, lines = list[Caption](), text.split("\n")
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             captions.append(protocol.caption_of(FINAL.validate_json(line)))
         except ValidationError:
-            raise InputError("is no final caption of a server's transcript", number) from None
+            if number < len(lines) or not captions:
+                raise InputError("is no final caption of a server's transcript", number) from None
     found = Transcript(tuple(dict.fromkeys(caption.language for caption in captions)))
     for caption in captions:
         found.end(key_of(caption), caption, held=False)
@@ -320,6 +321,7 @@ class SessionFile:
             if text and not text.endswith("\n"):  # a killed server left this line incomplete
                 with path.open("a", encoding="utf-8") as file:
                     file.write("\n")
+                self._outdated = True
             self._had = set(_rows(text))
         if key_of(caption) in self._had:
             self._outdated = True
