@@ -178,6 +178,9 @@ class CaptionServer(uvicorn.Server):
             await loop.connect_accepted_socket(partial(_http, **given), connection)
         except OSError:  # a client that has gone, on systems where it cannot be set up any more
             connection.close()
+        except Exception:  # otherwise nobody could connect any more
+            log.exception("a connection could not be set up")
+            connection.close()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more connections, and end."""

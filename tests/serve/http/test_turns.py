@@ -198,7 +198,8 @@ def test_share_while_an_engine_works(cost: float, working: bool) -> None:
     assert waited == pytest.approx(100 * (GAP + rest), rel=0.02)
 
 
-def test_connection_that_cannot_be_set_up(server: Running, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [OSError(errno.EINVAL, "Invalid argument"), ValueError()], ids=["gone", "fault"])
+def test_connection_that_cannot_be_set_up(server: Running, caplog: pytest.LogCaptureFixture, error: Exception) -> None:
     """On macOS, that of a client that has gone: it is closed, and others do not wait for it."""
     real, failed = server.loop.connect_accepted_socket, list[socket.socket]()
 
@@ -206,13 +207,14 @@ def test_connection_that_cannot_be_set_up(server: Running, caplog: pytest.LogCap
         if len(failed) == 3:
             return await real(make, connection)
         failed.append(connection)
-        raise OSError(errno.EINVAL, "Invalid argument")
+        raise error
 
     with mock.patch.object(server.loop, "connect_accepted_socket", fail), ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS))
         assert server.ask("/health").status == 200
-    assert {each.fileno() for each in failed} == {-1} and not caplog.records
+    assert {each.fileno() for each in failed} == {-1}
+    assert len(caplog.records) == (0 if isinstance(error, OSError) else 3)
 
 
 def test_half_requests(server: Running) -> None:
