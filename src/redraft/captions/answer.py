@@ -79,15 +79,17 @@ class OutputReader:
 
     def _part(self, output: Sequence[int]) -> _Part:
         """Return the line with the translation: the first one that is neither thoughts nor an introduction."""
-        start, thinking = 0, ""
-        thinks = not has_thoughts(self.source)
+        start, thinks = 0, not has_thoughts(self.source)
+        thinking = mark = ""  # what closes thoughts that go on, and what closes thoughts in this line
         while True:
             length = self.breaks.end(output[start:])
             part = _Part(start, len(output) if length is None else start + length, length is not None)
             line = self._text(output[part.start : part.stop])
-            opened = thinking or (closing_mark(line) if thinks else "")
-            mark = (opened if opened in line else "") if opened else closes(line) if thinks else ""
-            thinking = "" if mark else opened
+            if thinks:
+                thinking = thinking or closing_mark(line)
+                mark = thinking or closes(line)
+            if mark in line:
+                thinking = ""
             silent = bool(thinking) or (bool(mark) and not line.rpartition(mark)[2].strip())
             if not part.ended or not (silent or self._introduces(line)):
                 return part._replace(start=part.stop) if silent else part

@@ -80,7 +80,8 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
     for row in rows:
         languages = f"{row['languages']} languages" if row["languages"] else ""
         state = "" if row["state"] == MISSING else str(row["state"])
-        facts = (f"{row['megabytes']:,} MB", languages, str(row["licence"]), state, "default" * bool(row["default"]))
+        default = "default" if row["default"] else ""
+        facts = (f"{row['megabytes']:,} MB", languages, str(row["licence"]), state, default)
         console.print(Text.assemble((str(row["model"]), "bold"), f"  {', '.join(filter(None, facts))}"))
         about = Text.assemble(f"{row['note']}  ", (str(row["provenance"]), "dim"))
         console.print(Padding(about, (0, 0, 0, 2), expand=False))

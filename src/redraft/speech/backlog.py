@@ -50,7 +50,7 @@ class Backlog:
         self._live, self._hurrying = live, False
         #: What waits, in order: the only partial update of an utterance by its name, anything else by itself.
         self._waiting: dict[object, _Read] = {}
-        #: Whether the input was live when the newest of them came, so that older ones were dropped.
+        #: Whether partial updates are dropped, since the input was live when it was last looked at.
         self._dropping = False
         self._taken = 0.0
         #: Number of updates that were dropped.
@@ -107,7 +107,7 @@ class Backlog:
         """Read on without pauses, and drop partial updates that are overtaken, because the end is near."""
         with self._news:
             self._hurrying = True
-            self._put()
+            self._check_live()
             self._news.notify_all()
 
     def close(self) -> None:
@@ -145,6 +145,7 @@ class Backlog:
                         self._news.wait()
                     if self._closed:
                         return
+                    self._check_live()
                     self._put(_Read(item, self._clock()))
                     self._news.notify_all()
                 self._notify()
@@ -156,14 +157,18 @@ class Backlog:
                 self._news.notify_all()
             self._notify()
 
-    def _put(self, *reads: _Read) -> None:
-        """Add items that have been read; with those that wait if the input has just become live."""
-        if (live := self.live) and not self._dropping:
-            reads, self._waiting = (*self._waiting.values(), *reads), {}
-        self._dropping = live
-        for read in reads:
-            key: object = object()
-            if live and isinstance(item := read.item, Update):
-                self.passed_over += self._waiting.pop(item.utterance, None) is not None
-                key = key if item.final else item.utterance
-            self._waiting[key] = read
+    def _check_live(self) -> None:
+        """Drop partial updates from now on, and those that wait, if the input has just become live."""
+        before, self._dropping = self._dropping, self.live
+        if self._dropping and not before:
+            waiting, self._waiting = self._waiting, {}
+            for read in waiting.values():
+                self._put(read)
+
+    def _put(self, read: _Read) -> None:
+        key: object = object()
+        if self._dropping and isinstance(item := read.item, Update):
+            self.passed_over += self._waiting.pop(item.utterance, None) is not None
+            if not item.final:
+                key = item.utterance
+        self._waiting[key] = read

@@ -9,7 +9,7 @@ A message about a caption goes to the viewers that want its language (`Outbox.wa
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from redraft import protocol
 from redraft.captions.events import Caption
@@ -39,8 +39,8 @@ class Broadcast:
         self.feed: Outbox | None = None
         #: Why the owner's last connection was dropped; sent on the next one.
         self.notice = ""
-        #: How all connections are closed, see `end`.
-        self._end: Callable[[Outbox], None] = lambda outbox: None
+        #: How all connections are closed: code, reason, last message, and whether those of a room are, too; see `end`.
+        self._ending: tuple[int, str, Frame | None, bool] | None = None
 
     # Captions
 
@@ -187,7 +187,7 @@ class Broadcast:
         for key, cell in self.transcript.partials.items():
             if (frame := cell.frame(key, None)) is not None:
                 outbox.put(frame, self._place(key))
-        self._end(outbox)
+        self._close_if_ended(outbox)
 
     def _for_owner(self) -> Iterator[Frame]:
         """Yield what the owner may not know: unacknowledged ends, and decisions, which others may have made."""
@@ -231,7 +231,7 @@ class Broadcast:
         self.viewers.add(viewer)
         viewer.recount(self._history(viewer))
         self._catch_up(viewer)
-        self._end(viewer)
+        self._close_if_ended(viewer)
 
     def publish(self, feed: Outbox) -> None:
         """Add the feed to other replicas, and send all captions with their visibility."""
@@ -239,7 +239,7 @@ class Broadcast:
         feed.put(protocol.Paused(paused=False, decision=self.transcript.decided).frame)
         feed.fill(self._history(feed))
         self._catch_up(feed)
-        self._end(feed)
+        self._close_if_ended(feed)
 
     def _history(self, viewer: Outbox) -> History:
         # Looking for a language that the session does not have would hold up others.
@@ -276,16 +276,19 @@ class Broadcast:
         Args:
             staying: whether to close viewers of a room, too; otherwise they stay for its next session.
         """
-
-        def end(outbox: Outbox) -> None:
-            if staying or not outbox.stays:
-                if last is not None:
-                    outbox.put(last.frame)
-                outbox.close(code, reason)
-
-        self._end = end
+        self._ending = code, reason, None if last is None else last.frame, staying
         for outbox in self._outboxes():
-            end(outbox)
+            self._close_if_ended(outbox)
+
+    def _close_if_ended(self, outbox: Outbox) -> None:
+        if self._ending is None:
+            return
+        code, reason, last, staying = self._ending
+        if outbox.stays and not staying:
+            return
+        if last is not None:
+            outbox.put(last)
+        outbox.close(code, reason)
 
     def _outboxes(self, language: str | None = None) -> Iterator[Outbox]:
         if self.owner:
