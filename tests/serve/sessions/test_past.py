@@ -14,7 +14,7 @@ import redraft.serve.sessions.transcript
 from redraft.captions.events import Caption
 from redraft.protocol import Begin
 from redraft.serve.sessions.transcript import PastSessions, SessionFile, Transcript
-from tests.serve.servers import Running, Socket, running
+from tests.serve.servers import SECONDS, Running, Socket, running
 from tests.serve.talking import eventually, expected, say
 
 
@@ -165,6 +165,30 @@ def test_caption_in_a_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         rewriting.join()
     file.rewrite()
     assert written(file, transcript) == ["1", "2"]
+
+
+def test_end_while_a_file_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session that comes next appends to the file as it is then."""
+    file = SessionFile(tmp_path, "1", transcript := Transcript(["de"]))
+    written(file, transcript, "1")
+    transcript.edited()
+    begun, go, replace = threading.Event(), threading.Event(), Path.replace
+
+    def replace_late(path: Path, to: Path) -> Path:
+        begun.set()
+        assert go.wait(SECONDS)
+        return replace(path, to)
+
+    monkeypatch.setattr(Path, "replace", replace_late)
+    sweeping, ending = threading.Thread(target=file.rewrite), threading.Thread(target=file.rewrite)
+    sweeping.start()
+    assert begun.wait(SECONDS)
+    ending.start()
+    ending.join(0.05)
+    assert ending.is_alive()
+    go.set()
+    for each in (sweeping, ending):
+        each.join()
 
 
 def test_file_that_cannot_be_written(tmp_path: Path) -> None:

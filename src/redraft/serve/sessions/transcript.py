@@ -342,10 +342,11 @@ class SessionFile:
     def rewrite(self) -> None:
         """Rewrite the file if it is outdated; captions that only the file has are kept, before the others.
 
-        That takes a while for a long talk.  Other threads may call it while captions are added.
+        That takes a while for a long talk.  Other threads may call it while captions are added.  When it returns, none
+        of them rewrites the file any more: the next session of the same name may use it.
         """
-        if self._path is not None and self._is_old:
-            with self._writing:
+        with self._writing:
+            if self._path is not None and self._is_old:
                 self._rewrite(self._path)
 
     def _rewrite(self, path: Path) -> None:
