@@ -9,6 +9,7 @@ import socket as sockets
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -142,10 +143,9 @@ def test_unwritable_transcript(tmp_path: Path, errors: pytest.LogCaptureFixture)
         heard += socket.until("done")
         assert finals(heard) == [("1", "de", expected("we saw")), ("2", "de", expected("her duck"))]
         assert [each["code"] for each in heard if each["type"] == "error"] == ["transcript"]
-    assert [record.getMessage() for record in errors.records] == [
-        *["a caption could not be written to the folder of transcripts"] * 2,
-        "a corrected transcript could not be written",
-    ]
+    logged = Counter(record.getMessage() for record in errors.records)
+    assert logged.pop("a caption could not be written to the folder of transcripts") == 2
+    assert set(logged) == {"a corrected transcript could not be written"}  # by the sweep, too, on a slow machine
 
 
 def test_transcript_is_completed_at_end(tmp_path: Path) -> None:
