@@ -78,8 +78,9 @@ def compile_libraries(machine: str, source: Path, build: Path, jobs: int) -> Non
     target = f"{machine}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
     zig = zig_folder() / "zig"
     compilers = {name: f"{zig} {command} -target {target}" for name, command in (("CC", "cc"), ("CXX", "c++"))}
-    options = dict(OPTIONS)
-    if os.uname().machine != machine:
+    launcher = f"{sys.executable};{ROOT / 'tools' / 'zig.py'}"
+    options = OPTIONS | {"CMAKE_C_COMPILER_LAUNCHER": launcher, "CMAKE_CXX_COMPILER_LAUNCHER": launcher}
+    if (os.uname().sysname, os.uname().machine) != ("Linux", machine):
         options |= {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": machine}
     flags = [f"-D{name}={value}" for name, value in options.items()]
     environment = os.environ | compilers
@@ -123,7 +124,8 @@ def make_wheels(machine: str, source: Path, libraries: Path, out: Path) -> list[
 def main() -> None:
     """Compile and make the wheels."""
     parser = argparse.ArgumentParser(description="Compile llama.cpp for all processors, and make wheels of it.")
-    parser.add_argument("--target", choices=MACHINES, default=os.uname().machine, help="kind of processor")
+    here = os.uname().machine.replace("arm64", "aarch64")  # as macOS says it
+    parser.add_argument("--target", choices=MACHINES, default=here, help="kind of processor")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="files compiled at a time")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "redraft-llama", help="folder to compile in")
     parser.add_argument("--out", type=Path, default=PORTABLE, help="folder of the wheels")
