@@ -16,8 +16,9 @@ from redraft.captions.thoughts import closes, closing_mark, has_thoughts
 from redraft.decoding.lines import LineBreaks, first_line
 
 _COLONS = (":", "：")
-#: How chat models begin: "Sure! Here you go:".
+#: How chat models begin: "Sure! Here you go:" (SubtitleEdit/subtitleedit#8293, nextcloud/assistant#345).
 _BEGINS = re.compile(r"(sure|certainly|of course|here (is|are)|here['’]s|hier ist)(?!\w)", re.IGNORECASE)
+#: Fences (gettranslatebot/translatebot-django#31) and headings (koharu-rs/koharu#850) of Markdown.
 _FENCE = re.compile(r"```[\w-]*")
 _HEADING = re.compile(r"#+ .*|\*\*.*\*\*")
 #: Most words of a heading over a translation.

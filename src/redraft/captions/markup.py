@@ -1,8 +1,8 @@
 """What a chat model writes in one line beside the translation: announcements, notes, quotation marks and mark-up.
 
 All of it is left out only where the source has nothing like it, so that no model that answers well loses a word.  There
-is a pattern for what models that we ran have written, and for what users of other programs have reported; none for what
-a model might write.
+is a pattern for what models that we ran have written (labels, quotation marks, code, notes in brackets), and for what
+users of other programs have reported, whose reports are named beside it; none for what a model might write.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ _BRACKETED = re.compile(r"\s*[(\[（【]([^()\[\]（）【】]*)[)\]）】]?\s*(
 #: How a note begins, such as "Note:", "注：" or "English:".
 _NOTED = re.compile(r"\s*[^\W\d_][\w .]{0,30}[:：]")
 _BRACKETS = re.compile(r"[(\[（【]")
-#: Pairs of emphasis and code in Markdown.
+#: Pairs of emphasis and code in Markdown (nextcloud/assistant#345).
 _MARKED = re.compile(r"(?<![A-Za-z0-9*])(\*\*\*?|`{1,3})(?=[^\s*`])(.+?)(?<=[^\s*`])\1(?![A-Za-z0-9*])")
 _OPENED = re.compile(r"\*\*(?=[^\s*])|`+(?=[^\s`])")
-#: An answer as reasoning models write that of a mathematical problem, and also of other questions.
+#: An answer as reasoning models write it to mathematical and other problems (theworldofagents/Agentic-Reasoning#6).
 _BOXED = re.compile(r"\s*\$*\\boxed\{(?P<text>\\text\{)?(?P<answer>.*?)(?(text)\}{0,2}|\}?)\$*\s*$")
 #: What may name the language of what follows.
 _LABEL = re.compile(r"\s*([^\W\d_][^:：*\n]{0,40}?)[\s*]*[:：]\s*")
+#: Mark-up, and control tokens as text (ufal/SimulStreaming#36, yelog/SnapTraTranslator#26).
 TAG = re.compile(r"<(/?[A-Za-z][\w-]*(\s+[\w-]+=\"[^\"<>]*\")*\s*/?|\|[^|<>]*\|)>")
 #: Quotation marks, by what may close them, and those that are apostrophes too.
 _CLOSING = {
@@ -41,6 +42,7 @@ _WITHIN_WORD = re.compile(r"(?<=\w)['’״](?=\w)")
 _ENDS = ".。!！?？"
 #: Characters without which, anywhere or at the beginning, nothing is left out.
 _TELLING = frozenset(":：*`<([（【◁\\") | (_QUOTES - _APOSTROPHES)
+#: Refusals (rockbenben/subtitle-translator#68).
 _REFUSES = re.compile(
     r"((i['’]?m|i am) sorry|sorry|i apologi[sz]e|unfortunately)\b.{0,40}\b(can['’]?t|cannot|unable|not able)\b.{0,30}"
     r"\b(assist|help|fulfill?|provide|translate|comply|answer|do (that|this))\b"
