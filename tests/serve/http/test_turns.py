@@ -166,19 +166,24 @@ def test_addresses_alternate() -> None:
 
 
 class Quick(asyncio.SelectorEventLoop):
-    """A loop that waits for nothing, and adds up how long it would have waited."""
+    """A loop whose time passes only where something waits for it."""
 
-    waited = 0.0
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
 
     def call_later(self, delay: float, *given: Any, **more: Any) -> asyncio.TimerHandle:  # type: ignore[override]
-        self.waited += delay
+        self.now += delay
         return super().call_later(0, *given, **more)
 
 
 @pytest.mark.parametrize("cost", [0.0, 0.0003, 0.001, LONGEST, 1.0])
 @pytest.mark.parametrize("working", [False, True])
-def test_share_while_an_engine_works(cost: float, working: bool) -> None:
-    """Of the processor, turns take their share then, and otherwise as much as there is; none waits for long."""
+@pytest.mark.parametrize("burst", [0.01, 0.05])
+def test_share_while_an_engine_works(burst: float, working: bool, cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a burst, turns have their share of the time, and otherwise as much as there is; none waits for long."""
+    monkeypatch.setattr(turns, "BURST", burst)
     used = [0.0]
     taking = Turns(lambda: working, lambda: used[0])
 
@@ -187,15 +192,31 @@ def test_share_while_an_engine_works(cost: float, working: bool) -> None:
         used[0] += cost
 
     async def work() -> float:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, Quick)
-        await asyncio.gather(*(take(str(number % 7)) for number in range(100)))
-        return loop.waited
+        await asyncio.gather(*(take(str(number % 7)) for number in range(200)))
+        return asyncio.get_running_loop().time()
 
     with asyncio.Runner(loop_factory=Quick) as runner:
         waited = runner.run(work())
-    rest = min(cost, LONGEST) * (1 / SHARE - 1) if working else 0.0
-    assert waited == pytest.approx(100 * (GAP + rest), rel=0.02)
+    rests = (200 * min(cost, LONGEST) - burst) / SHARE if working else 0.0
+    assert waited == pytest.approx(max(200 * GAP, rests), rel=0.02)
+
+
+def test_an_audience_is_let_in_at_once() -> None:
+    """A hundred browsers open a page of 25 files while an engine works all the time."""
+    used = [0.0]
+    taking = Turns(lambda: True, lambda: used[0])
+
+    async def browse(number: int) -> float:
+        for _ in range(25):
+            assert await taking.turn("hall")
+            used[0] += 0.001
+        return asyncio.get_running_loop().time()
+
+    async def work() -> float:
+        return max(await asyncio.gather(*map(browse, range(100))))
+
+    with asyncio.Runner(loop_factory=Quick) as runner:
+        assert runner.run(work()) < 5
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EINVAL, "Invalid argument"), ValueError()], ids=["gone", "fault"])

@@ -1,8 +1,8 @@
 """Connections and requests take turns, so that many of them delay captions by one, not by all of them.
 
 The event loop would otherwise answer everything that has arrived before it sends the next caption, and meanwhile the
-engine's thread would wait for Python's interpreter lock.  While an engine works, they rest between their turns: they
-have a share of the processor, and the engine has the rest.
+engine's thread would wait for Python's interpreter lock.  While an engine works, they have a share of the processor:
+what an audience needs that opens a page together at once, and more only slowly.
 
 Nothing is limited by address below `MOST_WAITING`: an audience in one hall often has one address, and a viewer loads
 some 20 files.
@@ -22,8 +22,9 @@ from redraft.serve.http.endpoints import refusal
 
 #: Minimum seconds between two turns, of which a request takes about half: at most 1000 requests a second.
 GAP = 0.001
-#: Share of the processor time that turns have while an engine works, and most seconds that one of them counts for.
-SHARE, LONGEST = 1 / 6, 0.002
+#: Share of the time that turns may use while an engine works, seconds of processor time that they may use at once, and
+#: most seconds that one of them counts for.
+SHARE, BURST, LONGEST = 1 / 6, 10.0, 0.002
 #: Maximum number of requests of one address that wait: as many as 600 browsers send at the same moment.
 MOST_WAITING = 4000
 _TOO_MANY = Refused("limit", "too many requests of this address are waiting: try again in 5 seconds")
@@ -44,6 +45,8 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
         #: Processor time at the last turn.
         self._before = 0.0
+        #: Seconds of processor time left to use, and when that was.
+        self._left, self._when = BURST, 0.0
 
     async def turn(self, address: str) -> bool:
         """Wait for the turn of an address; return False, at once, if too many of it wait."""
@@ -60,10 +63,12 @@ class Turns:
         return True
 
     def _next(self) -> None:
-        """Begin the next turn, after a rest that the one before has made necessary."""
-        rest = min(self._used() - self._before, LONGEST) * (1 / SHARE - 1)
-        if rest > 0 and self._working():
-            self._timer = asyncio.get_running_loop().call_later(rest, self._begin)
+        """Begin the next turn, after a rest if those before have used more than their share."""
+        loop = asyncio.get_running_loop()
+        now, used = loop.time(), min(self._used() - self._before, LONGEST) if self._working() else 0.0
+        self._left, self._when = min(BURST, self._left + (now - self._when) * SHARE) - used, now
+        if self._left < 0:
+            self._timer = loop.call_later(-self._left / SHARE, self._begin)
         else:
             self._begin()
 
