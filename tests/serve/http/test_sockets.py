@@ -124,6 +124,27 @@ def test_restore(server: Running) -> None:
     assert rows[:2] == ["schon da", "schon da"] and len(rows) == 3
 
 
+def test_drop_before_all_is_restored(server: Running) -> None:
+    """A session that its server has forgotten begins again until it has answered, so that nothing is missing in it."""
+    with server.socket() as socket:
+        started = socket.start()
+        known = {"token": started["token"], "server": started["server"]}
+        say(socket, "we saw")
+        kept = socket.until("final")[-1]
+        server.forget(server.hub.owned(started["token"]))
+    for _ in range(2):  # what was on its way is lost
+        with server.socket() as socket:
+            assert socket.start(**known)["resumed"] is False
+    with server.socket() as socket:
+        assert socket.start(**known)["resumed"] is False
+        socket.say("restore", finals=[kept])
+        say(socket, "her duck", utterance="2")
+        socket.until("final")
+    with server.socket() as socket:
+        assert socket.start(**known)["resumed"] is True
+        assert [each.utterance for each in server.hub.owned(started["token"]).transcript.finals] == ["1", "2"]
+
+
 def test_second_connection(server: Running) -> None:
     with server.socket() as first:
         token = first.start()["token"]

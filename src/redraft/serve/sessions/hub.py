@@ -116,7 +116,7 @@ class Hub:
             owner: owner of the API key.
             token: token of a session to resume.
             last: name of the server to which the client was last connected, if known.  If it was another one, this
-                server's copy of the session is out of date and is replaced.
+                server's copy of the session is out of date and is replaced, as is one that may be incomplete.
             by_post: whether captions will come by POST.
 
         Raises:
@@ -127,7 +127,8 @@ class Hub:
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key", "key")
             await known.opened.wait()
-            moved = last not in (None, self.name) or (self.fanout is not None and await self.fanout.moved(known))
+            moved = last is not None and (last != self.name or known.unproven)
+            moved = moved or (self.fanout is not None and await self.fanout.moved(known))
             if self._sessions.get(known.name) is not known:  # meanwhile
                 raise Refused("capacity", "the session was not admitted: try again later")
             if known.left is not None:  # it takes no more updates, and the client has what is missing in it
@@ -140,11 +141,11 @@ class Hub:
             else:
                 self._superseded(known)
         self._admit(address)
-        token = token or new_token()
+        again, token = token is not None, token or new_token()
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
         with room_of as room:
             async with self.fanout.shared.taken(begin, public_name(token), owner) if self.fanout else nullcontext():
-                session = await self._begin(begin, owner, address, token, by_post=by_post)
+                session = await self._begin(begin, owner, address, token, by_post=by_post, again=again)
             if room is not None:
                 room.begin(session)
         if self.fanout:
@@ -153,9 +154,10 @@ class Hub:
         return session, False
 
     async def _begin(
-        self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool
+        self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool, again: bool
     ) -> LiveSession:
         session = LiveSession(token, owner, begin, self.settings.transcripts, self.metrics, by_post, address)
+        session.unproven = again
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.name] = session
         try:

@@ -67,6 +67,8 @@ class LiveSession:
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
+        unproven: whether it began with a token of its client and has answered nothing yet, so that the captions that
+            its client sends from an earlier session may not all have arrived.
     """
 
     token: str
@@ -86,6 +88,7 @@ class LiveSession:
     ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
+    unproven: bool = False
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
     pending: Pending = field(default_factory=Pending)
@@ -321,6 +324,7 @@ class LiveSession:
 
     def answered(self, answer: Answer) -> None:
         """Send the result of an update."""
+        self.unproven = False  # since messages are taken in order
         self.pending.answered(answer)
         if not answer.events:  # everything was shown
             self._finish()
