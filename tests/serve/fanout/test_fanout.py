@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from itertools import count
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from redraft.serve.sessions.live import LiveSession
 from tests.serve.fanout.conftest import RedisServer, replica
 from tests.serve.fanout.sessions import begin, seen, watch
 from tests.serve.servers import Running
@@ -126,6 +129,31 @@ def test_moved_session(
             with speakers.socket() as back:
                 assert back.start(method="ar", token=token)["resumed"] is False
         assert socket.until("error")[-1]["code"] == "replaced"
+
+
+def test_older_connection_is_slow(redis: RedisServer, speakers: Running) -> None:
+    """The newer of two connections keeps the session, even if Redis answers the older one later."""
+    assert speakers.hub.fanout is not None
+    moved, asked, answer = speakers.hub.fanout.moved, list[str](), asyncio.Event()
+
+    async def slow(session: LiveSession) -> bool:
+        asked.append(session.name)
+        if len(asked) == 1:
+            await answer.wait()
+        return await moved(session)
+
+    with speakers.socket() as socket:
+        token = socket.start(method="ar")["token"]
+    with mock.patch.object(speakers.hub.fanout, "moved", slow), speakers.socket() as older, speakers.socket() as newer:
+        older.say("start", targets=["de"], token=token)
+        eventually(lambda: asked)
+        newer.say("start", targets=["de"], token=token)
+        time.sleep(0.1)
+        speakers.call(answer.set)
+        assert newer.hear()["resumed"] is True
+        assert older.until("error")[-1]["code"] == "replaced"
+        say(newer, "we saw")
+        assert finals(newer.until("final")) == [("1", "de", expected("we saw"))]
 
 
 def test_viewers_do_not_translate(redis: RedisServer, viewers: Running) -> None:

@@ -125,7 +125,7 @@ def test_restore(server: Running) -> None:
 
 
 def test_drop_before_all_is_restored(server: Running) -> None:
-    """A session that its server has forgotten begins again until it has answered, so that nothing is missing in it."""
+    """A session that its server has forgotten begins again until all has arrived that was in it."""
     with server.socket() as socket:
         started = socket.start()
         known = {"token": started["token"], "server": started["server"]}

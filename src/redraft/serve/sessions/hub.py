@@ -127,8 +127,9 @@ class Hub:
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key", "key")
             await known.opened.wait()
-            moved = last is not None and (last != self.name or known.unproven)
-            moved = moved or (self.fanout is not None and await self.fanout.moved(known))
+            async with known.resuming:  # or an older connection might replace a newer one
+                moved = last is not None and (last != self.name or known.unproven)
+                moved = moved or (self.fanout is not None and await self.fanout.moved(known))
             if self._sessions.get(known.name) is not known:  # meanwhile
                 raise Refused("capacity", "the session was not admitted: try again later")
             if known.left is not None:  # it takes no more updates, and the client has what is missing in it

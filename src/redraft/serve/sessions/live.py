@@ -61,14 +61,15 @@ class LiveSession:
         engine: runs its lanes, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
+        resuming: held while a connection is to resume it, so that they do so in order.
         ended: whether it takes no more updates.
         left: when it ended because its client did not come back, in seconds of the monotonic clock.
         over: called when it has ended.
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
-        unproven: whether it began with a token of its client and has answered nothing yet, so that the captions that
-            its client sends from an earlier session may not all have arrived.
+        unproven: whether it began with a token of its client and has got neither updates nor an end yet, so that not
+            all captions that the client restores may have arrived.
     """
 
     token: str
@@ -82,6 +83,7 @@ class LiveSession:
     lanes: Mapping[str, Lane] = field(default_factory=dict)
     audio: SessionAudio | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
+    resuming: asyncio.Lock = field(default_factory=asyncio.Lock)
     over: Callable[[], None] | None = None
     kept: int = 0
     touched: float = field(default_factory=time.monotonic)
@@ -149,6 +151,7 @@ class LiveSession:
         if self.order.repeats(update):
             return
         self._check_open()
+        self.unproven = False  # since what the client has restored came before
         # The client already has restored captions.
         missing = [each for each in self.targets if (update.utterance, each) not in self.transcript]
         new = update.utterance not in self.order
@@ -282,6 +285,7 @@ class LiveSession:
         if self.audio and self.audio.running:
             self.audio.finish(then=self.end)
             return
+        self.unproven = False
         for update in list(self._open.values()):
             self.accept(finished(update))
         self._silence.stop()
@@ -324,7 +328,6 @@ class LiveSession:
 
     def answered(self, answer: Answer) -> None:
         """Send the result of an update."""
-        self.unproven = False  # since messages are taken in order
         self.pending.answered(answer)
         if not answer.events:  # everything was shown
             self._finish()
