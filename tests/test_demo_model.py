@@ -108,7 +108,7 @@ def test_languages_side_by_side_are_languages_alone(shipped: LlamaCpp) -> None:
 
 
 def test_language_that_model_does_not_know_is_refused(shipped: LlamaCpp) -> None:
-    with pytest.raises(OptionError, match=r"target language 'fr' is not supported by this model \(.*\); allowed: "):
+    with pytest.raises(OptionError, match=r"target language 'fr' is not supported by this model \(allowed: "):
         Translator(shipped, ["fr"])
 
 
