@@ -147,6 +147,19 @@ def test_server_that_stays_away_keeps_what_it_has_ended() -> None:
     assert "the recogniser stopped after " in items[-1].message and "the connection was lost" in items[-1].message
 
 
+def test_server_that_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has sent before it closed is read, even if the connection is found closed by sending."""
+    ping = servers.Server.ping
+
+    def late(server: servers.Server) -> threading.Event:
+        time.sleep(0.2)
+        return ping(server)
+
+    monkeypatch.setattr(servers.Server, "ping", late)
+    with serving(vosk()) as url:
+        assert finals(recognised_by(f"vosk:{url}", 2.5)) == [*TENS, "20 21 22 23 24"]
+
+
 @pytest.mark.parametrize("nonsense", ["{", '{"partial": 7}', "[1]", '{"text": "\\ud800"}'])
 def test_nonsense_is_one_failure(nonsense: str) -> None:
     with serving(vosk(nonsense=nonsense)) as url:

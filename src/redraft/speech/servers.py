@@ -202,10 +202,10 @@ class ServerRecogniser:
                 yield from map(self._hypothesis, receive())
                 return
             except self._server.closed as error:
-                if self._server.ending and isinstance(error, self._server.closed_well):
-                    return
                 with suppress(self._server.closed):
                     yield from map(self._hypothesis, self._arrived())
+                if self._server.ending and isinstance(error, self._server.closed_well):
+                    return
                 self._server.again()
                 blocks = self._kept.again()
 
