@@ -91,22 +91,45 @@ def new_key(path: Path, name: str) -> str:
     return key
 
 
+class Bucket:
+    """A token bucket, which is full at first and may be overdrawn.  Callers say what time it is.
+
+    Args:
+        per_second: tokens that come in a second.
+        size: maximum number of tokens.
+    """
+
+    __slots__ = ("_filled", "_per_second", "_size", "left")
+
+    def __init__(self, per_second: float, size: float) -> None:
+        self._per_second, self._size = per_second, size
+        #: Number of tokens; less than 0 if it is overdrawn.
+        self.left = size
+        self._filled = 0.0
+
+    def fill(self, now: float) -> bool:
+        """Add the tokens that have come until ``now``, in seconds of a clock; return whether it is full."""
+        self.left = min(self._size, self.left + (now - self._filled) * self._per_second)
+        self._filled = now
+        return self.left >= self._size
+
+    def wait(self, tokens: float = 0.0) -> float:
+        """Return the seconds until it has so many tokens; 0 if it has."""
+        return max(0.0, tokens - self.left) / self._per_second
+
+
 class Rate:
     """A token bucket that holds up to ``burst`` tokens, at least 1."""
 
     def __init__(self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._per_second, self._burst, self._clock = per_second, max(1.0, burst), clock
-        self._left, self._when = self._burst, clock()
+        self._bucket, self._clock = Bucket(per_second, max(1.0, burst)), clock
 
     def take(self) -> float:
         """Take a token and return 0; if the bucket is empty, return the seconds until the next token."""
-        now = self._clock()
-        self._left = min(self._burst, self._left + (now - self._when) * self._per_second)
-        self._when = now
-        if self._left >= 1:
-            self._left -= 1
-            return 0.0
-        return (1 - self._left) / self._per_second
+        self._bucket.fill(self._clock())
+        if not (wait := self._bucket.wait(1)):
+            self._bucket.left -= 1
+        return wait
 
     async def turn(self) -> None:
         """Wait for a token, and take it."""

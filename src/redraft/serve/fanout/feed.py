@@ -109,7 +109,7 @@ class Publisher:
         # Without an owner here, the session is not taken over from another replica.
         first = await store.begin(name, _about(self.session), self.since or (0 if self.session.has_owner else 1))
         store.worked()
-        if first is None:  # unless the owner has come back while Redis was asked
+        if first is None:  # another replica has it, but its owner may have come back while Redis was asked
             return not self.since and self.session.has_owner
         self.position, self.since = first, self.since or first.epoch
         feed = self._feed = FeedOutbox()

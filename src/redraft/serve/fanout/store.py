@@ -331,7 +331,7 @@ class Store:
 
 
 def _check(answer: object) -> None:
-    """Raise the error with which a pipeline's operation was answered, if any; without a log, the answer is None."""
+    """Raise the error with which a pipeline's operation was answered, if any; None is the answer if there is no log."""
     if answer is None or (isinstance(answer, ResponseError) and "equal or smaller" in str(answer)):
         raise Outdated
     if isinstance(answer, Exception):

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from redraft.serve.access import Bucket
+
 #: Bytes read at a time: the parser needs some milliseconds for as many of the smallest frames.
 _PIECE = 2048
 #: Share of the time that one connection may use, and seconds of processor time that it may use at once.
@@ -38,14 +40,14 @@ class Braked(asyncio.BufferedProtocol):
         self._transport: Any = None
         #: Why nothing is read: the protocol does not want to, the peer does not read, or it had more than its share.
         self._unwanted = self._unread = self._resting = False
-        self._left, self._when = BURST, 0.0
+        self._bucket = Bucket(SHARE, BURST)
         #: When the connection last had its whole burst left.
         self._modest = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = transport
-        self._when = self._modest = asyncio.get_running_loop().time()
+        self._modest = asyncio.get_running_loop().time()
         self._inner.connection_made(Watched(transport, self))  # type: ignore[arg-type]
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -88,17 +90,17 @@ class Braked(asyncio.BufferedProtocol):
         began = self._used()
         self._inner.data_received(data)
         now = asyncio.get_running_loop().time()
-        earned = self._left + (now - self._when) * SHARE
-        self._modest = now if earned >= BURST else self._modest
-        self._left, self._when = min(BURST, earned) - (self._used() - began), now
-        if self._left >= 0:
+        if self._bucket.fill(now):
+            self._modest = now
+        self._bucket.left -= self._used() - began
+        if not (rest := self._bucket.wait()):
             return
         if now - self._modest > PATIENCE:
             self._transport.abort()
             return
         self._resting = True
         self._check()
-        asyncio.get_running_loop().call_later(-self._left / SHARE, self._rested)
+        asyncio.get_running_loop().call_later(rest, self._rested)
 
     def _rested(self) -> None:
         self._resting = False

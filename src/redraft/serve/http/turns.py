@@ -18,6 +18,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from redraft.protocol.codes import CODES, Refused
+from redraft.serve.access import Bucket
 from redraft.serve.http.endpoints import refusal
 
 #: Minimum seconds between two turns, of which a request takes about half: at most 1000 requests a second.
@@ -45,8 +46,8 @@ class Turns:
         self._timer: asyncio.TimerHandle | None = None
         #: Processor time at the last turn.
         self._before = 0.0
-        #: Seconds of processor time left to use, and when that was.
-        self._left, self._when = BURST, 0.0
+        #: Seconds of processor time left to use.
+        self._bucket = Bucket(SHARE, BURST)
 
     async def turn(self, address: str) -> bool:
         """Wait for the turn of an address; return False, at once, if too many of it wait."""
@@ -65,10 +66,11 @@ class Turns:
     def _next(self) -> None:
         """Begin the next turn, after a rest if those before have used more than their share."""
         loop = asyncio.get_running_loop()
-        now, used = loop.time(), min(self._used() - self._before, LONGEST) if self._working() else 0.0
-        self._left, self._when = min(BURST, self._left + (now - self._when) * SHARE) - used, now
-        if self._left < 0:
-            self._timer = loop.call_later(-self._left / SHARE, self._begin)
+        self._bucket.fill(loop.time())
+        if self._working():
+            self._bucket.left -= min(self._used() - self._before, LONGEST)
+        if rest := self._bucket.wait():
+            self._timer = loop.call_later(rest, self._begin)
         else:
             self._begin()
 
