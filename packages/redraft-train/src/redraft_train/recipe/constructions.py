@@ -100,7 +100,10 @@ def _date(generator: random.Random) -> Row:
 
 def _clock(generator: random.Random) -> Row:
     """Return a time of day, with the German preposition left to the pattern."""
-    hour, minute = generator.randrange(1, 13), generator.choice([0, 0, 5, 10, 15, 20, 30, 30, 40, 45, 50])
+    hour, minute = (
+        generator.randrange(1, 13),
+        generator.choice([0, 0, 0, 5, 10, 15, 15, 20, 30, 30, 40, 45, 50, generator.randrange(1, 60)]),
+    )
     words = in_words(hour)
     kind = generator.random()
     if minute == 0:
@@ -135,6 +138,51 @@ def _price(generator: random.Random) -> Row:
     return generator.choice(said), f"{number} {german}", f"{number}{chinese}", f"{number}{japanese}"
 
 
+def _price_with_cents(generator: random.Random) -> Row:
+    """Return a price such as "$4.75", half of them as people say it."""
+    whole, cents = generator.randrange(1, 100), generator.choice([*range(5, 100, 5), 99, 49, 79])
+    digits = f"{whole}.{cents:02}"
+    if generator.random() < 0.5:
+        said = [f"${digits}", f"{digits} dollars", f"{in_words(whole)} dollars and {in_words(cents)} cents"]
+        german, chinese, japanese = "Dollar", f"{digits}美元", f"{digits}ドル"
+    else:
+        said = [f"€{digits}", f"{digits} euros", f"{in_words(whole)} euros and {in_words(cents)} cents"]
+        german, chinese, japanese = "Euro", f"{digits}欧元", f"{digits}ユーロ"
+    return generator.choice(said), f"{whole},{cents:02} {german}", chinese, japanese
+
+
+def _decimal(generator: random.Random) -> Row:
+    whole, rest = generator.randrange(0, 100), generator.randrange(1, 10)
+    said = f"{in_words(whole)} point {in_words(rest)}" if generator.random() < 0.5 else f"{whole}.{rest}"
+    return said, f"{whole},{rest}", f"{whole}.{rest}", f"{whole}.{rest}"
+
+
+def _large(generator: random.Random) -> Row:
+    """Return a number of thousands or millions."""
+    if generator.random() < 0.5:
+        number = generator.randrange(2, 900)
+        said = f"{number if generator.random() < 0.5 else in_words(number)} million"
+        chinese = f"{number // 100}亿{number % 100 * 100 or ''}{'万' if number % 100 else ''}"
+        japanese = f"{number // 100}億{number % 100 * 100 or ''}{'万' if number % 100 else ''}"
+        short = f"{number * 100}万"
+        return said, f"{number} Millionen", *((chinese, japanese) if number >= 100 else (short, short))
+    number = generator.choice([*range(1100, 10_000, 10), *range(10_000, 100_000, 500)])
+    spoken = in_words(number) if generator.random() < 0.5 and number % 500 == 0 else f"{number:,}"
+    return spoken, f"{number:_}".replace("_", "."), str(number), str(number)
+
+
+def _digits(generator: random.Random) -> Row:
+    """Return the number of a telephone, in groups."""
+    sizes = generator.choice([(3, 4), (3, 3, 4), (2, 3, 3)])
+    groups = ["".join(generator.choices("0123456789", k=size)) for size in sizes]
+    return (generator.choice("- ").join(groups),) * 4
+
+
+def _room(generator: random.Random) -> Row:
+    """Return the number of a room or a line, of up to four digits."""
+    return (str(generator.choice([*range(3, 100), *range(100, 1000), *range(1000, 9999)])),) * 4
+
+
 def _age(generator: random.Random) -> Row:
     number = generator.randrange(3, 100)
     return (in_words(number) if generator.random() < 0.5 else str(number), *(str(number),) * 3)
@@ -151,6 +199,11 @@ MADE: Mapping[str, Callable[[random.Random], Row]] = {
     "time": _half_of_day,
     "price": _price,
     "age": _age,
+    "cents": _price_with_cents,
+    "decimal": _decimal,
+    "large": _large,
+    "digits": _digits,
+    "room": _room,
 }
 
 
@@ -161,6 +214,8 @@ def made(generator: random.Random) -> Iterator[tuple[str, Pair]]:
         row: Row = generator.choice(TURNS)
     elif kind < 0.24:
         row = _two_clauses(generator)
+    elif kind < 0.28:
+        row = _fragment(generator)
     else:
         row = _filled(generator.choice(PATTERNS), generator)
     for language in LANGUAGES:
@@ -194,6 +249,11 @@ def _two_clauses(generator: random.Random) -> Row:
         f"{first[2]}，{second[2]}。",
         f"{first[3]}、{second[3]}。",
     ]
+
+
+def _fragment(generator: random.Random) -> Row:
+    """Return a clause that stands alone as people leave it, such as "When I came home"."""
+    return [f"{form}{mark}" for form, mark in zip(generator.choice(_TABLES["first clause"]), "..。。", strict=True)]
 
 
 def _capital(text: str) -> str:

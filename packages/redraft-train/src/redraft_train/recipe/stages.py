@@ -30,7 +30,7 @@ PAIRS = "pairs.tsv.gz"
 #: Examples made by a teacher.
 EXAMPLES = "examples.npz"
 #: Number of pairs made from patterns for each language; they weigh little among all pairs (`recipe.examples.PATTERNS`).
-CONSTRUCTIONS = 6_000
+CONSTRUCTIONS = 12_000
 #: Result of a finished stage, in its folder.
 FINAL = "final.pt"
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
