@@ -303,9 +303,21 @@ def test_growing_source(wrap: Callable[[str, str], str], method: str) -> None:
     assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
 
 
-def test_refusal_is_no_caption() -> None:
-    (failure,) = events({HELLO: "I'm sorry, but I can't assist with that."})
-    assert isinstance(failure, Failure) and "no translation, but \"I'm sorry" in failure.message
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "I'm sorry, but I can't assist with that.",
+        "I'm sorry, but I won't translate this text.",
+        "I will not provide a translation of this.",
+        "I am not comfortable translating that.",
+        "I’m unable to help with this request.",
+        "I must decline to translate this.",
+        "Sorry, I'm not able to do that.",
+    ],
+)
+def test_refusal_is_no_caption(refusal: str) -> None:
+    (failure,) = events({HELLO: refusal})
+    assert isinstance(failure, Failure) and failure.message.startswith("the model wrote no translation")
 
 
 @pytest.mark.parametrize("thoughts", ["<think>⏎This has no end", "[THINK] This has no end", "<think>" + "⏎Hm" * 300])

@@ -42,12 +42,14 @@ _WITHIN_WORD = re.compile(r"(?<=\w)['’״](?=\w)")
 _ENDS = ".。!！?？"
 #: Characters without which, anywhere or at the beginning, nothing is left out.
 _TELLING = frozenset(":：*`<([（【◁\\") | (_QUOTES - _APOSTROPHES)
-#: Refusals (rockbenben/subtitle-translator#68).
+#: Refusals (rockbenben/subtitle-translator#68): an apology or "I", that something is not done, and what.
+_NOT_DONE = r"(?:can['’]?t|cannot|won['’]?t|will not|unable|not (?:able|going|willing|comfortable)|decline|refuse)"
 _REFUSES = re.compile(
-    r"((i['’]?m|i am) sorry|sorry|i apologi[sz]e|unfortunately)\b.{0,40}\b(can['’]?t|cannot|unable|not able)\b.{0,30}"
-    r"\b(assist|help|fulfill?|provide|translate|comply|answer|do (that|this))\b"
-    r"|i (can['’]?t|cannot) (assist|help you|fulfill?|translate|comply|provide)\b"
-    r"|as an? (ai|artificial intelligence|large language model|language model)\b",
+    rf"(?:(?:i['’]?m|i am) (?:very |so )?sorry|sorry|i apologi[sz]e|unfortunately)\b.{{0,40}}\b{_NOT_DONE}\b.{{0,30}}"
+    r"\b(?:assist|help|fulfill?|provid(?:e|ing)|translat(?:e|ing)|comply|answer|do (?:that|this))\b"
+    rf"|i(?:['’]?m| am| must| have to)? {_NOT_DONE}(?: to| with| be)? "
+    r"(?:assist|help (?:you|with)|fulfill?|provid(?:e|ing)|translat(?:e|ing)|comply)\b"
+    r"|as an? (?:ai|artificial intelligence|large language model|language model)\b",
     re.IGNORECASE,
 )
 
