@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -73,10 +73,10 @@ class Written:
         pass
 
 
-def ran(place: Place, items: Iterable[Item], writer: Written, seen: Any = bool, to: Sequence[str] = ("de",)) -> bool:
+def ran(place: Place, items: Iterable[Item], writer: Written, seen: Any = bool) -> bool:
     with Ending() as ending:
         ending.when_asked((backlog := Backlog(ending.until(items))).hurry)
-        return driver.run(place, backlog, writer, to, seen, ending)
+        return driver.run(place, backlog, writer, seen, ending)
 
 
 def test_failures_stay_in_order() -> None:
@@ -141,7 +141,7 @@ def test_second_signal_while_nobody_reads() -> None:
     pressing.start()
     try:
         with Ending() as ending, ending.by_signals(), pytest.raises(Interrupted):
-            driver.run(Place(Echo()), Backlog(UPDATES), writer, ["de"], bool, ending)
+            driver.run(Place(Echo()), Backlog(UPDATES), writer, bool, ending)
         assert ending.signal == signal.SIGINT
     finally:
         pressing.join()
@@ -174,7 +174,7 @@ def test_captions_are_those_of_a_translator() -> None:
     with opened("ja", "de") as translator:
         expected = [event for update in updates for event in translator.translate(update)]
     writer = Written()
-    ran(Place(AsyncTranslator(opened("ja", "de"), ahead=0)), updates, writer, to=["ja", "de"])
+    ran(Place(AsyncTranslator(opened("ja", "de"), ahead=0)), updates, writer)
     assert writer.events == expected
 
 

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from redraft.captions.events import Caption
+from redraft.captions.formats.push import CaptionService
+from redraft.cli.shared.stream import writer
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 COMMAND = [sys.executable, "-m", "redraft", "translate", "--to", "de", "--model", "demo-tiny"]
 
@@ -31,3 +35,18 @@ def test_messages_that_cannot_be_written() -> None:
             COMMAND, input=b"\xff\nI have a dog.\n\n", stdout=subprocess.PIPE, stderr=full, check=False
         )
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, b"final\tde\tIch habe einen Hund.")
+
+
+@pytest.mark.parametrize("pushes", [False, True])
+def test_subtitles_whose_languages_finish_one_after_another(
+    pushes: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, result in (("first", 1), ("send", None)):
+        monkeypatch.setattr(CaptionService, name, lambda *_, result=result: result)
+    push = [("de", CaptionService("youtube:http://127.0.0.1/captions", "de"))] if pushes else []
+    with writer("srt", ["de", "ja"], push=push) as out:
+        for language in ("de", "ja"):
+            for utterance in ("1", "2"):
+                out.write(Caption(utterance, 0, language, f"{language} {utterance}", final=True, time=float(utterance)))
+    cues = [cue.splitlines()[2:] for cue in capsys.readouterr().out.strip().split("\n\n")]
+    assert cues == [["de 1", "ja 1"], ["de 2", "ja 2"]]

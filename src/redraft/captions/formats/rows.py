@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.write import CELLS_PER_SECOND, LATE, JsonlWriter, SubtitleWriter, Writer, by
+from redraft.captions.formats.write import CELLS_PER_SECOND, LATE, JsonlWriter, SubtitleWriter, Writer, by, layers
 from redraft.captions.reading import Reading
 from redraft.captions.words import UNBREAKABLE, joined
 
@@ -100,7 +100,7 @@ class RowsWriter:
     ) -> None:
         self.writer, self._width, self._clock, self._live = writer, width, clock, live
         Reading(width)  # checks the width before the first caption
-        innermost = _innermost(writer)
+        *_, innermost = layers(writer)
         self._named = not isinstance(innermost, JsonlWriter)
         self._subtitles = innermost if isinstance(innermost, SubtitleWriter) else None
         if self._subtitles is not None:
@@ -235,10 +235,3 @@ class RowsWriter:
                 self._error = error
             else:
                 self._wait()
-
-
-def _innermost(writer: Writer) -> Writer:
-    """Return the writer that a writer passes captions on to."""
-    while (inner := getattr(writer, "writer", None)) is not None:
-        writer = inner
-    return writer

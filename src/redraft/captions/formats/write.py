@@ -10,7 +10,7 @@ import html
 import json
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 
@@ -46,6 +46,13 @@ class Writer(Protocol):
 
     def close(self) -> None:
         """Write pending output; the stream stays open."""
+
+
+def layers(writer: Writer | None) -> Iterator[Writer]:
+    """Yield a writer, the one that it passes events on to (its attribute ``writer``), and so on."""
+    while writer is not None:
+        yield writer
+        writer = getattr(writer, "writer", None)
 
 
 def failure_line(failure: Failure) -> str:

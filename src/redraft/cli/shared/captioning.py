@@ -205,7 +205,7 @@ def caption(
             written(event)
             watch(event)
 
-        whole = driver.run(place, backlog, writer, languages, seen, ending)
+        whole = driver.run(place, backlog, writer, seen, ending)
     if ending.signal is not None and not ending.endless:
         raise click.exceptions.Exit(128 + ending.signal)
     if not (whole and stream.wrote_everything(writer)):

@@ -7,16 +7,15 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import SubtitleWriter, Writer
+from redraft.captions.formats.write import SubtitleWriter, Writer, layers
 from redraft.cli.shared.ending import Ending, Interrupted
-from redraft.cli.shared.in_order import InOrder
 from redraft.errors import InputError
 from redraft.speech.backlog import Backlog
 
@@ -64,21 +63,13 @@ class Place:
     viewers: bool = False
 
 
-def run(
-    place: Place,
-    items: Backlog,
-    writer: Writer,
-    languages: Sequence[str],
-    seen: Callable[[Event], object],
-    ending: Ending,
-) -> bool:
+def run(place: Place, items: Backlog, writer: Writer, seen: Callable[[Event], object], ending: Ending) -> bool:
     """Translate a stream; return whether everything succeeded.
 
     Args:
         place: where it is translated.
         items: the updates.
         writer: writes the captions.
-        languages: the target languages.
         seen: called with each event once it is written.
         ending: the end of the updates, which is asked for if an event cannot be written.
 
@@ -87,12 +78,7 @@ def run(
         OSError: the output cannot be written; if there are viewers, they got everything.
         Interrupted: a second signal has come.
     """
-    ordered = InOrder(writer, languages) if isinstance(writer, SubtitleWriter) else writer
-    try:
-        return asyncio.run(_Driver(place, ordered, seen, ending).run(items))
-    finally:
-        if isinstance(ordered, InOrder):
-            ordered.close()
+    return asyncio.run(_Driver(place, writer, seen, ending).run(items))
 
 
 class _Driver:
@@ -101,6 +87,8 @@ class _Driver:
     def __init__(self, place: Place, writer: Writer, seen: Callable[[Event], object], ending: Ending) -> None:
         self._translator, self._beside, self._viewers = place.translator, place.beside, place.viewers
         self._writer, self._seen, self._ending = writer, seen, ending
+        #: The part of the writer that is told when utterances begin, whose first updates may be skipped.
+        self._timed = next((each for each in layers(writer) if isinstance(each, RowsWriter | SubtitleWriter)), None)
         self._whole = True
         self._closed: OSError | None = None
         self._translating: asyncio.Task[None] | None = None
@@ -140,8 +128,8 @@ class _Driver:
                 if isinstance(item, Failure):
                     self._write(item)
                     continue
-                if isinstance(self._writer, InOrder | RowsWriter):  # the first updates of an utterance may be skipped
-                    self._writer.begin(item.utterance, item.time)
+                if self._timed is not None:
+                    self._timed.begin(item.utterance, item.time)
                 try:
                     await self._translator.send(item)
                 except InputError as error:

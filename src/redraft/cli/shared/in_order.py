@@ -15,22 +15,18 @@ class InOrder:
     """Passes final captions to a subtitle writer in order of utterances, even if languages finish at different times.
 
     Args:
-        writer: the subtitle writer.
+        writer: the subtitle writer, which is closed together with this one.
         languages: the languages of an utterance's captions.
     """
 
     def __init__(self, writer: SubtitleWriter, languages: Sequence[str]) -> None:
-        self._writer, self._languages = writer, tuple(languages)
+        self.writer, self._languages = writer, tuple(languages)
         self._held: dict[str, tuple[list[Caption], Ends]] = {}
-
-    def begin(self, utterance: str, time: float | None) -> None:
-        """Record the start of an utterance in seconds."""
-        self._writer.begin(utterance, time)
 
     def write(self, event: Event) -> None:
         """Write an event; a final caption waits for its turn."""
         if isinstance(event, Failure) or not event.final:
-            self._writer.write(event)
+            self.writer.write(event)
         if event.utterance is None or (isinstance(event, Caption) and not event.final):
             return
         captions, ends = self._held.setdefault(event.utterance, ([], Ends()))
@@ -47,9 +43,10 @@ class InOrder:
     def _release(self) -> None:
         captions, _ = self._held.pop(next(iter(self._held)))
         for caption in captions:
-            self._writer.write(caption)
+            self.writer.write(caption)
 
     def close(self) -> None:
-        """Write everything that still waits; the writer stays open."""
+        """Write everything that still waits."""
         while self._held:
             self._release()
+        self.writer.close()

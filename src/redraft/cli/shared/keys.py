@@ -17,8 +17,7 @@ from rich.cells import cell_len
 from redraft.captions.events import Caption, Event
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import Writer
-from redraft.cli.shared.stream import layers
+from redraft.captions.formats.write import Writer, layers
 from redraft.errors import RedraftError
 
 HELP = "keys: p pauses captions for viewers, h hides the last sentence, u shows it again, c corrects a caption"
