@@ -153,9 +153,9 @@ def running(model: CachedModel | None = None, *others: CachedModel, **settings: 
     service = Service(engines[0], chosen) if engines else None
     hub = make_hub(chosen, service, engines)
     listening = listen("127.0.0.1", chosen.port)
-    server = CaptionServer(hub)
+    server = CaptionServer(hub, listening)
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([listening])))
+    thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve()))
     thread.start()
     try:
         while not server.started and thread.is_alive():

@@ -125,10 +125,13 @@ def _websocket(**given: Any) -> Braked:
 
 
 class CaptionServer(uvicorn.Server):
-    """Uvicorn with a graceful shutdown: the first signal drains and delivers final captions, a second one ends."""
+    """Uvicorn with a graceful shutdown: the first signal drains and delivers final captions, a second one ends.
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    Connections to the listening socket are accepted in turn (`redraft.serve.http.turns`).
+    """
+
+    def __init__(self, hub: Hub, listening: socket.socket) -> None:
+        self._hub, self._listening = hub, listening
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dead_since: float | None = None
@@ -154,17 +157,16 @@ class CaptionServer(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and accept connections in turn."""
+        """Start, and accept connections."""
         self._loop = asyncio.get_running_loop()
         await super().startup([])
-        [listening] = sockets or []
-        listening.setblocking(False)
-        self._accepting = self._loop.create_task(self._accept(self._loop, listening))
+        self._listening.setblocking(False)
+        self._accepting = self._loop.create_task(self._accept(self._loop))
 
-    async def _accept(self, loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
+    async def _accept(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:
             try:
-                await self._serve_one(loop, (await loop.sock_accept(listening))[0])
+                await self._serve_one(loop, (await loop.sock_accept(self._listening))[0])
             except ConnectionError:  # the client has gone
                 pass
             except OSError:  # such as too many open files
@@ -187,7 +189,7 @@ class CaptionServer(uvicorn.Server):
         if self._accepting is not None:
             self._accepting.cancel()
             await asyncio.wait([self._accepting])
-        await super().shutdown(sockets)
+        await super().shutdown([self._listening])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, stop at the second."""
@@ -258,7 +260,7 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
             log.info("listening on %s", url(host, port))
         else:
             greet(settings, port, console)
-        server = CaptionServer(hub)
-        asyncio.run(server.serve(sockets=[listening]))
+        server = CaptionServer(hub, listening)
+        asyncio.run(server.serve())
         if server.failed:
             raise Stopped("the engine has stopped, see the log: start the server again")
