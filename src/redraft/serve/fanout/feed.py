@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from redraft import protocol
 from redraft.backoff import Backoff
 from redraft.protocol import Frame
-from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Outdated, Position, Store, parse_news
+from redraft.serve.fanout.store import GONE, NEVER, NOW, TROUBLE, Entry, Outdated, Position, Store, parse_news
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.live import LiveSession
@@ -106,8 +106,8 @@ class Publisher:
     async def _epoch(self) -> bool:
         """Write the log until it must be rewritten; return False if the owner has gone to another replica."""
         name, store = self.session.name, self._store
-        # Without an owner here, the session is not taken over from another replica.
-        first = await store.begin(name, _about(self.session), self.since or (0 if self.session.has_owner else 1))
+        since = self.since or (NOW if self.session.has_owner else NEVER)
+        first = await store.begin(name, _about(self.session), since)
         store.worked()
         if first is None:  # another replica has it, but its owner may have come back while Redis was asked
             return not self.since and self.session.has_owner

@@ -56,8 +56,8 @@ _PIECE = 500
 _LEASE, _OWNED = 15, 30 * 86_400
 #: Seconds to wait for a session to leave its room.
 _LEAVING = 0.5
-
-
+#: In place of the epoch with which a replica took a session over: it does so now, or it never has.
+NOW, NEVER = 0, 1
 #: The oldest version with all commands that are used: 6.2 has XTRIM MINID, and ranges that exclude their start.
 _OLDEST = (6, 2)
 
@@ -233,13 +233,13 @@ class Store:
         """Start an epoch of a session's log; Redis chooses the position, by its own clock.
 
         Args:
-            since: the epoch with which this replica took the session over; 0 to take it over with this one.
+            since: the epoch with which this replica took the session over, `NOW` or `NEVER`.
 
         Returns:
             The position; None if another replica has taken the session over since then.
         """
         key = session_key(name)
-        if since and (known := await self.redis.xrange(key, count=1)):
+        if since != NOW and (known := await self.redis.xrange(key, count=1)):
             position, fields = known[0]
             if (int(fields.get("since", 0)) or Position.parse(position).epoch) > since:
                 return None
