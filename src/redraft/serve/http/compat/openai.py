@@ -9,6 +9,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import Field
@@ -21,7 +22,7 @@ from redraft.serve.http.compat.callers import Callers, Reply
 from redraft.serve.http.compat.dialect import SOURCE, caller, fields, routes
 from redraft.serve.http.compat.instructions import Instructions
 from redraft.serve.http.compat.naming import names_target, source_of, target_of
-from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
+from redraft.serve.http.endpoints import Lenient, bearer, language_of
 
 #: Error code -> OpenAI's error type.
 _TYPES = {"limit": "requests", "capacity": "server_error", "draining": "server_error", "engine": "server_error"}
@@ -102,18 +103,17 @@ def openai(callers: Callers) -> list[BaseRoute]:
         """Translate the text in the last of the user's messages."""
         key = bearer(request) or ""
         owner = callers.hub.admission.owner(key)
-        who = owner, key, address_of(request), request.headers.get("user-agent", "")
+        who = caller(request, "openai", key, owner, "", SOURCE, system, wanted.model, wanted.user or "")
         in_model = _target_in(callers, wanted.model)
         sent, prompt = instructions.text_of(
-            (*who, system, wanted.model, wanted.user or ""),
+            who.marks,
             system,
             asking,
             lambda instruction: in_model is None and names_target(instruction, system),
         )
         target = in_model or _target_in_prompt(callers, prompt)
-        source_language = source_of(prompt) or SOURCE
-        by = caller(request, "openai", key, owner, target, source_language, system, wanted.model, wanted.user or "")
-        (found,) = await callers.replies(by, [sent.text], request.is_disconnected)
+        who = replace(who, target=target, source_language=source_of(prompt) or SOURCE)
+        (found,) = await callers.replies(who, [sent.text], request.is_disconnected)
         return found
 
     async def chat(request: Request) -> Response:
