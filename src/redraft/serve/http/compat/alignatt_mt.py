@@ -29,6 +29,7 @@ from redraft.captions.stabilise import whole_characters
 from redraft.captions.state import State
 from redraft.captions.translation import Translation, as_output
 from redraft.captions.words import WORD, joined
+from redraft.decoding.methods.ssbd import KEEPS_ALL
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.access import Rate
@@ -46,8 +47,8 @@ MOST_WORDS = 120
 _INIT_SECONDS, _SLOW_SECONDS = 10.0, 10.0
 #: Number of invalid messages in a row after which a connection is closed, and of updates that may wait.
 _MOST_WRONG, _MOST_WAITING = 20, 100
-#: Keeps all that was committed, and what is committed where the method itself shows everything.
-_KEEPS_ALL, _AGREE = 0.5, 2
+#: How many translations agree on what is committed, where the method itself shows everything.
+_AGREE = 2
 #: Refusals -> error codes of the protocol; others are ``bad_protocol``.
 _CODES = {"option": "unsupported_direction"} | dict.fromkeys(("capacity", "limit", "draining", "engine"), "busy")
 
@@ -304,7 +305,7 @@ async def _opened(hub: Hub, init: Init, address: str) -> Exchange:
     wanted = Wanted(
         targets=(language_of(init.target_lang, "target_lang").tag,),
         source_language=language_of(init.source_lang, "source_lang").tag,
-        options={method.bias.name: _KEEPS_ALL} if method.bias else {},
+        options={method.bias.name: KEEPS_ALL} if method.bias else {},
         agree=max(_AGREE, method.display.agree),
         context=context,
     )
