@@ -12,6 +12,9 @@ from typing import NamedTuple
 from redraft.captions.events import Update
 from redraft.captions.formats.read import Item
 
+#: Number of items that may wait, beyond which reading pauses, unless the input is live.
+_AHEAD = 4
+
 
 class _Read(NamedTuple):
     """An item, and when it was read."""
@@ -34,7 +37,6 @@ class Backlog:
     Args:
         items: what to read; only the thread uses it.
         live: returns whether the input is live, which may only be known after a while.
-        ahead: number of items that may wait, beyond which reading pauses, unless the input is live.
         clock: returns the time in seconds.
     """
 
@@ -43,10 +45,9 @@ class Backlog:
         items: Iterable[Item],
         live: Callable[[], bool] = lambda: False,
         *,
-        ahead: int = 4,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._items, self._ahead, self._clock = items, ahead, clock
+        self._items, self._clock = items, clock
         self._live, self._hurrying = live, False
         #: What waits, in order: the only partial update of an utterance by its name, anything else by itself.
         self._waiting: dict[object, _Read] = {}
@@ -141,7 +142,7 @@ class Backlog:
         try:
             for item in self._items:
                 with self._news:
-                    while not self.live and len(self._waiting) >= self._ahead and not self._closed:
+                    while not self.live and len(self._waiting) >= _AHEAD and not self._closed:
                         self._news.wait()
                     if self._closed:
                         return

@@ -42,7 +42,6 @@ ORIGINS: dict[Provenance | Given, tuple[str, str]] = {
     Provenance.GENERATED: ("kept from generated text", "#a5dfe0"),
     Provenance.MODEL: ("kept from the small model's draft", "#dcc6f0"),
     Provenance.ITERATION: ("kept from the last iteration", "#f3e49b"),
-    Provenance.RECYCLED: ("kept from an earlier prediction", "#f2c6dc"),
     Given.CORRECTION: ("correction: the draft was rejected here", "#f5a68c"),
     Given.BONUS: ("bonus: the token after a fully accepted draft", "#fcd5b0"),
     Given.ALONE: ("decoded in a pass without a draft", "#e4e7ea"),

@@ -108,7 +108,7 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
         )
 
 
-def watched(items: Iterable[Item], form: str, name: str = "the input") -> Iterator[Item]:
+def watched(items: Iterable[Item], form: str) -> Iterator[Item]:
     """Pass on the items of lines or plain text until one turns out to be of another form, as after lines of a log.
 
     Raises:
@@ -116,7 +116,7 @@ def watched(items: Iterable[Item], form: str, name: str = "the input") -> Iterat
     """
     for item in items:
         if isinstance(item, Update) and item.seq == 0 and (found := other_form(f"{item.text}\n", form)):
-            raise InputError(f"{name} has {found}")
+            raise InputError(f"the input has {found}")
         yield item
 
 
