@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.decoding.types import ROOT, Draft, Provenance, common_prefix, provenance_of_previous
+from redraft.decoding.types import ROOT, Draft, Provenance, common_prefix
 
 ids = st.lists(st.integers(0, 2), max_size=12)
 PROMPT = Provenance.PROMPT
@@ -44,7 +44,6 @@ def test_draft_of_previous_output(shown: int, seen: int) -> None:
     draft = Draft.previous((5, 6, 7), shown)
     assert draft == replace(Draft.chain((5, 6, 7), PROMPT), provenance=draft.provenance)
     assert draft.provenance == (Provenance.SHOWN,) * seen + (Provenance.PREVIOUS,) * (3 - seen)
-    assert provenance_of_previous(2, shown) == draft.provenance[:2]
 
 
 @pytest.mark.parametrize("parents", [(0, 1), (ROOT, 1), (ROOT, -2)])

@@ -42,7 +42,6 @@ class Provenance(Enum):
     GENERATED = "generated text"
     MODEL = "small model"
     ITERATION = "last iteration"
-    RECYCLED = "what the model predicted before"
 
     # Members are singletons; hashing their names, the default, is slower.
     __hash__ = object.__hash__
@@ -87,7 +86,9 @@ class Draft:
     @classmethod
     def previous(cls, tokens: Sequence[int], shown: int) -> Draft:
         """Make a draft of the previous output, of which the reader sees the first ``shown`` tokens."""
-        return replace(cls.chain(tokens, Provenance.PREVIOUS), provenance=provenance_of_previous(len(tokens), shown))
+        shown = min(shown, len(tokens))
+        provenance = (Provenance.SHOWN,) * shown + (Provenance.PREVIOUS,) * (len(tokens) - shown)
+        return replace(cls.chain(tokens, Provenance.PREVIOUS), provenance=provenance)
 
     def __post_init__(self) -> None:
         size = len(self.tokens)
@@ -138,12 +139,6 @@ class Draft:
 
 
 EMPTY_DRAFT = Draft()
-
-
-def provenance_of_previous(length: int, shown: int) -> tuple[Provenance, ...]:
-    """Return the provenance of each of the first ``length`` tokens of the previous output, ``shown`` of them shown."""
-    shown = min(shown, length)
-    return (Provenance.SHOWN,) * shown + (Provenance.PREVIOUS,) * (length - shown)
 
 
 def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:

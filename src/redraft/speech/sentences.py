@@ -409,11 +409,6 @@ def _words(text: str) -> _Words:
     return tuple(bare_words(text))
 
 
-def _word_ends(text: str) -> list[int]:
-    """Return where each word of a text ends."""
-    return [match.end() for match in WORD.finditer(text) if bare(match[0])]
-
-
 def _is_punctuated(text: str) -> bool:
     """Whether a word ends with a comma or another mark at which speakers pause."""
     return any(len(word) > 1 and word[-1] in ".,;:!?" for word in text.split()) or any(
@@ -430,7 +425,8 @@ def _is_begun(text: str, other: str) -> bool:
 
 def _end_of(text: str, count: int) -> int:
     """Return where the first ``count`` words of a text end, with what belongs to them."""
-    return _behind_marks(text, _word_ends(text)[count - 1] if count else 0)
+    ends = [match.end() for match in WORD.finditer(text) if bare(match[0])]
+    return _behind_marks(text, ends[count - 1] if count else 0)
 
 
 def _behind_marks(text: str, end: int) -> int:
