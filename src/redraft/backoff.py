@@ -12,8 +12,6 @@ class Backoff:
     """Delays between attempts to reconnect, in seconds; they double each time, with random variation.
 
     Attributes:
-        first: the first delay.
-        longest: the longest delay.
         patience: give up after this long without a connection.
     """
 

@@ -57,8 +57,6 @@ def signature(model: Path, data: str, data_hash: str, seed: int | None = None, *
     """Return one line such as ``redraft:0.1.0|model:demo.gguf@3f..|data:talk@9a..|ne:model-tokens,pooled|…``.
 
     Args:
-        model: the model's file or folder.
-        data: name of the data set.
         data_hash: `text_hash` of the data.
         seed: random seed; None if nothing is random.
         more: further settings of the run.

@@ -106,11 +106,6 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
     A pass includes everything in one turn of the decoding loop: the argmax of every row, which rows compute at once,
     and the overhead of loop and driver.  Times are wall times unless a ``clock`` is given: with one thread,
     `time.process_time` excludes other programs.
-
-    Args:
-        backend: the model.
-        slot: the slot to use.
-        clock: returns the time in seconds.
     """
     length, different = min(CONTEXT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
     prefix = tuple(1 + position % different for position in range(length))
@@ -182,7 +177,6 @@ def measure(backend: Backend, threads: int, show: Callable[[Iterable[int]], Iter
     wait for each other, so there wall time counts.
 
     Args:
-        backend: the backend.
         threads: one of `thread_counts`.
         show: wraps the round numbers, for a progress bar.
     """

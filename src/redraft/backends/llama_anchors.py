@@ -32,7 +32,6 @@ class AnchoredSlot:
     """A slot that goes back to anchors.
 
     Attributes:
-        context: its context.
         sequence: the sequence that reads.
         spare: free sequences for anchors.
         ids: ids that ``sequence`` has read.

@@ -88,7 +88,6 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     Args:
         path: the GGUF file.
-        options: options of the backend.
         model: loaded weights of another backend, which must be closed after this one; None loads them.
 
     Raises:

@@ -45,9 +45,6 @@ def backends_of(
     """Return the models of a method by name (`TARGET`, `DRAFT_MODEL`).
 
     Args:
-        method: the decoding method.
-        options: its options.
-        target: the target model.
         small: the draft model, for methods that need one.
         stack: closes what is made here: a model of the target's first layers.
 
@@ -188,7 +185,6 @@ def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str |
 
     Args:
         name: name or path of the model.
-        options: options of the backend.
         dtype: data type of a transformers model, one of `DTYPES`; None uses the first.
 
     Raises:
@@ -271,10 +267,8 @@ def open_models(
     """Open the target model and, if the method needs one, the draft model.
 
     Args:
-        method: the decoding method.
         model: name or path of the target model.
         draft_model: name or path of the draft model; None uses the one that ships for ``model``, if any.
-        options: options of the backends.
         dtype: data type of the target, and of the draft model if that is a transformers model; None for the default.
         stack: closes what is opened here.
 

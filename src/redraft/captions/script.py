@@ -47,7 +47,6 @@ def foreign_tokens(tokens: Iterable[bytes], language: Language) -> Selection:
 
     Args:
         tokens: the bytes of every token of the vocabulary.
-        language: the target language.
     """
     scripts = _FOREIGN.get(language.script, ())
     foreign, begins, ends = set(), set(), set()
@@ -69,7 +68,6 @@ class OwnScript:
     word in Latin letters, even if it has begun with the same pieces.
 
     Args:
-        language: the target language.
         foreign: its `foreign_tokens`.
         tokenize: returns the ids of a text.
     """

@@ -68,8 +68,6 @@ class _Decoding:
     """How a text is decoded.
 
     Attributes:
-        text: the text.
-        final: whether it is final.
         whole: whether the output is decoded to its end; final texts always are.
         unseen: whether to decode as though the reader had seen nothing of the last output.
     """
@@ -82,15 +80,7 @@ class _Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """How a stream is translated into a language; it keeps nothing between two updates.
-
-    Attributes:
-        language: tag of the target language.
-        encode: makes prompts.
-        vocabulary: facts about the model.
-        settings: the user's settings.
-        writing: how captions are written.
-    """
+    """How a stream is translated into a language; it keeps nothing between two updates."""
 
     language: str
     encode: Encode

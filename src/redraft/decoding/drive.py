@@ -56,11 +56,6 @@ def close_slots(backends: Mapping[str, Backend], opened: Sequence[Mapping[str, i
 def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], watch: Watch | None = None) -> list[T]:
     """Run several decodings to the end; return the results in the order of ``lanes``.
 
-    Args:
-        lanes: the decodings.
-        backends: the models by name.
-        watch: called after every pass.
-
     Raises:
         ContextOverflow: a request exceeds the context length; all lanes are abandoned.
     """

@@ -23,12 +23,9 @@ class HubModel:
     """A GGUF on the hub.
 
     Attributes:
-        repository: its repository.
         file: its name there.
         size: download size in GB.
-        licence: its licence.
         languages: number of languages that the publisher names.
-        note: what it is good for.
     """
 
     repository: str

@@ -175,7 +175,6 @@ def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: 
     """Read raw audio: signed 16-bit little-endian samples, with channels interleaved.
 
     Args:
-        pipe: the stream to read.
         rate: sample rate in Hz.
         channels: number of channels; they are mixed.
         checked: whether the caller knows that these are raw samples rather than an audio file.
@@ -238,10 +237,7 @@ def at_speed(
     """Yield each block at the time at which it was spoken.
 
     Args:
-        blocks: the audio.
         speed: how many times faster than the original; 1 is real time.
-        clock: returns the time in seconds.
-        sleep: waits for a number of seconds.
     """
     start, played = clock(), 0
     for block in blocks:

@@ -109,7 +109,6 @@ class Committed:
         """Return the time in seconds at a place; None if no line has one there.
 
         Args:
-            place: the place.
             begins: whether the start of the next word is asked for, rather than the end of the last one.
         """
         if not self._places:

@@ -75,11 +75,6 @@ class Dialect(Protocol):
 def parsed(message: str | bytes, fields: dict[str, Field], needed: Sequence[str]) -> dict[str, Any]:
     """Parse a JSON message and check its known fields.
 
-    Args:
-        message: the message.
-        fields: known fields with their checks.
-        needed: fields that must be present.
-
     Raises:
         InputError: it is not a JSON object, or a field is missing or invalid.
     """

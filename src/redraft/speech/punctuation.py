@@ -44,12 +44,7 @@ def punctuator(folder: str) -> Callable[[str], str]:
 
 
 class Punctuated:
-    """A recogniser with punctuated hypotheses; the final full stop is added only at the end of the utterance.
-
-    Args:
-        recogniser: the recogniser.
-        punctuate: punctuates a text.
-    """
+    """A recogniser with punctuated hypotheses; the final full stop is added only at the end of the utterance."""
 
     def __init__(self, recogniser: Recogniser, punctuate: Callable[[str], str]) -> None:
         self._recogniser, self._punctuate, self._capitals = recogniser, punctuate, Capitals()

@@ -144,8 +144,6 @@ def transcribe(
     become a failure, after everything recognised before.  After a crash no more audio is read.
 
     Args:
-        blocks: the audio.
-        recogniser: the recogniser.
         sentences: cuts the text; None leaves it as it is.
     """
     names, samples, audio = Names(), 0, iter(blocks)

@@ -120,10 +120,6 @@ def open_recogniser(
 def resolve(spec: str, language: str = "en") -> str:
     """Return ``NAME:MODEL`` for a recogniser that leaves its name or model open; others are returned as they are.
 
-    Args:
-        spec: the recogniser, as for `open_recogniser`.
-        language: code of the spoken language.
-
     Raises:
         OptionError: no recogniser has this name, or it has no model for this language.
         ModelError: its model for this language has not been downloaded.

@@ -314,8 +314,6 @@ class SentenceCutter:
         """Yield where words are cut because there are too many of them, as `_cuts`.
 
         Args:
-            utterance: the utterance.
-            text: its text.
             first: number of words before them.
             last: number of words up to the last of them.
             ended: whether they no longer change.

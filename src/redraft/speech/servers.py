@@ -147,9 +147,6 @@ class Server:
         Each message resets the limit of ``patience``, unless the audio has ended: a server that can only begin an
         utterance would be tried for ever.
 
-        Args:
-            timeout: seconds to wait.
-
         Raises:
             TimeoutError: no message came in time.
         """

@@ -65,7 +65,6 @@ def find(devices: Sequence[Device], outputs: Sequence[str] = ()) -> Device | Non
     """Return the device that records what the computer plays; None if there is none.
 
     Args:
-        devices: the devices that can record.
         outputs: names of the outputs that are used by default; a device that records one of them comes first.
     """
     named = [each for each in devices if _records_output(each.name, outputs)]

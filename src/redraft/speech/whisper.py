@@ -144,8 +144,6 @@ class Whisper:
 
     Args:
         model: a ``faster_whisper.WhisperModel``.
-        language: code of the spoken language.
-        endpoints: detects utterances.
         clock: returns the time in seconds; a slow pass makes the next one wait for more audio, to keep up with live
             speech.
     """

@@ -72,7 +72,6 @@ class Worker:
 
     Args:
         audio: signed 16-bit little-endian samples, mono at 16 kHz.
-        out: where to write the lines.
     """
 
     def __init__(self, audio: BinaryIO, out: BinaryIO) -> None:

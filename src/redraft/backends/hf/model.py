@@ -24,7 +24,6 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
 
     Args:
         name: folder, GGUF file, or name of a model on the hub; ``NAME@REVISION`` pins a branch, tag or commit.
-        options: options of the backend.
 
     Raises:
         ModelError: the model does not exist or is broken, or is not cached and there is no network.

@@ -49,14 +49,7 @@ class RemoteModel:
 
 
 class RemoteBackend(Slotted[RowLine]):
-    """Implements `redraft.decoding.backend.Backend`; several may share a client.
-
-    Args:
-        dialect: the server's interface.
-        client: the dialect's client.
-        model: the model.
-        options: options of the backend.
-    """
+    """Implements `redraft.decoding.backend.Backend`; several may share a client."""
 
     capabilities = Capabilities(batches=True)
 

@@ -114,7 +114,6 @@ class RemoteDialect(ABC):
         """Whether the server verifies drafts itself.
 
         Args:
-            model: name of the model.
             tokens: a few different ids, none of which ends an output, that no model would generate in this order.
         """
         return False

@@ -25,8 +25,6 @@ def open_remote(address: Address, options: RemoteOptions, key: str = "", count: 
     """Connect to a model on a server, once or several times.
 
     Args:
-        address: the address.
-        options: options of each backend.
         key: the server's API key; empty for none.
         count: number of backends, each with its own connections.
 

@@ -21,7 +21,6 @@ def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
     """Parse a line as a JSON object.
 
     Args:
-        text: the line.
         names: the allowed fields, for the error message.
 
     Raises:
@@ -56,8 +55,6 @@ def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: S
 
     Args:
         found: the fields; unknown ones are ignored.
-        known: the checks by field.
-        needed: names of the required fields.
         reader: what requires them, in words.
 
     Raises:

@@ -42,9 +42,7 @@ class SizeWatch:
     Windows has no such signal.
 
     Args:
-        console: the terminal.
         changed: called without arguments, never concurrently.
-        seconds: polling interval.
     """
 
     def __init__(self, console: Console, changed: Callable[[], None], seconds: float = 0.1) -> None:
@@ -82,7 +80,6 @@ class _Errors(io.TextIOBase):
     """Stands for standard error while captions are redrawn, so that what is written stands above them.
 
     Args:
-        stream: standard error.
         leave: called with each line.
     """
 

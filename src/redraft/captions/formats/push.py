@@ -57,7 +57,6 @@ class CaptionService:
 
     Args:
         target: ``zoom:URL`` or ``youtube:URL``, with the URL that the service gives.
-        language: language of the captions.
 
     Raises:
         OptionError: the target has another form, or the language is unknown.

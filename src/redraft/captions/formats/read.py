@@ -226,8 +226,6 @@ def _begins_another(before: str, after: str, *, listed: bool) -> bool:
     """Whether a line is a text of its own.
 
     Args:
-        before: the line before.
-        after: the line.
         listed: whether most lines are; otherwise it is one only if it begins with another word, and has so little of
             the line before that a recogniser would hardly have replaced all of it.
     """

@@ -87,10 +87,6 @@ class LinesWriter:
     """Writes one caption per line with three tab-separated fields: ``final`` or ``partial``, language, text.
 
     Final captions are always written, partial ones only if their text has changed.  Texts contain no tabs.
-
-    Args:
-        out: where to write captions.
-        errors: where to write failures.
     """
 
     def __init__(self, out: IO[str], errors: IO[str]) -> None:
@@ -113,12 +109,7 @@ class LinesWriter:
 
 
 class TextWriter:
-    """Writes final captions as plain text, one per line, preceded by ``de: `` if there are several languages.
-
-    Args:
-        out: where to write captions.
-        languages: the target languages.
-    """
+    """Writes final captions as plain text, one per line, preceded by ``de: `` if there are several languages."""
 
     def __init__(self, out: IO[str], languages: Sequence[str]) -> None:
         self._out, self._named = out, len(languages) > 1
@@ -198,7 +189,6 @@ class _Pairs:
     A cue of subtitles has all languages.  One after another, the lines of the second language would come too late.
 
     Args:
-        write: receives the lines.
         languages: all languages; a language that has no line for an utterance holds up `MOST_UNPAIRED` of them.
     """
 
@@ -281,8 +271,6 @@ class SubtitleWriter:
     again is reported, too; its cues come late.
 
     Args:
-        out: where to write cues.
-        errors: where to write failures.
         form: ``srt`` or ``vtt``.
         languages: order of the lines in a cue; a cue is written once it is complete, or when the next utterance ends.
 

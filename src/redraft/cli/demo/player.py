@@ -52,12 +52,6 @@ class Sentence:
 class Player:
     """Translates a talk with one method into one language.
 
-    Args:
-        backend: the model.
-        method: the method.
-        language: the target language.
-        small: the draft model, for methods that need one.
-
     Attributes:
         text: the latest caption of the current sentence.
         unstable: its end, which captions hide because it may still change.

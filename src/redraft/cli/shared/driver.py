@@ -67,9 +67,6 @@ def run(place: Place, items: Backlog, writer: Writer, seen: Callable[[Event], ob
     """Translate a stream; return whether everything succeeded.
 
     Args:
-        place: where it is translated.
-        items: the updates.
-        writer: writes the captions.
         seen: called with each event once it is written.
         ending: the end of the updates, which is asked for if an event cannot be written.
 

@@ -76,7 +76,6 @@ def refuse_other(source: io.BufferedReader, form: str, name: str = "standard inp
     """Look at the first bytes without consuming them; waits for them if the source is a pipe.
 
     Args:
-        source: the input.
         form: its form, one of `redraft.cli.shared.options.INPUTS`.
         name: what it is called in messages.
 

@@ -183,9 +183,6 @@ _ACTIONS: dict[str, Callable[[Keys], object]] = {
 class TerminalLine:
     """A line that the terminal of standard error edits, below the captions.
 
-    Args:
-        writer: draws the captions.
-
     Attributes:
         lines: tells the terminal whether to pass on lines rather than keys.
         typing: whether a line is being typed.

@@ -82,7 +82,6 @@ def updates(
     """Yield the items of a file line by line.
 
     Args:
-        source: the file.
         form: one of `redraft.cli.shared.options.INPUTS`.
         lag: see `redraft.captions.formats.read.read_text`, as for ``rate``.
         sleep: waits for the time at which a word of a text is spoken.

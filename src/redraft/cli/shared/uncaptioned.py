@@ -28,11 +28,7 @@ class _Open:
 
 
 class Uncaptioned:
-    """The utterances without a final caption in every language; can be used from any thread.
-
-    Args:
-        languages: the target languages.
-    """
+    """The utterances without a final caption in every language; can be used from any thread."""
 
     def __init__(self, languages: Sequence[str]) -> None:
         self._languages = tuple(languages)
@@ -84,9 +80,7 @@ def accounted(
     """Read items on a thread; if the block fails, name what has no caption on standard error.
 
     Args:
-        items: the updates.
         ending: asks for the end of the items.
-        languages: the target languages.
         skip: whether partial updates are skipped if translation is slower; None if the input proves to be live.
 
     Yields:

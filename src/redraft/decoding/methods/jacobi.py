@@ -73,11 +73,7 @@ def estimated_length(context: Context) -> int:
 
 
 class Agreement:
-    """Accepts a block of a chain once it has stopped changing.  It has state; create one per decoding.
-
-    Args:
-        end_tokens: ids that end an output.
-    """
+    """Accepts a block of a chain once it has stopped changing.  It has state; create one per decoding."""
 
     def __init__(self, end_tokens: frozenset[int]) -> None:
         self._end_tokens = end_tokens

@@ -219,7 +219,6 @@ class SlotPool:
     """All slots of the models.
 
     Args:
-        backends: the models by name.
         opened: the number of each slot in the cache of every model (`redraft.decoding.drive.open_slots`).
     """
 

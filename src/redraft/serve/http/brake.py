@@ -31,7 +31,6 @@ class Braked(asyncio.BufferedProtocol):
     Nothing is read while the peer does not read either: answers to its pings would pile up.
 
     Args:
-        inner: the protocol.
         used: returns the processor time of this thread in seconds.
     """
 

@@ -23,11 +23,7 @@ MOST_PARTIALS = 64
 
 
 class Broadcast:
-    """What a session of this replica, or the mirror of another one's, sends: its transcript, and its connections.
-
-    Args:
-        targets: the target languages.
-    """
+    """What a session of this replica, or the mirror of another one's, sends: its transcript, and its connections."""
 
     def __init__(self, targets: Sequence[str]) -> None:
         self.transcript = Transcript(targets)

@@ -117,12 +117,7 @@ class LiveSession:
         return self.transcript.targets
 
     def started(self, server: str, message_bytes: int, *, resumed: bool = False) -> protocol.Started:
-        """Return the message that announces its start to the owner.
-
-        Args:
-            server: this server's name.
-            message_bytes: maximum length of a message.
-        """
+        """Return the message that announces its start to the owner."""
         return protocol.Started(
             session=self.name,
             token=self.token,

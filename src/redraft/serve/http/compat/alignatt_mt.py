@@ -129,8 +129,6 @@ class Conversation:
     """One connection's translation.
 
     Args:
-        hub: the server's sessions.
-        exchange: its lane.
         prefix: what the reader saw of the open utterance on an earlier connection.
     """
 

@@ -99,11 +99,7 @@ class _Habits:
 
 
 class Instructions:
-    """The wrappers that callers repeat.
-
-    Args:
-        clock: returns seconds.
-    """
+    """The wrappers that callers repeat."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
