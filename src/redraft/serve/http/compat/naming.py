@@ -18,6 +18,8 @@ _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 #: The longest name that may begin at a place, and a tag.
 _NAME_AT = re.compile(rf"{_WORD.pattern}(?: {_WORD.pattern}){{0,2}}")
 _TAG = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4}){0,2}(?![\w-])")
+#: A sign before a tag.
+_SIGN = re.compile(r"[:=\[\"'][ *]*\Z")
 #: Number of characters at the beginning and at the end of a prompt that are searched, and before a name.
 _START, _END, _NEAR = 4000, 2000, 80
 #: What may stand between words that belong together.
@@ -90,13 +92,15 @@ _INTO_BEHIND = ("に翻訳", "に訳", "へ翻訳", "로 번역", "으로 번역
 _INTO_WORDS = {"ins", "auf", "nach", "in", "en", "al", "a", "para", "o", "на"}
 _FROM_BEHIND = ("文本", "原文", "から", "を", "の", "에서", "을", "를")
 _FROM_WORDS = {"aus", "dem", "vom", "du", "de", "del", "do", "dal", "с"}
-#: The word that says what a name behind it is for, with what else belongs to the name.
-_MARK_WORDS = "|".join((*_BEFORE, "from", "source", "the", "this", "following", *_INTO_WORDS, *_FROM_WORDS))
-_BESIDE = rf"(?i:the|language|lang|is|{'|'.join(each for each in QUALIFIERS if ' ' not in each)})"
-_MARK = re.compile(
-    rf"(?<![^\W_])(?i:({_MARK_WORDS}))"
-    rf"((?:{_GAP}(?:{_BESIDE}|(?!(?i:{_MARK_WORDS})(?![^\W_]))[A-ZÀ-ÖØ-ÞА-Я][^\W_]*(?:-[^\W_]+)*)){{0,3}}){_GAP}\Z"
+#: Words that say what a name behind them is for.
+_MARKS = "|".join((*_BEFORE, "from", "source", "the", "this", "following", *_INTO_WORDS, *_FROM_WORDS))
+#: What may stand between such a word and the name: words about the language, and others with a capital.
+_BETWEEN = (
+    rf"(?i:the|language|lang|is|{'|'.join(each for each in QUALIFIERS if ' ' not in each)})"
+    rf"|(?!(?i:{_MARKS})(?![^\W_]))[A-ZÀ-ÖØ-ÞА-Я][^\W_]*(?:-[^\W_]+)*"
 )
+#: The word before a name, and what stands between them.
+_MARK = re.compile(rf"(?<![^\W_])(?i:({_MARKS}))((?:{_GAP}(?:{_BETWEEN})){{0,3}}){_GAP}\Z")
 #: What stands behind a name: words in brackets, or one word.
 _BEHIND = re.compile(rf"[ *]{{0,3}}[(（\[][^)）\]\n]{{0,60}}|{_GAP}{_WORD.pattern}")
 
@@ -167,16 +171,18 @@ def _in_words(prompt: str) -> Iterator[Named]:
 
 def _language_at(prompt: str, start: int) -> tuple[str, int] | None:
     """Return the language whose name or tag begins at a place, and where that ends; None without one."""
-    if match := _NAME_AT.match(prompt, start):
-        words = match[0].split(" ")
-        for length in range(len(words), 0, -1):
-            if tag := _known(name := " ".join(words[:length])):
-                return tag, start + len(name)
-    if match := _TAG.match(prompt, start):
-        tag, marked = match[0].replace("_", "-"), prompt[max(0, start - 5) : start].strip(" *")[-1:] in tuple(":=[\"'")
-        if ("-" in tag or marked) and _is_language(tag):
-            return canonical_tag(tag), match.end()
-    return None
+    longest = _NAME_AT.match(prompt, start)
+    words = longest[0].split(" ") if longest else []
+    for length in range(len(words), 0, -1):
+        name = " ".join(words[:length])
+        if tag := _known(name):
+            return tag, start + len(name)
+    match = _TAG.match(prompt, start)
+    # "de" is a word of several languages, so a code counts only as in "lang=de", '"de"' or "de-AT"
+    if match is None or not (set("-_") & set(match[0]) or _SIGN.search(prompt, max(0, start - 5), start)):
+        return None
+    found = _canonical(match[0].replace("_", "-"))
+    return (found, match.end()) if found else None
 
 
 @cache
@@ -196,12 +202,11 @@ def _known(name: str) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def _is_language(tag: str) -> bool:
+def _canonical(tag: str) -> str | None:
     try:
-        parse_language(tag)
+        return parse_language(tag).canonical
     except OptionError:
-        return False
-    return True
+        return None
 
 
 def _about(prompt: str, start: int, end: int, tag: str) -> Named:
