@@ -139,8 +139,9 @@ class Language:
         """
         if self.code == "en":
             return frozenset()
-        known, own = Lang(self.code), _OWN_NAMES.get(self.code, self.name)
-        found = (self.name, own, _NAMES.get(self.code, self.name), known.name, *known.other_names())
+        known = Lang(self.code)
+        found = {self.name, known.name, *known.other_names()}
+        found |= {names[self.code] for names in (_NAMES, _OWN_NAMES) if self.code in names}
         return frozenset(_REMARK.sub("", name).casefold() for name in found)
 
 

@@ -26,7 +26,7 @@ _BRACKETS = re.compile(r"[(\[（【]")
 _MARKED = re.compile(r"(?<![A-Za-z0-9*])(\*\*\*?|`{1,3})(?=[^\s*`])(.+?)(?<=[^\s*`])\1(?![A-Za-z0-9*])")
 _OPENED = re.compile(r"\*\*(?=[^\s*])|`+(?=[^\s`])")
 #: An answer as reasoning models write it to mathematical and other problems (theworldofagents/Agentic-Reasoning#6).
-_BOXED = re.compile(r"\s*\$*\\boxed\{(?P<text>\\text\{)?(?P<answer>.*?)(?(text)\}{0,2}|\}?)\$*\s*$")
+_BOXED = re.compile(r"\s*\$*\\boxed\{(?:\\text\{(.*?)\}{0,2}|(.*?)\}?)\$*\s*$")
 #: What may name the language of what follows.
 _LABEL = re.compile(r"\s*([^\W\d_][^:：*\n]{0,40}?)[\s*]*[:：]\s*")
 #: Mark-up, and control tokens as text (ufal/SimulStreaming#36, yelog/SnapTraTranslator#26).
@@ -142,8 +142,9 @@ def _without_markup(line: Line, source: str) -> None:
         while found := TAG.search(line.text):
             line.cut(*found.span())
     if "\\boxed" not in source and (boxed := _BOXED.match(line.text)):
-        line.cut(boxed.end("answer"), len(line.text))
-        line.cut(0, boxed.start("answer"))
+        start, end = boxed.span(boxed.lastindex or 0)
+        line.cut(end, len(line.text))
+        line.cut(0, start)
     if "*" not in source and "`" not in source:
         while found := _MARKED.search(line.text):
             line.cut(*found.span(2)[1:], found.end())
