@@ -1,13 +1,22 @@
-"""Proxies of the environment (``http_proxy``, ``all_proxy``, ...): who uses one, and what to say if it fails."""
+"""Addresses of servers, and the proxies of the environment (``http_proxy``, ...): who uses one, what to say of it."""
 
 from __future__ import annotations
 
 import ipaddress
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 #: Scheme of an address -> kinds of proxies that serve it, the first one that is set.
 _KINDS = {"ws": ("ws", "socks", "https", "http"), "wss": ("wss", "socks", "https")}
+
+
+def address_parts(url: str, *schemes: str) -> SplitResult | None:
+    """Return the parts of an address with one of these schemes and a host; None if it has another form."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.scheme in schemes and parts.hostname and parts.port != 0 else None
+    except ValueError:
+        return None
 
 
 def is_local(url: str) -> bool:

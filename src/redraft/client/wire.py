@@ -15,7 +15,7 @@ from redraft.captions.events import Failure, Update
 from redraft.captions.style import Style
 from redraft.errors import InputError, OptionError, RedraftError, expect
 from redraft.protocol.fields import describe
-from redraft.proxies import through
+from redraft.proxies import address_parts, through
 
 T = TypeVar("T")
 
@@ -42,15 +42,11 @@ def address(server: str) -> str:
     Raises:
         OptionError: the address is invalid.
     """
-    try:
-        parts = urlsplit(server if "://" in server else f"http://{server}")
-        scheme = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}.get(parts.scheme)
-        usable = scheme is not None and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    schemes = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
+    parts = address_parts(server if "://" in server else f"http://{server}", *schemes)
+    if parts is None:
         raise OptionError(f"must be an address such as http://127.0.0.1:8765, not {server!r}", "server")
-    return urlunsplit((scheme, parts.netloc, parts.path.rstrip("/") + "/v1/live", "", ""))
+    return urlunsplit((schemes[parts.scheme], parts.netloc, parts.path.rstrip("/") + "/v1/live", "", ""))
 
 
 def viewers_page(address: str, session: str, room: str | None = None) -> str:

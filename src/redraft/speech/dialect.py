@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import ModuleType
 from typing import Any, Protocol
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlunsplit
 
 from redraft.captions.events import Field
 from redraft.captions.formats.jsonl import check_fields, json_object
 from redraft.errors import InputError, OptionError
+from redraft.proxies import address_parts
 from redraft.speech.audio import Samples
 
 ENTRY_POINT_GROUP = "redraft.recogniser_servers"
@@ -101,12 +102,7 @@ def find_dialect(spec: str) -> tuple[ModuleType, str]:
     if name not in known:
         raise OptionError(f"server {name!r} is not known; known are {', '.join(known)}, as in vosk:ws://127.0.0.1:2700")
     module = known[name].load()
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("ws", "wss") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    if (parts := address_parts(url, "ws", "wss")) is None:
         raise OptionError(f"the address of {name} must be like ws://127.0.0.1:2700, not {url!r}")
     path = parts.path if parts.path.strip("/") else module.PATH
     return module, urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))

@@ -33,7 +33,7 @@ from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import Writer, spoken
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
-from redraft.proxies import is_local
+from redraft.proxies import address_parts, is_local
 
 #: Seconds after which an undelivered caption is dropped, because its words are no longer relevant.
 _USEFUL = 10.0
@@ -64,15 +64,12 @@ class CaptionService:
 
     def __init__(self, target: str, language: str) -> None:
         name, _, url = target.partition(":")
-        try:
-            self._url = urlsplit(url)
-            fits = self._url.scheme in ("http", "https") and bool(self._url.hostname and _URL.fullmatch(url))
-        except ValueError:
-            fits = False
-        if name not in ("zoom", "youtube") or not fits:
+        parts = address_parts(url, "http", "https") if _URL.fullmatch(url) else None
+        if name not in ("zoom", "youtube") or parts is None:
             raise OptionError(
                 f"must be zoom:URL or youtube:URL, with the caption URL that the service gives, not {target!r}", "push"
             )
+        self._url = parts
         #: Zoom's tag of the language; YouTube needs none.
         self._language = zoom_language(language) if name == "zoom" else None
         self._opener = build_opener(_Redirects, *([ProxyHandler({})] if is_local(url) else []))

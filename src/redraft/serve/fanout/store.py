@@ -24,10 +24,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from socket import gaierror
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from redraft import protocol
 from redraft.errors import MissingExtra, OptionError, Unavailable, install
+from redraft.proxies import address_parts
 from redraft.serve.sessions.rooms import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
 
@@ -66,13 +66,10 @@ _ADDRESS = "fanout must be an address such as redis://host:6379/0, or rediss://h
 
 def place_of(url: str) -> str:
     """Return the address of Redis without user and password.  Raises `OptionError` if the address is invalid."""
-    try:
-        parts = urlsplit(url)
-        if parts.scheme in ("redis", "rediss") and parts.hostname and re.fullmatch(r"/?\d*/?", parts.path):
-            return f"{parts.hostname}:{parts.port or 6379}"
-    except ValueError:
-        pass
-    raise OptionError(_ADDRESS)
+    parts = address_parts(url, "redis", "rediss")
+    if parts is None or not re.fullmatch(r"/?\d*/?", parts.path):
+        raise OptionError(_ADDRESS)
+    return f"{parts.hostname}:{parts.port or 6379}"
 
 
 class Outdated(Exception):
