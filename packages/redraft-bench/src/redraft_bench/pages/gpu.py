@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from redraft_bench.bench.plots import OTHERS, Label, Plot, beside
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.table import listed, markdown_table, span
-from redraft_bench.pages.language_models import NAMES, TEXTS, Row
+from redraft_bench.pages.language_models import FILES, NAMES, TEXTS, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,18 +25,20 @@ SIZES, SESSIONS = (1, 8, 32, 64, 256), (1, 8, 64)
 REMARK = (
     "The backend is `hf` in 16-bit floats (`bfloat16`), in eager mode. Weights are random, in the shapes of Qwen3. The "
     "passes of a *stream* were recorded with a real model and are repeated with the same prompts, drafts and "
-    "roll-backs, as far as time allowed; words were not held back, and `redraft, stop` was a prototype that ends "
-    "partial translations where the model is unsure. *Sessions* repeat the first stream without waiting, each from "
-    "another place, and share every pass; rates from few passes are left out. Times "
-    "varied much, since they depend on how fast Python launches kernels: compare methods by passes first. The *floor* "
-    "is the time to read the weights once at the rate of a large copy. Ids are compared in 32-bit floats on a small "
-    "random model."
+    "roll-backs, as far as time allowed. *Sessions* repeat the first stream without waiting, each from another place, "
+    "and share every pass; rates from few passes are left out. Times varied much, since they depend on how fast Python "
+    "launches kernels: compare methods by passes first. The *floor* is the time to read the weights once at the rate "
+    "of a large copy. Ids are compared in 32-bit floats on a small random model."
 )
 
 
 def of(rows: Sequence[Row], part: str) -> list[Row]:
-    """Return the rows of a part."""
-    return [row for row in rows if row["part"] == part]
+    """Return the rows of a part, whose methods are called by their names and options alone."""
+    return [_short(row) for row in rows if row["part"] == part]
+
+
+def _short(row: Row) -> Row:
+    return row | {"method": row["method"].partition(", shows ")[0]} if "method" in row else row
 
 
 def shapes(rows: Sequence[Row]) -> list[str]:
@@ -106,9 +108,15 @@ def _recorded(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the rows of each model and stream, by what they are called."""
     found: dict[str, list[Row]] = {}
     for row in rows:
-        model, data = NAMES.get(row["recorded"], f"the model `{row['recorded']}`"), TEXTS.get(row["data"], row["data"])
-        found.setdefault(f"{model} on {data}", []).append(row)
+        data = TEXTS.get(row["data"], row["data"])
+        found.setdefault(f"{_model(row['recorded'])} on {data}", []).append(row)
     return found
+
+
+def _model(file: str) -> str:
+    """Return what the model of a file is called."""
+    known = (NAMES[name] for name, beginning in FILES.items() if file.startswith(beginning))
+    return next(known, f"the model `{file.removesuffix('.gguf')}`")
 
 
 def overview(rows: Sequence[Row]) -> str:
