@@ -203,7 +203,7 @@ def test_final_without_words_is_decoded_again(pieces: list[str], method: str) ->
 
 def test_mark_stays_where_there_is_no_word() -> None:
     assert captions(Wordless("?", "", other="."), ["Hello?"])[-1].text == "?"
-    assert captions(Wordless("?", ""), ["?!"])[-1].text == "?"
+    assert captions(Wordless("?", ""), ["?!"])[-1].text == "?!"
 
 
 class Trailing(Scripted):

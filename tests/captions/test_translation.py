@@ -220,7 +220,7 @@ class Mute(Silent):
         return b" "
 
 
-@pytest.mark.parametrize(("text", "fails"), [("a b", True), ("3", True), ("日本", True), ("—", False), (" ", False)])
+@pytest.mark.parametrize(("text", "fails"), [("a b", True), ("3", True), ("日本", True), (" ", False)])
 def test_empty_final_is_failure_where_text_has_words(text: str, fails: bool) -> None:
     stream = Stream(Mute(), context=1)
     assert stream.caption(text).text == ""  # of a partial text nothing need be known yet
@@ -286,11 +286,24 @@ def test_final_answered_with_nothing_is_decoded_again(
     assert stream.caption("c", "v").text == "", "nothing is barred in the next one"
 
 
-@pytest.mark.parametrize("text", ["—", " ", "...", ""])
-def test_final_without_words_is_not_decoded_again(text: str) -> None:
-    stream = Stream(Silent())
-    assert stream.caption(text, final=True).text == ""
-    assert stream.states[0].tally.reopened == 0
+@pytest.mark.parametrize("text", [".", "...", "?", "- -", "。", "♪", "😀", "«»", "$"])
+def test_text_without_words_is_its_caption_without_request(text: str) -> None:
+    """A small model answered a full stop with "Ich"."""
+    stream = Stream(Speaker(), context=1)
+    for final in (False, True):
+        caption = stream.caption(f" {text}\n", final=final)
+        assert not stream.asked
+        assert (caption.text, caption.unstable, caption.final) == (text, "", final)
+    stream.caption("a b", "v")
+    assert stream.encoded == [("de", "a b", [])], "nothing of it is context"
+
+
+def test_text_that_loses_its_words() -> None:
+    stream = Stream(Speaker())
+    assert stream.caption("a b").text
+    assert stream.caption("...").text == "..."
+    assert stream.caption("... a b").text != "..."
+    assert stream.asked
 
 
 @pytest.mark.parametrize("final", ["exact", "beam:2"])

@@ -134,7 +134,7 @@ class Translation:
 
         A translation that is the sentence itself is left out: after one example of it, chat models repeat all others.
         """
-        if not (self.settings.context and source.strip() and translation) or echoes(translation, source):
+        if not (self.settings.context and has_words(source) and translation) or echoes(translation, source):
             return state
         pair = as_sentence(source, self.vocabulary.final_mark), translation
         return replace(state, earlier=(*state.earlier, pair)[-self.settings.context :])
@@ -199,7 +199,7 @@ class Translation:
             if final and self._stands_still(state, before):
                 how = replace(how, unseen=True)
                 state = yield from self._decode_again(state, prompt, how)
-        if final and has_words(text):
+        if final:
             state = yield from self._reopened(state, how)
         return state, pauses or (changed and state.is_slow)
 
@@ -211,8 +211,11 @@ class Translation:
         return self.writing.problem(translation)
 
     def _prompt_for(self, state: State, text: str) -> Prompt:
-        """Return the prompt with the newest earlier sentences that leave room for a translation."""
-        if not text.strip():
+        """Return the prompt with the newest earlier sentences that leave room for a translation.
+
+        It is empty for texts without words: models answer a lone mark with words of their own.
+        """
+        if not has_words(text):
             return Prompt()
         length = self.vocabulary.context_length
         room = min(self.settings.max_tokens, length // 2)
@@ -373,6 +376,8 @@ class Translation:
             standing=standing,
         )
         shown, hidden = map(self.writing.convert, (view.shown, view.hidden))
+        if not has_words(update.text):  # marks are the same in all languages
+            shown = " ".join(update.text.split())
         seen, kept = view.shown_length, view.draft_length
         if decoded.output.cut:  # only what others agree with is a draft: a bias would keep its endless end
             seen = kept = max(unchanged, min(confirmed or 0, seen))
