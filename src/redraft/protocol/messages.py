@@ -341,6 +341,9 @@ class Started(Told):
     message_bytes: int = Field(description="maximum length of a message from the client")
 
 
+_AGE = {"description": "to viewers: milliseconds since it was made, in a caption from before they came"}
+
+
 @_validated
 class Partial(events.Caption):
     """A translation that may still change."""
@@ -351,10 +354,7 @@ class Partial(events.Caption):
         default=0,
         metadata={"description": "milliseconds since its oldest new word was spoken or, as text, reached the server"},
     )
-    age_ms: float | None = field(
-        default=None,
-        metadata={"description": "to viewers: milliseconds since it was made, in a caption from before they came"},
-    )
+    age_ms: float | None = field(default=None, metadata=_AGE)
 
 
 @_validated
@@ -370,10 +370,7 @@ class Final(events.Caption):
     )
     lag_ms: float = 0
     made: Seconds | None = field(default=None, metadata={"description": "when it was made, in seconds since 1970"})
-    age_ms: float | None = field(
-        default=None,
-        metadata={"description": "to viewers: milliseconds since it was made, in a caption from before they came"},
-    )
+    age_ms: float | None = field(default=None, metadata=_AGE)
     corrected: Annotated[int, Field(ge=1, le=2**53)] | None = field(
         default=None, metadata={"description": "how often it has been corrected; the highest number counts"}
     )

@@ -105,7 +105,7 @@ export class WantedForm {
 }
 
 /** The name of a room as the server allows it: "Hall 1" is hall-1.  A name without such letters stays, to be refused. */
-export function roomOf(text) {
+function roomOf(text) {
   const plain = text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
   return plain.replace(/[^a-z0-9_]+/g, "-").replace(/^[-_]+|-+$/g, "") || text.trim();
 }
