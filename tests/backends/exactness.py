@@ -41,11 +41,11 @@ def draft_of(choose: random.Random, trees: bool) -> Draft:
         return EMPTY_DRAFT
     if kind < 0.5 or not trees:
         return Draft.chain(some(choose, 20), Provenance.MODEL)
-    tree: Tree[Provenance] = Tree(BRANCHES + 1, 24)
+    tree = Tree(BRANCHES + 1, 24)
     parents = [ROOT]
     for _ in range(BRANCHES + 1):
         parents += tree.add_path(choose.choice(parents), [(token, Provenance.MODEL) for token in some(choose, 6)])
-    return tree.draft(tree.marks)
+    return tree.draft()
 
 
 def path_of(draft: Draft, node: int) -> Ids:

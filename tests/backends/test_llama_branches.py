@@ -29,10 +29,10 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 
 def tree_of(paths: Sequence[Ids]) -> Draft:
-    tree: Tree[Provenance] = Tree(99)
+    tree = Tree(99)
     for path in paths:
         tree.add_path(-1, ((token, Provenance.MODEL) for token in path))
-    return tree.draft(tree.marks, leaves_only=True)
+    return tree.draft(leaves_only=True)
 
 
 def leaves(draft: Draft) -> list[int]:

@@ -98,12 +98,12 @@ class Beam(Drafter):
         """Return the tree of all hypotheses."""
         yield from ()
         self._output, self._previous, self._room = context.output, context.previous, context.room
-        tree: Tree[Provenance] = Tree(self._width + 1)
+        tree = Tree(self._width + 1)
         hypotheses = [*self._live, *([self._done[0]] if self._done else [])]
         self._paths = {
             tokens: tree.add_path(ROOT, ((token, Provenance.MODEL) for token in tokens)) for tokens, _ in hypotheses
         }
-        return tree.draft(tree.marks, leaves_only=True)
+        return tree.draft(leaves_only=True)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Do nothing: `judge` has seen the rows."""

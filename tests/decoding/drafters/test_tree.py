@@ -20,25 +20,25 @@ def leaves(draft: Draft) -> int:
 
 
 def test_equal_beginnings_are_merged() -> None:
-    tree: Tree[Provenance] = Tree(9, 99)
+    tree = Tree(9, 99)
     assert tree.add_path(ROOT, steps(1, 2, 3)) == [0, 1, 2]
     assert tree.add_path(ROOT, steps(1, 2, 4)) == [0, 1, 3]
     assert tree.add_path(0, steps(2, 3, 5)) == [1, 2, 4]
     nodes = (1, 2, 3, 4, 5), (-1, 0, 1, 1, 2), (PROMPT,) * 5
-    assert tree.draft(tree.marks, 7) == Draft(*nodes, prompt_rows=7)
-    assert tree.draft(tree.marks, leaves_only=True) == Draft(*nodes, leaves_only=True)
+    assert tree.draft(7) == Draft(*nodes, prompt_rows=7)
+    assert tree.draft(leaves_only=True) == Draft(*nodes, leaves_only=True)
 
 
-def test_mark_of_merged_token() -> None:
+def test_provenance_of_merged_token() -> None:
     for first, second in ((PROMPT, GENERATED), (GENERATED, PROMPT)):
         tree = Tree(9, 99, PROMPT)
         tree.add_path(ROOT, steps(1, provenance=first))
         tree.add_path(ROOT, [*steps(1, provenance=second), *steps(2, provenance=GENERATED)])
-        assert tree.draft(tree.marks).provenance == (PROMPT, GENERATED)
+        assert tree.draft().provenance == (PROMPT, GENERATED)
 
 
 def test_caps_cut_path_where_it_branches_off() -> None:
-    tree: Tree[Provenance] = Tree(2, 99)
+    tree = Tree(2, 99)
     tree.add_path(ROOT, steps(1, 2))
     tree.add_path(ROOT, steps(1, 3))
     assert tree.add_path(ROOT, steps(1, 4, 5)) == [0], "a third leaf is one too many"
@@ -55,11 +55,11 @@ def test_caps_cut_path_where_it_branches_off() -> None:
     st.lists(st.tuples(st.integers(-1, 20), st.lists(st.integers(0, 3), max_size=5)), max_size=12),
 )
 def test_caps_hold_and_siblings_differ(most_leaves: int, most_nodes: int, paths: list[tuple[int, list[int]]]) -> None:
-    tree: Tree[Provenance] = Tree(most_leaves, most_nodes)
+    tree = Tree(most_leaves, most_nodes)
     for parent, tokens in paths:
-        if parent < len(tree.draft(tree.marks)):
+        if parent < len(tree.draft()):
             tree.add_path(parent, steps(*tokens))
-    draft = tree.draft(tree.marks)
+    draft = tree.draft()
     assert leaves(draft) <= most_leaves
     assert len(draft) <= most_nodes
     assert len(set(zip(draft.parents, draft.tokens, strict=True))) == len(draft)

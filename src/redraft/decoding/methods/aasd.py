@@ -133,10 +133,9 @@ class Aligned(Drafter):
             return EMPTY_DRAFT
         if self._width and not context.output:
             self._rows_awaited = self._rows.begin(context.prompt)
-        tree = self._tree()
-        return tree.draft(tree.marks, max(1, self._rows_awaited))
+        return self._tree().draft(max(1, self._rows_awaited))
 
-    def _tree(self) -> Tree[Provenance]:
+    def _tree(self) -> Tree:
         # A token taken both from the prompt and from generated text counts as the prompt's.
         tree, length = Tree(self._leaves, self._nodes, Provenance.PROMPT), self._ngram
         places = self._pool.find()[: self._leaves]
