@@ -55,6 +55,14 @@ def expect(value: object, kind: type, field: str, example: str) -> None:
         raise OptionError(f"must be a {kind.__name__}, such as {example}, not {value!r}", field)
 
 
+def whole(name: str, value: int, low: int, high: int | None = None) -> int:
+    """Return a whole number that must be at least ``low`` and at most ``high``; raise `OptionError` for others."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
+        allowed = f"of {low} or more" if high is None else f"from {low} to {high}"
+        raise OptionError(f"must be a whole number {allowed}, not {value!r}", name)
+    return value
+
+
 class InputError(RedraftError, ValueError):
     """A line of input is invalid.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from redraft.backends.costs import LearnedCosts
-from redraft.captions.events import whole
 from redraft.decoding.cost import CostCurve
-from redraft.errors import CapabilityError, ContextOverflow
+from redraft.errors import CapabilityError, ContextOverflow, whole
 
 S = TypeVar("S")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeAlias, TypeGuard
 
-from redraft.errors import InputError, OptionError
+from redraft.errors import InputError
 
 SURROGATES = re.compile("[\ud800-\udfff]")
 #: C0 and C1 controls, and Unicode's line and paragraph separators.
@@ -31,18 +31,6 @@ def is_text(value: object) -> bool:
 def is_whole(value: object) -> bool:
     """Whether a value is an integer and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def whole(name: str, value: int, low: int, high: int | None = None) -> int:
-    """Check that ``value`` is a whole number of at least ``low`` and at most ``high``, and return it.
-
-    Raises:
-        OptionError: it is not; the message has the name.
-    """
-    if not is_whole(value) or value < low or (high is not None and value > high):
-        allowed = f"of {low} or more" if high is None else f"from {low} to {high}"
-        raise OptionError(f"must be a whole number {allowed}, not {value!r}", name)
-    return value
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from redraft.captions.align import end_of
 from redraft.captions.breaks import SPACE, broken
-from redraft.captions.events import Caption, is_number, whole
+from redraft.captions.events import Caption, is_number
 from redraft.captions.words import UNBREAKABLE
-from redraft.errors import OptionError
+from redraft.errors import OptionError, whole
 
 NARROWEST, WIDEST = 16, 80
 

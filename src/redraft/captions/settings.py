@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from redraft.captions.events import whole
 from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.display import Display
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
-from redraft.errors import expect
+from redraft.errors import expect, whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redraft.errors import OptionError
+from redraft.errors import OptionError, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,8 @@ class Display:
     plain: bool = False
 
     def __post_init__(self) -> None:
-        for name, low, high in (("agree", 1, 10), ("mask_k", 0, None)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low or (high and value > high):
-                bounds = f"from {low} to {high}" if high else f"of {low} or more"
-                raise OptionError(f"must be a whole number {bounds}, not {value!r}", name)
+        whole("agree", self.agree, 1, 10)
+        whole("mask_k", self.mask_k, 0)
         sight = self.first_sight
         if isinstance(sight, bool) or not isinstance(sight, int | float) or not 0 <= sight <= 1:
             raise OptionError(f"must be a number from 0 to 1, not {sight!r}", "first_sight")

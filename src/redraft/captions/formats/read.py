@@ -24,16 +24,11 @@ from itertools import pairwise
 from typing import ParamSpec, Protocol, TypeAlias
 
 from redraft.captions.align import distance, end_of, in_common
-from redraft.captions.events import (
-    CONTROLS,
-    Failure,
-    Update,
-    whole,
-)
+from redraft.captions.events import CONTROLS, Failure, Update
 from redraft.captions.formats.screen import Screen
 from redraft.captions.sentence import ends_sentence
 from redraft.captions.words import WORD, bare_words, has_words
-from redraft.errors import OptionError
+from redraft.errors import OptionError, whole
 
 #: Sequences with which programs move a terminal's cursor, erase and colour.
 ESCAPES = re.compile(

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from redraft.captions.events import Update, whole
+from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
 from redraft.captions.languages import parse_language
-from redraft.errors import InputError, OptionError
+from redraft.errors import InputError, OptionError, whole
 from redraft.signature import text_hash
 from redraft_bench.eval.stream import Segment, Stream
 

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from redraft.captions.events import Update, whole
+from redraft.captions.events import Update
 from redraft.captions.formats.read import finished
 from redraft.captions.languages import parse_language
+from redraft.errors import whole
 from redraft_bench.eval.sets import load_set, read_data, reveal
 from redraft_bench.eval.stream import Segment, Stream
 
