@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
 from redraft.serve.access import new_key
-from redraft.serve.http.compat.alignatt_mt import MOST_WORDS
+from redraft.serve.http.compat.alignatt_mt import MOST_WORDS, MtUpdate
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, Socket, running
 
@@ -116,6 +116,7 @@ def test_tail_is_not_committed(server: Running, seed: int) -> None:
             words += rng.choices(WORDS, k=rng.randint(0, 2))
             tail = rng.choices(WORDS, k=rng.randint(0, 3))
             found = ask(socket, words, tail)
+            tail = [] if tail == words[-len(tail) :] else tail  # an old one
             whole = f"{found['committed_text']} {found['buffer_text']}".split()
             made.append((" ".join([*words, *tail]), " ".join(whole)))
             known = [text for source, text in made if f"{' '.join(words)} ".startswith(f"{source} ".lstrip())]
@@ -138,6 +139,50 @@ def test_commit_of_translated_words_needs_no_pass() -> None:
             assert after["committed_text"] == before["committed_text"] + after["committed_delta"]
             released += bool(after["committed_delta"])
     assert released
+
+
+@pytest.mark.parametrize("words", [["we", "saw"], ["Yes", ",", "we", "saw", "her", "."]])
+def test_commit_of_whole_tail_needs_no_pass(words: list[str]) -> None:
+    """WhisperLiveKit sends the tail again with its words, until it has another one."""
+    tail = "Yes, we saw her.".split() if "Yes" in words else words
+    model = CachedModel(1)
+    with running(model, **SETTINGS) as server, session(server) as socket:
+        ask(socket, [], tail)
+        passes = len(model.new)
+        found = ask(socket, words, tail)
+        assert len(model.new) == passes
+        assert found["committed_text"]
+        assert ask(socket, words)["committed_text"] == found["committed_text"]
+
+
+def test_pieces_of_words() -> None:
+    """WhisperLiveKit's pieces of a text come without the space before them."""
+
+    def text(*words: str, tail: str = "") -> str:
+        sent: dict[str, Any] = {
+            "words": [[word] for word in words],
+            "tail": {"words": [[word] for word in tail.split()]},
+        }
+        return MtUpdate.checked({"type": "update", **sent}).text
+
+    assert text("Yes", ",", "at", "5", "o", "'clock", ".") == "Yes, at 5 o'clock."
+    assert text("twenty", "-five", "or", "3", ".5", "%") == "twenty-five or 3.5%"
+    assert text("(", "he", "said", ":", '"', "no", "-", "never") == '( he said: " no - never'
+    assert text("Yes", tail=", I do") == text("Yes", ",", tail="I do") == "Yes, I do"
+    assert text("日", "本", "、", tail="東京") == "日本、東京"
+    assert text(tail="it is 'so") == "it is 'so"
+    assert text("I", "do", tail="I do") == "I do"
+    assert text("I", "do", tail="not") == "I do not"
+
+
+def test_full_stop_after_pause(server: Running) -> None:
+    """WhisperLiveKit ends an utterance in a pause, and sends the full stop of its sentence as the next one."""
+    with session(server) as socket:
+        assert ask(socket, WORDS[:4], is_final=True)["committed_text"]
+        found = ask(socket, ["."], utterance_id=1, is_final=True)
+        assert (found["final"], found["committed_text"], found["committed_delta"]) == (True, "", "")
+        assert ask(socket, [], ["..."], utterance_id=2)["buffer_text"] == ""
+        assert ask(socket, WORDS[:4], utterance_id=2, is_final=True)["committed_text"]
 
 
 def test_finals_stay_and_partials_coalesce(server: Running) -> None:

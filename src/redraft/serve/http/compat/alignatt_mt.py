@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Literal
 
 from pydantic import Field
@@ -28,7 +30,7 @@ from redraft.captions.formats.read import received
 from redraft.captions.stabilise import whole_characters
 from redraft.captions.state import State
 from redraft.captions.translation import Translation, as_output
-from redraft.captions.words import WORD, joined
+from redraft.captions.words import WORD, has_words, joined
 from redraft.decoding.methods.ssbd import KEEPS_ALL
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
@@ -66,6 +68,10 @@ class Init(Lenient):
     accepted_target_prefix: str = Field("", max_length=LONGEST_TEXT)
 
 
+#: What goes on with the word before.  Clients send the pieces of a text without the space around them: WhisperLiveKit
+#: splits "Yes, at five o'clock." before each mark.
+_GOES_ON = re.compile(r"[!%),.:;?\]}’…]|['-]\w")
+
 #: A word, with its start and end in milliseconds, which have no effect.
 _Words = list[tuple[str] | tuple[str, float | None] | tuple[str, float | None, float | None]]
 
@@ -92,12 +98,24 @@ class MtUpdate(Lenient):
         """The committed words as a text."""
         return _text(self.words)
 
+    @property
+    def text(self) -> str:
+        """The committed words and the tail.
+
+        A tail with which the committed words end is none: WhisperLiveKit keeps the last one after all of it was
+        committed, until it has another.
+        """
+        committed, tail = self.committed, " ".join(received(word) for word, *_ in self.tail.words) if self.tail else ""
+        words, last = WORD.findall(committed), WORD.findall(tail)
+        return committed if last and words[-len(last) :] == last else _with_piece(committed, tail)
+
 
 def _text(words: _Words) -> str:
-    text = ""
-    for word, *_ in words:
-        text = joined(text, received(word))
-    return text
+    return reduce(_with_piece, (received(word) for word, *_ in words), "")
+
+
+def _with_piece(text: str, piece: str) -> str:
+    return text + piece if text[-1:].isalnum() and _GOES_ON.match(piece) else joined(text, piece)
 
 
 class Mailbox:
@@ -178,7 +196,7 @@ class Conversation:
         self._open = update.utterance_id
         forced = not update.is_final and len(update.words) > MOST_WORDS
         final, committed = update.is_final or forced, update.committed
-        text = committed if final or update.tail is None else joined(committed, _text(update.tail.words))
+        text = committed if final else update.text
         if len(text) > LONGEST_TEXT:
             raise Refused("size", f"the words must have at most {LONGEST_TEXT} characters")
         time = None if update.clock_ms is None else update.clock_ms / 1000
@@ -192,6 +210,8 @@ class Conversation:
             raise Refused("translation", next((each.message for each in events if isinstance(each, Failure)), "failed"))
         before = self._committed
         shown, hidden = (captions[-1].text, captions[-1].unstable) if captions else (before, "")
+        if not has_words(text):  # the full stop of a sentence that a pause has ended, whose translation has its own
+            shown = before
         if final:
             now, draft = shown, ""
             self._next()
