@@ -184,7 +184,7 @@ def test_broken_plug_in(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         {"draft_model": DraftModel.LAYERS},
         {"layers": STEPS, "options": (STEPS,)},
         {"layers": STEPS, "draft_model": DraftModel.LAYERS},
-        {"uses": frozenset({"trees"})},
+        {"needs": frozenset({"trees"})},
     ],
 )
 def test_declaration_that_does_not_fit(declared: dict[str, Any]) -> None:

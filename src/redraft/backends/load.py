@@ -285,10 +285,9 @@ def open_models(
         )
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")
-    # On a CPU, passes over wide trees cost too much, and a cache that supports them slows down many slots.
-    trees = Capability.TREES in method.needs or (Capability.TREES in method.uses and on_gpu(options.gpu_layers))
-    branches = max(options.branches, BRANCHES_OF_A_TREE * options.slots) if trees else options.branches
-    target = open_backend(model, replace(options, branches=branches), dtype)
+    if Capability.TREES in method.needs:
+        options = replace(options, branches=max(options.branches, BRANCHES_OF_A_TREE * options.slots))
+    target = open_backend(model, options, dtype)
     stack.callback(target.close)
     if small is None or not wanted:
         return target, None

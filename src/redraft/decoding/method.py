@@ -144,7 +144,6 @@ class Method:
         build: creates drafter and rule for one decoding.
         options: its options.
         needs: capabilities that the backend must have.
-        uses: capabilities that it uses if the backend has them.
         draft_model: the drafter's model, if it has one.
         layers: for `DraftModel.LAYERS`, the option with the number of layers.
         bias: the option with the bias towards the previous output, or what is shown of it, if it has one; ``--beta``
@@ -154,8 +153,8 @@ class Method:
         display: what is shown of partial outputs, unless the user chooses.
 
     Raises:
-        OptionError: ``needs`` or ``uses`` has something that is no `Capability`, ``bias``, ``stop`` or ``layers`` is
-            not among ``options``, or ``layers`` does not fit ``draft_model``.
+        OptionError: ``needs`` has something that is no `Capability`, ``bias``, ``stop`` or ``layers`` is not among
+            ``options``, or ``layers`` does not fit ``draft_model``.
     """
 
     name: str
@@ -166,7 +165,6 @@ class Method:
     build: Callable[[Setup], tuple[Drafter, Rule]]
     options: tuple[Option | Choice, ...] = ()
     needs: frozenset[Capability] = frozenset()
-    uses: frozenset[Capability] = frozenset()
     draft_model: DraftModel | None = None
     layers: Option | None = None
     bias: Option | None = None
@@ -174,11 +172,10 @@ class Method:
     display: Display = Display()
 
     def __post_init__(self) -> None:
-        for name, given in (("needs", self.needs), ("uses", self.uses)):
-            for each in given:
-                if not isinstance(each, Capability):
-                    known = ", ".join(capability.name for capability in Capability)
-                    raise OptionError(f"{name} of method {self.name!r} must be of Capability ({known}), not {each!r}")
+        for each in self.needs:
+            if not isinstance(each, Capability):
+                known = ", ".join(capability.name for capability in Capability)
+                raise OptionError(f"needs of method {self.name!r} must be of Capability ({known}), not {each!r}")
         for name, option in (("bias", self.bias), ("stop", self.stop), ("layers", self.layers)):
             if option is not None and option not in self.options:
                 raise OptionError(f"{name} of method {self.name!r} must be one of its options")
