@@ -96,6 +96,11 @@ class SessionAudio:
         """Whether a recogniser is running."""
         return self._task is not None
 
+    @property
+    def _listens(self) -> bool:
+        """Whether frames belong to a stream: the last of those that wait or, without any, that at the recogniser."""
+        return not self._waiting[-1].ended if self._waiting else self.running and not self._finishing
+
     # From the client
 
     def begin(self, wanted: protocol.Audio) -> None:
@@ -149,9 +154,7 @@ class SessionAudio:
         """Accept samples.  Raises `Refused` if they cannot be used; without a stream for them, only the first time."""
         if not self._recognisers.offered:
             self._refuse_once(NO_RECOGNISER)
-        elif (not self._waiting and (self._stream is None or not self.running or self._finishing)) or (
-            self._waiting and self._waiting[-1].ended
-        ):
+        elif not self._listens:
             self._refuse_once(NO_STREAM)
         elif len(frame) % WIDTH or len(frame) > _LONGEST_FRAME:
             raise Refused("audio", ODD if len(frame) % WIDTH else TOO_LARGE)
