@@ -13,10 +13,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import backends_of, open_models
+from redraft.backends.load import MakesPrompts, backends_of, open_models
 from redraft.captions.chat import ChatTemplate
 from redraft.captions.metadata import CHAT_KEY
 from redraft.decoding.backend import Backend
@@ -29,15 +28,6 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import TARGET, Output, Prompt, Score
 from redraft.errors import ContextOverflow
-
-
-@runtime_checkable
-class _ReadsTexts(Protocol):
-    """A backend whose model has an encoder, and which makes its own prompts."""
-
-    def plain_prompt(self, text: str) -> Prompt:
-        """Return the input of encoder and decoder for a text."""
-
 
 #: Stands for the user's text while a chat template is rendered: a private-use character, which none strips.
 _MARK = "\ue000"
@@ -175,7 +165,7 @@ class Generator:
     def _prompt(self, prompt: str) -> Prompt:
         """Return the ids of a prompt; control tokens in the user's text are text."""
         target = self.backends[TARGET]
-        if isinstance(target, _ReadsTexts):
+        if isinstance(target, MakesPrompts):
             return target.plain_prompt(prompt)
         asked = self._chat.ask(_MARK) if self._chat else _MARK
         before, _, after = asked.partition(_MARK)

@@ -15,11 +15,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import backends_of, open_models
+from redraft.backends.load import MakesPrompts, backends_of, open_models
 from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, parse_language
@@ -246,14 +245,6 @@ class Translator:
         self.close()
 
 
-@runtime_checkable
-class _EncodesSources(Protocol):
-    """A backend whose model has an encoder, and which makes its own prompts."""
-
-    def encoder_prompt(self, text: str, source: Language, target: Language) -> Prompt:
-        """Return the input of encoder and decoder for translating ``text``."""
-
-
 def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
     """Return what a session needs to know about its models; `TARGET` is among their names."""
     target = backends[TARGET]
@@ -289,7 +280,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
         ModelError: the model has no usable prompt template.
     """
     source = parse_language(style.source_language, "source language")
-    if isinstance(backend, _EncodesSources):
+    if isinstance(backend, MakesPrompts):
         return _source_encoder(backend, style, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
     script, terms = own_script(backend, target), style.terms(target)
@@ -323,7 +314,7 @@ def _foreign_tokens(backend: Backend, target: Language) -> Selection:
     return found[target.canonical]
 
 
-def _source_encoder(backend: _EncodesSources, style: Style, source: Language, target: Language) -> Encode:
+def _source_encoder(backend: MakesPrompts, style: Style, source: Language, target: Language) -> Encode:
     for field in ("template", "prompt", "glossary", "context"):
         if getattr(style, field):
             raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)

@@ -16,7 +16,7 @@ from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions
 from redraft.backends.remote.batching import batched
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import DraftModel, Method, Value
-from redraft.decoding.types import DRAFT_MODEL, TARGET
+from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError, install
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from redraft.backends.hf.decoder_only import HfDecoder
     from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
     from redraft.backends.remote.backend import RemoteBackend
+    from redraft.captions.languages import Language
 
 
 @runtime_checkable
@@ -37,6 +38,17 @@ class EarlyExits(Protocol):
         Raises:
             CapabilityError: the model has fewer layers.
         """
+
+
+@runtime_checkable
+class MakesPrompts(Protocol):
+    """A backend whose model has an encoder, and which makes its own prompts."""
+
+    def encoder_prompt(self, text: str, source: Language, target: Language) -> Prompt:
+        """Return the input of encoder and decoder for translating ``text``."""
+
+    def plain_prompt(self, text: str) -> Prompt:
+        """Return the input of encoder and decoder for a text."""
 
 
 def backends_of(
