@@ -60,8 +60,6 @@ def _words(units: Sequence[str]) -> Iterator[list[str]]:
         if end not in torn:
             yield word
             word = []
-    if word:
-        yield word
 
 
 def _inside(text: str) -> Iterator[int]:
