@@ -34,7 +34,7 @@ LATEST = 359_999_999
 #: Delay in milliseconds from which on the times of a stream have started again.
 RESTART = 60_000
 SUBTITLES = ("srt", "vtt")
-#: Maximum number of utterances whose lines wait for those of another language.
+#: Maximum number of utterances that wait for another language.
 MOST_UNPAIRED = 8
 
 
@@ -417,6 +417,46 @@ class SubtitleWriter:
         self._cues, self._clock = self._cues + 1, min(end, LATEST)
         texts = [line for lines in cue.texts.values() for line in lines]
         _put(self._out, _cue(self._form, self._cues, min(cue.start, self._clock), self._clock, texts))
+
+
+class InOrder:
+    """Passes final captions to a subtitle writer in order of utterances, even if languages finish at different times.
+
+    Args:
+        writer: the subtitle writer, which is closed together with this one.
+        languages: the languages of an utterance's captions.
+    """
+
+    def __init__(self, writer: SubtitleWriter, languages: Sequence[str]) -> None:
+        self.writer, self._languages = writer, tuple(languages)
+        self._held: dict[str, tuple[list[Caption], Ends]] = {}
+
+    def write(self, event: Event) -> None:
+        """Write an event; a final caption waits for its turn."""
+        if isinstance(event, Failure) or not event.final:
+            self.writer.write(event)
+        if event.utterance is None or (isinstance(event, Caption) and not event.final):
+            return
+        captions, ends = self._held.setdefault(event.utterance, ([], Ends()))
+        ends.note(event)
+        if isinstance(event, Caption):
+            captions.append(event)
+        while self._held:
+            _, first = next(iter(self._held.values()))
+            if first.missing(self._languages) and len(self._held) <= MOST_UNPAIRED:
+                return
+            self._release()
+
+    def close(self) -> None:
+        """Write everything that still waits."""
+        while self._held:
+            self._release()
+        self.writer.close()
+
+    def _release(self) -> None:
+        captions, _ = self._held.pop(next(iter(self._held)))
+        for caption in captions:
+            self.writer.write(caption)
 
 
 #: Invisible marks that set the direction of a line: from left to right, and from right to left.

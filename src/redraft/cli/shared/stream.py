@@ -18,10 +18,9 @@ from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer, layers
+from redraft.captions.formats.write import InOrder, JsonlWriter, LinesWriter, SubtitleWriter, Writer, layers
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other, watched
-from redraft.cli.shared.in_order import InOrder
 from redraft.cli.shared.notice import notice
 from redraft.errors import InputError
 
