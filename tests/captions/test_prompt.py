@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from redraft.captions.chat import qwen3, tower
 from redraft.captions.languages import parse_language
+from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.captions.prompt import Prompter, clean
 from redraft.captions.request import Request
-from redraft.captions.templates import choose_template
+from redraft.captions.templates import TEMPLATES, choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 from tests.prompts import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM, ToyTokenizer
@@ -82,6 +83,9 @@ class TestChoice:
     )
     def test_by_metadata(self, metadata: dict[str, str], expected: str) -> None:
         assert choose_template(metadata) == expected
+
+    def test_users_name_all_but_the_demo_models(self) -> None:
+        assert ("plain-tag", *TEMPLATE_NAMES) == tuple(TEMPLATES)
 
     def test_named_template_wins(self) -> None:
         assert Prompter.for_model(DEMO, ENGLISH, GERMAN, "qwen3").template == "qwen3"

@@ -1,4 +1,4 @@
-"""Keys of a model's GGUF metadata that say how to prompt it."""
+"""How to prompt a model: keys of its GGUF metadata that say so, and the prompt templates that users can name."""
 
 from __future__ import annotations
 
@@ -13,3 +13,6 @@ FINAL_MARK_KEY = "redraft.final_mark"
 OWN_SCRIPT_KEY = "redraft.own_script"
 #: Chat template, a Jinja program.
 CHAT_KEY = "tokenizer.chat_template"
+
+#: The prompt templates of `redraft.captions.templates`, which takes long to import.
+TEMPLATE_NAMES = ("hy-mt2", "hy-mt1.5", "milmmt", "cat-translate", "translategemma", "tower", "qwen3", "chat")

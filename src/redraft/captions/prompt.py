@@ -22,9 +22,10 @@ from functools import partial
 from redraft.captions.chat import unusable
 from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.languages import Language
+from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.captions.own_prompt import OwnPrompt
 from redraft.captions.request import Request
-from redraft.captions.templates import NAMES, TEMPLATES, Layout, choose_template
+from redraft.captions.templates import TEMPLATES, Layout, choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import OptionError
 
@@ -76,7 +77,7 @@ class Prompter:
             metadata: the model's GGUF metadata as text.
             source: source language.
             target: target language.
-            template: one of `NAMES`; None chooses by the metadata.
+            template: one of `TEMPLATE_NAMES`; None chooses by the metadata.
             prompt: a prompt of the user's own, instead of a template.
 
         Raises:
@@ -84,8 +85,9 @@ class Prompter:
                 not trained on a language.
             ModelError: the metadata do not determine a template, or the template cannot be used.
         """
-        if template is not None and template not in NAMES:
-            raise OptionError(f"{template!r} is not known: use {', '.join(NAMES[:-1])} or {NAMES[-1]}", "template")
+        if template is not None and template not in TEMPLATE_NAMES:
+            *others, last = TEMPLATE_NAMES
+            raise OptionError(f"{template!r} is not known: use {', '.join(others)} or {last}", "template")
         if template is not None and prompt is not None:
             raise OptionError("template and prompt cannot be combined, so leave one out")
         start, end = (_token(metadata, f"tokenizer.ggml.{name}_token_id") for name in ("bos", "eos"))

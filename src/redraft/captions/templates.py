@@ -3,8 +3,6 @@
 Most are the prompts of one model (`redraft.captions.published`), or those of SSBD v2, Table 5 (``tower`` and
 ``qwen3``).  ``chat`` is the model's own chat template, with the same instruction and the same header before the answer.
 ``plain-tag`` is a format string in the model's metadata, as in the demo models.
-
-Imports are inside functions, since the command line shows the names of the templates without prompting a model.
 """
 
 from __future__ import annotations
@@ -14,19 +12,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from redraft.captions.chat import ChatTemplate, Render, gemma, qwen3, tower
+from redraft.captions.coverage import TOWER, TRANSLATEGEMMA, supported_tag, warn_outside
+from redraft.captions.languages import Language, parse_language
 from redraft.captions.metadata import CHAT_KEY, PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.published import cat_translate, hy_mt2, hy_mt15, milmmt, translategemma
 from redraft.captions.request import Request
 from redraft.errors import ModelError, OptionError
-
-if TYPE_CHECKING:
-    from redraft.captions.chat import ChatTemplate, Render
-    from redraft.captions.languages import Language
 
 Metadata: TypeAlias = Mapping[str, str]
 #: Renders a prompt as one text, from a request with marks in place of texts.
 Layout: TypeAlias = Callable[[Request], str]
+#: Returns the layout for the metadata of a model, its source language and its target language.
+MakeLayout: TypeAlias = Callable[[Metadata, Language, Language], Layout]
 
 #: Stands for the model's end token in a rendered layout.  Private-use characters: no template strips or escapes them.
 END_MARK = "\ue000end\ue001"
@@ -45,11 +45,10 @@ class Template:
     """A row of the table.
 
     Attributes:
-        name: what users type.
+        name: one of `redraft.captions.metadata.TEMPLATE_NAMES`, which users type, or ``plain-tag``.
         fits: whether a model with these metadata is prompted in this way.
-        layout: returns the layout for the metadata of a model, its source language and its target language.
+        layout: makes the layout.
         sources_only: whether the model sees earlier sentences without their translations.
-        by_name: whether users can name it.
 
     Raises (``layout``):
         OptionError: the model was not trained on a language.
@@ -58,9 +57,8 @@ class Template:
 
     name: str
     fits: Callable[[Metadata], bool]
-    layout: Callable[[Metadata, Language, Language], Layout]
+    layout: MakeLayout
     sources_only: bool = False
-    by_name: bool = True
 
 
 def choose_template(metadata: Metadata) -> str:
@@ -133,38 +131,29 @@ def _plain_layout(metadata: Metadata, source: Language, target: Language) -> Lay
 
 def _supported(wanted: Language, tags: str, field: str) -> Language:
     """Return the language among ``tags`` that serves for ``wanted``."""
-    from redraft.captions.coverage import supported_tag
-    from redraft.captions.languages import parse_language
-
     known = " ".join(tags.replace(",", " ").split())
     return parse_language(supported_tag(wanted, known, field), field) if known else wanted
 
 
 def _own_chat(metadata: Metadata) -> ChatTemplate:
     """Return the model's chat template."""
-    from redraft.captions.chat import ChatTemplate
-
     if not metadata.get(CHAT_KEY):
         raise ModelError(NO_TEMPLATE)
     return ChatTemplate(metadata[CHAT_KEY], end=END_MARK)
 
 
-def _asking(name: str) -> Callable[[Metadata, Language, Language], Layout]:
-    """Return the layout of a model whose template takes a published message (`redraft.captions.published`)."""
+def _asking(message: Callable[[Request, Language, Language], str]) -> MakeLayout:
+    """Return what makes the layout of a model whose chat template takes a published message."""
 
     def layout(metadata: Metadata, source: Language, target: Language) -> Layout:
-        from redraft.captions import published
-
-        chat, message = _own_chat(metadata), getattr(published, name)
+        chat = _own_chat(metadata)
         return lambda request: chat.ask(message(request, source, target))
 
     return layout
 
 
 def _milmmt_layout(_metadata: Metadata, source: Language, target: Language) -> Layout:
-    from redraft.captions.published import milmmt
-
-    return lambda request: milmmt(request, source, target)
+    return partial(milmmt, source=source, target=target)
 
 
 def _translategemma_layout(metadata: Metadata, source: Language, target: Language) -> Layout:
@@ -172,10 +161,6 @@ def _translategemma_layout(metadata: Metadata, source: Language, target: Languag
 
     The template knows some languages only by a longer or shorter tag, and raises for others.
     """
-    from redraft.captions.chat import gemma
-    from redraft.captions.coverage import TRANSLATEGEMMA, warn_outside
-    from redraft.captions.published import translategemma
-
     warn_outside("TranslateGemma", TRANSLATEGEMMA, source, target)
 
     def by_turns(request: Request) -> str:
@@ -206,16 +191,11 @@ def _translategemma_layout(metadata: Metadata, source: Language, target: Languag
 
 
 def _tower_layout(_metadata: Metadata, source: Language, target: Language) -> Layout:
-    from redraft.captions.chat import tower
-    from redraft.captions.coverage import TOWER, warn_outside
-
     warn_outside("Tower+", TOWER, source, target)
     return partial(_conversation, render=tower, source=source.name, target=target.name)
 
 
 def _qwen3_layout(_metadata: Metadata, source: Language, target: Language) -> Layout:
-    from redraft.captions.chat import qwen3
-
     return partial(_conversation, render=qwen3, source=source.name, target=target.name)
 
 
@@ -240,21 +220,19 @@ def _conversation(request: Request, render: Render, source: str, target: str) ->
 TEMPLATES = {
     template.name: template
     for template in (
-        Template("plain-tag", lambda metadata: PLAIN_KEY in metadata, _plain_layout, by_name=False),
-        Template("hy-mt2", lambda metadata: _is_called(metadata, "hymt2"), _asking("hy_mt2"), sources_only=True),
+        Template("plain-tag", lambda metadata: PLAIN_KEY in metadata, _plain_layout),
+        Template("hy-mt2", lambda metadata: _is_called(metadata, "hymt2"), _asking(hy_mt2), sources_only=True),
         Template(
             "hy-mt1.5",
             lambda metadata: _is_called(metadata, "hymt1.5", "hunyuanmt"),  # Hunyuan-MT has the same prompts
-            _asking("hy_mt15"),
+            _asking(hy_mt15),
             sources_only=True,
         ),
         Template("milmmt", lambda metadata: _plain_name(metadata).startswith("milmmt"), _milmmt_layout),
-        Template("cat-translate", lambda metadata: _is_called(metadata, "cattranslate"), _asking("cat_translate")),
+        Template("cat-translate", lambda metadata: _is_called(metadata, "cattranslate"), _asking(cat_translate)),
         Template("translategemma", _is_translategemma, _translategemma_layout),
         Template("tower", _is_tower, _tower_layout),
         Template("qwen3", _is_qwen3, _qwen3_layout),
         Template("chat", lambda metadata: bool(metadata.get(CHAT_KEY)), _chat_layout),
     )
 }
-#: Those that users can name.
-NAMES = tuple(template.name for template in TEMPLATES.values() if template.by_name)

@@ -12,7 +12,7 @@ import click
 
 from redraft import interrupt
 from redraft.captions.formats.read import Item
-from redraft.captions.templates import NAMES
+from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.notice import notice
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 template = click.option(
     "--template",
-    type=click.Choice(NAMES),
+    type=click.Choice(TEMPLATE_NAMES),
     metavar="NAME",
-    help=f"Prompt template: {', '.join(NAMES)}.  [default: the model's own]",
+    help=f"Prompt template: {', '.join(TEMPLATE_NAMES)}.  [default: the model's own]",
 )
 prompt = click.option(
     "--prompt",
