@@ -30,6 +30,7 @@ from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
 from redraft.captions.unchanged import PAUSE, Since
 from redraft.captions.words import WORD, bare, bare_words, joined
+from redraft.decoding.types import common_prefix
 from redraft.errors import InputError
 from redraft.speech.clauses import SHORTEST, Speech, best_cut, length
 
@@ -135,9 +136,9 @@ class _Utterance:
         words, time = tuple(word for word, _ in found), self.last.time
         self.sure = sum(bool(bare(word)) for word in WORD.findall(text)[: self.committed or 0])
         self.places = [place for _, place in found]
-        same = next((at for at, (one, other) in enumerate(zip(self.words, words, strict=False)) if one != other), None)
-        same = min(len(self.words), len(words)) if same is None else same
-        times, new = [time] * (len(words) - same), len(words) - same
+        same = common_prefix(self.words, words)
+        new = len(words) - same
+        times = [time] * new
         if time is not None and self.since is not None:
             times = [self.since + (time - self.since) * (place + 1) / new for place in range(new)]
         self.seen = [each.again() for each in self.seen[:same]] + [Since(each) for each in times]
@@ -438,7 +439,8 @@ def _boundary(cut: str, text: str) -> int:
     """Return where ``text`` continues, given a beginning of an earlier version of it."""
     if not cut:
         return 0
-    if text.startswith(cut) and (len(text) == len(cut) or not bare(text[len(cut)].strip()) or not bare(cut[-1])):
+    behind = text[len(cut) : len(cut) + 1].strip()
+    if text.startswith(cut) and not (bare(cut[-1]) and bare(behind)):  # it ends where a word does
         return len(cut)
     return _end_of(text, end_of(_words(cut), _words(text)))
 

@@ -161,11 +161,15 @@ class Ends:
     def missing(self, languages: Sequence[str]) -> set[str]:
         """Return the languages that may have more."""
         left = {*languages} - self._finals
-        for seq in {seq for _, seq in self._failed} if self._seq is None else {self._seq}:
-            still = {each for each in left if self._failed.isdisjoint({(each, seq), (None, seq)})}
-            if not still or self._seq is not None:
-                return still
-        return left
+        if self._seq is not None:
+            return self._unfailed(left, self._seq)
+        # Without a final caption, only the failure of all languages shows which update was the final one.
+        over = any(not self._unfailed(left, seq) for _, seq in self._failed)
+        return set() if over else left
+
+    def _unfailed(self, languages: set[str], seq: int | None) -> set[str]:
+        """Return those of the languages in which an update has not failed."""
+        return {each for each in languages if self._failed.isdisjoint({(each, seq), (None, seq)})}
 
 
 @dataclass(slots=True)
@@ -338,8 +342,10 @@ class SubtitleWriter:
         self._release(None)
 
     def _milliseconds(self, time: float | None) -> int | None:
-        if time is None or 0 <= time <= LATEST / 1000:
-            return None if time is None else round(time * 1000)
+        if time is None:
+            return None
+        if 0 <= time <= LATEST / 1000:
+            return round(time * 1000)
         if not self._warned:
             self._warned = True
             hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
