@@ -46,13 +46,14 @@ class Committed:
     Attributes:
         begin: place of the first word of the last message.
         done: place behind the last word that is in a final text.
+        spans: the lines of the last message with the places of their beginning and end.
     """
 
     def __init__(self) -> None:
         self.begin = self.done = 0
         #: The words of the last message with white space, and squeezed.
         self._text, self._squeezed = "", ""
-        self._spans: list[tuple[Span, int, int]] = []
+        self.spans: list[tuple[Span, int, int]] = []
         #: Places with the times at which a line began or ended there; both increase.
         self._places: list[int] = []
         self._times: list[float] = []
@@ -71,7 +72,7 @@ class Committed:
         """
         text = " ".join((*(span.text for span in spans), more))
         new = squeezed(text)
-        self._spans = []
+        self.spans = []
         if not new:
             return ""
         overlap = self._overlap(text, new, spans[0] if spans else None)
@@ -93,17 +94,13 @@ class Committed:
             self._text, self._squeezed, self.begin = self._text[cut:], self._squeezed[begin - self.begin :], begin
         for span in spans:
             end = begin + len(squeezed(span.text))
-            self._spans.append((span, begin, end))
+            self.spans.append((span, begin, end))
             self._stamp(begin, span.start)
             self._stamp(end, span.end)
             begin = end
         gone = max(0, bisect_right(self._places, self.begin) - 1)
         del self._places[:gone], self._times[:gone]
         return lost
-
-    def spans(self) -> Iterator[tuple[Span, int, int]]:
-        """Yield the lines of the last message with the places of their beginning and end."""
-        yield from self._spans
 
     def time(self, place: int, *, begins: bool = False) -> float | None:
         """Return the time in seconds at a place; None if no line has one there.
@@ -139,18 +136,17 @@ class Committed:
         if not old or (new.startswith(old) and (first_time is None or first_time == self._began)):
             return 0
         low, high = self._range(first)
-        gone = len(old) <= low  # by its time, the new text begins behind the old one
-        found: list[tuple[int, int]] = []
+        found: list[tuple[bool, bool, int]] = []
         for place in _word_starts(self._text):
-            if old.startswith(new[:_SURE], place) or new.startswith(old[place : place + _SURE]):
-                shared = min(len(old) - place, len(new))
-                if old[place : place + shared] == new[:shared]:
-                    fits = low <= place <= high and not gone
-                    found.append((0 if fits and shared == len(old) - place else 1 if fits else 2, place))
-                    if not fits and shared < _SURE:
-                        found.pop()
+            if not (old.startswith(new[:_SURE], place) or new.startswith(old[place : place + _SURE])):
+                continue  # most places, before long texts are compared
+            shared, timely = min(len(old) - place, len(new)), low <= place <= high
+            if old[place : place + shared] == new[:shared] and (timely or shared >= _SURE):
+                reaches_end = shared == len(old) - place
+                found.append((not timely, not (timely and reaches_end), place))
         if found:
-            return min(found)[1]
+            *_, place = min(found)
+            return place
         unmoved = first_time is None or first_time == self._began
         return None if unmoved and _are_similar(_words(self._text), _words(text)) else len(old)
 

@@ -101,7 +101,7 @@ class WhisperLiveKit:
         limit = committed.begin + len(known) - (len(squeezed(waiting)) if repeated else 0)
         silent = bool(lines) and lines[-1].get("speaker") == _SILENCE and not waiting
         rest, start = "", None
-        for span, place, end in committed.spans():
+        for span, place, end in committed.spans:
             end = min(end, limit)
             if committed.done >= end:
                 continue

@@ -292,8 +292,7 @@ class Callers:
     ) -> Reply:
         if not text:
             return Reply("")
-        while wait := self.hub.posts.take("\n".join(caller.marks)):
-            await asyncio.sleep(wait)
+        await self.hub.posts.turn("\n".join(caller.marks))
         self.hub.admission.check_working()
         known.touched = self._clock()
         for again in (False, True):
