@@ -109,11 +109,11 @@ class TestCommand:
         monkeypatch.setattr(command, "shipped_path", lambda _name: out / "toy.gguf")
         done = recipe(out, "--only", "demo-q4", "--within", "0.001", "--processes", "1", "--no-export")
         assert done.exit_code == 0, done.output
-        assert "stage demo-taught: demo, the model that ships" in done.output
-        assert (out / "demo-taught" / FINAL).exists() and (out / "demo-q4" / FINAL).exists()
+        assert "stage demo-spoken: demo, the model that ships" in done.output
+        assert (out / "demo-spoken" / FINAL).exists() and (out / "demo-q4" / FINAL).exists()
         train_tokenizer({"de": [Pair("other words", "ANDERE", "de", 1.0)]}, 270, 100).save(str(out / "tokenizer.json"))
         with pytest.raises(ModelError, match="has another vocabulary than"):
-            adopt(out / "toy.gguf", out, "demo-taught")
+            adopt(out / "toy.gguf", out, "demo-spoken")
 
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -152,7 +152,7 @@ class TestGraph:
             assert {stage.teacher, stage.start} - {None} <= done
             assert (stage.teacher is None) == (stage.distillation is None) == (stage.phase.distilled == 0)
             done.add(name)
-        assert {"demo-taught", "tiny-mbr"} == set(EXPORTED) & set(DEFAULT_STAGES) and set(EXPORTED) | set(
+        assert {"demo-spoken", "tiny-mbr"} == set(EXPORTED) & set(DEFAULT_STAGES) and set(EXPORTED) | set(
             DEFAULT_STAGES
         ) <= done
 

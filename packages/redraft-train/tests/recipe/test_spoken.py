@@ -135,14 +135,15 @@ def test_batches_alternate(pairs: dict[str, list[Pair]]) -> None:
     assert drawn == [True, True, True, False] * 2
 
 
-def test_result_is_mean_of_weights(pairs: dict[str, list[Pair]], tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("kept", [0.0, 0.5])
+def test_result_is_mean_of_weights(pairs: dict[str, list[Pair]], tmp_path: Path, monkeypatch: Any, kept: float) -> None:
     train_tokenizer(pairs, SHAPE.vocabulary, 20_000).save(str(tmp_path / "tokenizer.json"))
     write_pairs(tmp_path, toy_pairs(60))
     (tmp_path / "demo-taught").mkdir()
     begun = Decoder(SHAPE)
     torch.save({"shape": asdict(SHAPE), "model": begun.state_dict()}, tmp_path / "demo-taught" / FINAL)
     phase = replace(STAGES["demo-spoken"].phase, tokens=2048, batch=256, smoothed=100, warmup_steps=1)
-    stage = Stage(SHAPE, phase, start="demo-taught")
+    stage = Stage(SHAPE, phase, start="demo-taught", kept=kept)
     steps = []
     step = Trainer.train_step
 
@@ -155,4 +156,5 @@ def test_result_is_mean_of_weights(pairs: dict[str, list[Pair]], tmp_path: Path,
     work(0, stage, tmp_path / "after", tmp_path, tmp_path / "pairs.tsv.gz", Hardware(), None, tmp_path / "meet")
     result = torch.load(tmp_path / "after" / FINAL)["model"]["embedding.weight"]
     assert not torch.allclose(steps[0], steps[-1], atol=1e-4)
-    assert torch.allclose(result, torch.stack(steps).mean(0), atol=1e-6)
+    mean = kept * begun.embedding.weight.detach() + (1 - kept) * torch.stack(steps).mean(0)
+    assert torch.allclose(result, mean, atol=1e-6)

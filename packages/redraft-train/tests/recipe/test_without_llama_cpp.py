@@ -45,7 +45,7 @@ def trained(folder: Path) -> list[Any]:
 
 
 def test_begin(trained: list[Any], folder: Path) -> None:
-    assert (folder / "demo-taught" / FINAL).exists()
+    assert (folder / "demo-spoken" / FINAL).exists()
 
 
 def test_export_refused_before_training(trained: list[Any], folder: Path) -> None:

@@ -142,19 +142,17 @@ def negation_lost(source: str, translation: str, language: str) -> bool:
     return negated(source) and not _NEGATION[language].search(translation)
 
 
-def faulty(source: str, translation: str, reference: str, language: str) -> bool:
-    """Whether any of the counts of `losses` applies."""
-    return empty(translation) or any(found for _, found in _found(source, translation, reference, language))
-
-
-def _found(source: str, translation: str, reference: str, language: str) -> list[tuple[str, bool]]:
-    return [
-        ("cut_short", cut(translation, reference)),
-        ("number_lost", has_number(source) and number_lost(source, translation, language)),
-        ("name_lost", name_lost(source, translation, language)),
-        ("negation_lost", negation_lost(source, translation, language)),
-        ("wrong_language", wrong_language(source, translation, language)),
-    ]
+def lost(source: str, translation: str, reference: str, language: str) -> frozenset[str]:
+    """Return which of `LOSSES` a translation has."""
+    found = {
+        "empty": empty(translation),
+        "cut_short": cut(translation, reference),
+        "number_lost": has_number(source) and number_lost(source, translation, language),
+        "name_lost": name_lost(source, translation, language),
+        "negation_lost": negation_lost(source, translation, language),
+        "wrong_language": wrong_language(source, translation, language),
+    }
+    return frozenset(name for name, is_so in found.items() if is_so)
 
 
 def losses(
@@ -164,11 +162,10 @@ def losses(
 
     A translation without any letters counts as empty, and with what it has lost too.
     """
-    row = {"empty": sum(map(empty, translations))}
-    for source, translation, reference in zip(sources, translations, references, strict=True):
-        for name, found in _found(source, translation, reference, language):
-            row[name] = row.get(name, 0) + found
-    row["with_number"] = sum(map(has_number, sources))
-    row["with_name"] = sum(bool(names(source)) for source in sources)
-    row["with_negation"] = sum(map(negated, sources))
-    return row
+    each = [lost(*row, language) for row in zip(sources, translations, references, strict=True)]
+    return {
+        **{name: sum(name in found for found in each) for name in LOSSES},
+        "with_number": sum(map(has_number, sources)),
+        "with_name": sum(bool(names(source)) for source in sources),
+        "with_negation": sum(map(negated, sources)),
+    }

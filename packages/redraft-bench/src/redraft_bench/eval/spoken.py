@@ -16,7 +16,7 @@ from pathlib import Path
 from redraft.captions.languages import parse_language
 from redraft.captions.sentence import ends_sentence
 from redraft.errors import InputError
-from redraft_bench.eval.losses import faulty, has_number, names
+from redraft_bench.eval.losses import has_number, lost, names
 from redraft_bench.eval.sets import TestSet, data_folder
 
 #: Name of the set.
@@ -91,7 +91,7 @@ def load_spoken(to: str, limit: int = 0) -> TestSet:
                 continue
             for kind, pair in _kinds(source, target, language):
                 chosen = kinds.setdefault(kind, [])
-                if len(chosen) < EACH and not faulty(*pair, pair[1], language):
+                if len(chosen) < EACH and not lost(*pair, pair[1], language):
                     chosen.append(pair)
                     seen.add(key)
                     break

@@ -40,7 +40,7 @@ SPACED = {"de"}
 #: Kinds of text that people say, as a whole; those that are made from patterns are among them.
 SAID, MADE = {"everyday", "talks"}, "constructions"
 #: Number of words of what people say at a time, and shares of short turns, of `MADE` and of texts with a number in it.
-SAID_WORDS, TURNS, PATTERNS, NUMBERED = 30, 0.15, 0.15, 0.2
+SAID_WORDS, TURNS, PATTERNS, NUMBERED = 30, 0.2, 0.3, 0.35
 #: Share of numbers that are exchanged, and of utterances that are followed by another one.
 EXCHANGED, FOLLOWED = 0.5, 0.25
 

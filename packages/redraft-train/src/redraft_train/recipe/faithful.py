@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from redraft.captions.sentence import ends_sentence, sentence_ends
-from redraft_bench.eval.losses import faulty
+from redraft_bench.eval.losses import lost
 from redraft_bench.eval.numbers import numbers
 
 #: Least length of a translation that is no summary, in letters and digits for each of the source's.
@@ -28,7 +28,7 @@ def ended(source: str, target: str, language: str) -> str:
 
 def faithful(source: str, target: str, language: str) -> bool:
     """Whether a translation has the numbers, names and negation of its source, no other number, and its end."""
-    if faulty(source, target, target, language) or (ends_sentence(source) and not ends_sentence(target)):
+    if lost(source, target, target, language) or (ends_sentence(source) and not ends_sentence(target)):
         return False
     if len([*sentence_ends(source)]) > SENTENCES * max(1, len([*sentence_ends(target)])):
         return False

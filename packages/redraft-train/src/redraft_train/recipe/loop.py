@@ -27,8 +27,6 @@ from redraft_train.recipe.model import Decoder, Shape
 from redraft_train.recipe.muon import Muon
 from redraft_train.recipe.rounding import rounded
 
-#: Share of what people say in batches of whole texts; the others are of all kinds.
-UTTERANCES = 0.7
 #: Minimum number of steps of a short training, as far as batches between these sizes in ids allow.
 STEPS, SMALLEST_BATCH, LARGEST_BATCH = 300, 256, BATCH
 
@@ -196,7 +194,7 @@ class Trainer:
         stream: IterableDataset[Batch]
         stream = ExampleStream(pairs, tokenizer, mixture, phase.batch * hardware.scale, seed, distilled)
         if phase.said:
-            whole = Mixture(0.0, phase.spoken, said=UTTERANCES)
+            whole = Mixture(0.0, phase.spoken, said=1.0)
             utterances = ExampleStream(pairs, tokenizer, whole, phase.batch * hardware.scale, seed)
             stream = Alternating(utterances, stream, phase.said)
         if hardware.workers == 0:

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 
 from redraft import __version__
 from redraft.errors import ModelError
+from redraft_train.recipe.average import average
 from redraft_train.recipe.constructions import constructions
 from redraft_train.recipe.corpus import cached_split
 from redraft_train.recipe.export import write_gguf
@@ -31,8 +32,8 @@ PAIRS = "pairs.tsv.gz"
 EXAMPLES = "examples.npz"
 #: Number of pairs made from patterns for each language; they weigh little among all pairs (`recipe.examples.PATTERNS`).
 CONSTRUCTIONS = 12_000
-#: Result of a finished stage, in its folder.
-FINAL = "final.pt"
+#: Result of a finished stage, in its folder, and what was trained for it.
+FINAL, TRAINED = "final.pt", "trained.pt"
 LICENCE = "Apache-2.0 (weights); data as in ATTRIBUTION.md"
 
 
@@ -81,7 +82,11 @@ def work(
             watch = Watch(tokenizer, held_out)
         complete = trainer.run(pairs, tokenizer, folder, stage.phase.every_s, distilled, watch)
         if rank == 0 and complete:
-            save_model(trainer.result(), folder / FINAL)
+            trained = folder / TRAINED
+            save_model(trainer.result(), trained)
+            if stage.start and stage.kept:
+                average([checkpoint(folder.parent, stage.start), trained], trained, [stage.kept, 1 - stage.kept])
+            trained.replace(folder / FINAL)
             (folder / "last.pt").unlink()
 
 
