@@ -60,10 +60,10 @@ def outputs(line: TableLine) -> list[tuple[int, ...]]:
 def test_bias_and_masks(shipped: LlamaCpp) -> None:
     contenders = [
         Contender("ar", "de"),
-        *(Contender("ssbd", "de", (("beta", beta),)) for beta in (0.0, 0.2, 0.5)),
+        *(Contender("ssbd", "de", (("beta", beta),)) for beta in (0.0, 0.4, 0.5)),
         Contender("cd", "de"),
-        Contender("ssbd", "de", (("beta", 0.2),), Display(mask_k=3)),
-        Contender("ssbd", "de", (("beta", 0.2),), Display(mask_k=3, plain=True)),
+        Contender("ssbd", "de", (("beta", 0.4),), Display(mask_k=3)),
+        Contender("ssbd", "de", (("beta", 0.4),), Display(mask_k=3, plain=True)),
     ]
     runs = open_runs(shipped, contenders)
     compare(runs, [update for update in load_talk() if int(update.utterance) <= 4])
