@@ -259,7 +259,7 @@ def write_rwkv6(path: Path, qwen: bool = False, seed: int = 19) -> Path:
     writer, extra = Writer(path, "rwkv6qwen2" if qwen else "rwkv6", seed), 8
     writer.facts.add_time_mix_extra_dim(extra)
     writer.facts.add_time_decay_extra_dim(extra)
-    _rwkv(writer, converted=qwen)
+    _rwkv(writer, converted=qwen, head=HEAD)
     for block in blocks():
         writer.matrix(f"{block}time_mix_w1.weight", HIDDEN, 5 * extra)
         writer.matrices(f"{block}time_mix_w2.weight", extra, HIDDEN, 5)
@@ -284,7 +284,7 @@ def write_rwkv7(path: Path, qwen: bool = False, seed: int = 20) -> Path:
     writer.facts.add_iclr_lora_rank(rank)
     writer.facts.add_value_residual_mix_lora_rank(rank)
     writer.facts.add_gate_lora_rank(rank)
-    _rwkv(writer, converted=qwen)
+    _rwkv(writer, converted=qwen, head=HIDDEN)  # with AVX-512, llama.cpp reads 64 numbers at a time, as real heads have
     for block in blocks():
         for name in "wav":
             writer.tensor(f"{block}time_mix_{name}0.weight", np.zeros(HIDDEN))
@@ -298,9 +298,9 @@ def write_rwkv7(path: Path, qwen: bool = False, seed: int = 20) -> Path:
     return path
 
 
-def _rwkv(writer: Writer, converted: bool) -> None:
+def _rwkv(writer: Writer, converted: bool, head: int) -> None:
     """What RWKV 6 and 7 have in common; those that were converted from Qwen2.5 have its norms and networks."""
-    writer.facts.add_wkv_head_size(HEAD)
+    writer.facts.add_wkv_head_size(head)
     writer.embeddings()
     for block in blocks():
         for name in ("key", "value", "receptance", "output"):
