@@ -151,7 +151,7 @@ def test_busy_for_too_long() -> None:
     with serving(captions) as url:
         kept = push(f"zoom:{url}", final("eins"))
     assert failures(kept) == ["a caption could not be sent and was dropped: the service answered 503"]
-    assert len(captions.asked) > 2
+    assert len(captions.asked) > 1
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451])
