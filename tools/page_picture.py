@@ -8,16 +8,20 @@ Needs the extras `serve` and `browser`, Debian's chromium, and fonts for Chinese
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.pictures import keep, opened
+
+if TYPE_CHECKING:
+    from playwright.sync_api import ViewportSize
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "page.png"
-SIZE = {"width": 1180, "height": 740}
+SIZE: ViewportSize = {"width": 1180, "height": 740}
 LANGUAGES = ("de", "zh", "ja")
 #: The demo model translates these correctly into all of the languages.  The last one stays unfinished.
 SENTENCES = (
@@ -28,7 +32,6 @@ SENTENCES = (
 )
 #: Milliseconds between two keys.
 KEY = 60
-MOST_BYTES = 200_000
 
 
 @contextmanager
@@ -46,13 +49,7 @@ def served() -> Iterator[str]:
 
 def draw(url: str) -> bytes:
     """Return a screenshot of the page in the middle of the last sentence."""
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"] * (os.geteuid() == 0))
-        page = browser.new_page(viewport=SIZE, color_scheme="light")
-        page.goto(url)
+    with opened(url, SIZE) as page:
         page.get_by_text("Type", exact=True).click()
         page.locator("#typed").press_sequentially("\n".join(SENTENCES), delay=KEY)
         for language in LANGUAGES:
@@ -61,7 +58,6 @@ def draw(url: str) -> bytes:
         source.get_by_text(SENTENCES[-1]).wait_for()
         page.wait_for_timeout(3000)  # the captions of what was typed last
         picture: bytes = page.screenshot()
-        browser.close()
     return picture
 
 
@@ -69,10 +65,7 @@ def main() -> None:
     """Write the picture."""
     with served() as url:
         picture = draw(url)
-    if len(picture) > MOST_BYTES:
-        sys.exit(f"the picture has {len(picture)} bytes, and at most {MOST_BYTES} are meant: lower SIZE")
-    PICTURE.write_bytes(picture)
-    print(f"{PICTURE}: {len(picture)} bytes")
+    keep(picture, PICTURE, "lower SIZE")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,19 +20,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.pictures import keep, opened
+
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from playwright.sync_api import ViewportSize
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "whisperlivekit.webp"
 ADDRESS = "localhost:8000"
 LANGUAGES = ("de", "zh")
-SIZE = {"width": 440, "height": 360}
+SIZE: ViewportSize = {"width": 440, "height": 360}
 #: Seconds that are shown, between two looks at a page, the most for which a frame is shown, and for which the last is.
 LENGTH, PERIOD, LONGEST, PAUSE = 60.0, 0.6, 1.8, 5.0
 COLOURS = 24
 #: What the page shows of the transcript, without its times and lags.
 TEXT = "[...document.querySelectorAll('.textcontent')].map(each => each.innerText).join(' ')"
-MOST_BYTES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +47,12 @@ class Frame:
 
 def watch(recording: Path, language: str) -> Iterator[Frame]:
     """Speak a recording into the page; yield a frame whenever its text has changed."""
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     options = [
         "--use-fake-ui-for-media-stream",
         "--use-fake-device-for-media-stream",
         f"--use-file-for-fake-audio-capture={recording.resolve()}%noloop",
-        *["--no-sandbox"] * (os.geteuid() == 0),
     ]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=options)
-        page = browser.new_page(viewport=SIZE, color_scheme="light")
-        page.goto(f"http://{ADDRESS}")
+    with opened(f"http://{ADDRESS}", SIZE, *options) as page:
         page.locator("#settingsToggle").click()
         page.locator("#websocketInput").fill(f"ws://{ADDRESS}/asr?target_language={language}")
         page.locator("#settingsToggle").click()
@@ -70,7 +63,6 @@ def watch(recording: Path, language: str) -> Iterator[Frame]:
             if text != before:
                 yield Frame(now, page.screenshot())
             page.wait_for_timeout(1000 * PERIOD)
-        browser.close()
 
 
 def together(films: Sequence[Sequence[Frame]]) -> Iterator[tuple[float, list[bytes]]]:
@@ -117,10 +109,7 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     picture = animation([[*watch(Path(sys.argv[1]), language)] for language in LANGUAGES])
-    if len(picture) > MOST_BYTES:
-        sys.exit(f"the picture has {len(picture)} bytes, and at most {MOST_BYTES} are meant: lower LENGTH or SIZE")
-    PICTURE.write_bytes(picture)
-    print(f"{PICTURE}: {len(picture)} bytes")
+    keep(picture, PICTURE, "lower LENGTH or SIZE")
 
 
 if __name__ == "__main__":
