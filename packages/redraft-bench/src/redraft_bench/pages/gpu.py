@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from redraft_bench.bench.plots import OTHERS, Label, Plot, beside
 from redraft_bench.bench.read import Result
 from redraft_bench.eval.table import listed, markdown_table, span
-from redraft_bench.pages.language_models import FILES, NAMES, TEXTS, Row
+from redraft_bench.pages.language_models import NAMES, TEXTS, Row, model_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,8 +115,8 @@ def _recorded(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 def _model(file: str) -> str:
     """Return what the model of a file is called."""
-    known = (NAMES[name] for name, beginning in FILES.items() if file.startswith(beginning))
-    return next(known, f"the model `{file.removesuffix('.gguf')}`")
+    known = model_of(file)
+    return NAMES[known] if known else f"the model `{file.removesuffix('.gguf')}`"
 
 
 def overview(rows: Sequence[Row]) -> str:

@@ -45,13 +45,17 @@ SHOWN = {
 }
 
 
+def model_of(file: str) -> str | None:
+    """Return the key in `NAMES` of a model's file."""
+    return next((model for model, beginning in FILES.items() if file.casefold().startswith(beginning)), None)
+
+
 def rows(results: Path) -> list[Row]:
     """Return the rows of all runs in a folder, in the order of `NAMES`, `TEXTS` and languages."""
     found = []
     for path in results.glob(f"{NAME}-*{ENDING}"):
         result = read_result(path)
-        file = result.facts.get("model", "").casefold()
-        model = next(model for model, beginning in FILES.items() if file.startswith(beginning))
+        model = model_of(result.facts.get("model", ""))
         found += [{**row, "model": model} for row in result.rows]
     order = [*NAMES], [*TEXTS], [*LANGUAGES]
     fields = ("model", "data", "target_language")
