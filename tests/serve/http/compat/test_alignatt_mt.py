@@ -171,6 +171,7 @@ def test_pieces_of_words() -> None:
     assert text("Yes", tail=", I do") == text("Yes", ",", tail="I do") == "Yes, I do"
     assert text("日", "本", "、", tail="東京") == "日本、東京"
     assert text(tail="it is 'so") == "it is 'so"
+    assert text(tail="日 本") == "日本"
     assert text("I", "do", tail="I do") == "I do"
     assert text("I", "do", tail="not") == "I do not"
 

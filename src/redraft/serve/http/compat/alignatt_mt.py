@@ -105,7 +105,9 @@ class MtUpdate(Lenient):
         A tail with which the committed words end is none: WhisperLiveKit keeps the last one after all of it was
         committed, until it has another.
         """
-        committed, tail = self.committed, " ".join(received(word) for word, *_ in self.tail.words) if self.tail else ""
+        committed, tail = self.committed, ""
+        if self.tail:
+            tail = reduce(joined, (received(word) for word, *_ in self.tail.words), "")
         words, last = WORD.findall(committed), WORD.findall(tail)
         return committed if last and words[-len(last) :] == last else _with_piece(committed, tail)
 
