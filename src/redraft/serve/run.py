@@ -12,6 +12,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+import anyio
 import uvicorn
 from rich.console import Console
 from rich.table import Table
@@ -165,9 +166,11 @@ class CaptionServer(uvicorn.Server):
 
     async def _accept(self, loop: asyncio.AbstractEventLoop) -> None:
         while True:
+            # Nothing is accepted before it can be served: a cancelled `sock_accept` may lose what it has accepted.
+            await anyio.wait_readable(self._listening)
             try:
-                await self._serve_one(loop, (await loop.sock_accept(self._listening))[0])
-            except ConnectionError:  # the client has gone
+                await self._serve_one(loop, self._listening.accept()[0])
+            except (BlockingIOError, ConnectionError):  # the client has gone
                 pass
             except OSError:  # such as too many open files
                 log.exception("a connection could not be accepted")

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from http.client import HTTPMessage, HTTPResponse
 from typing import Any
@@ -236,6 +236,25 @@ def test_connection_that_cannot_be_set_up(server: Running, caplog: pytest.LogCap
         assert server.ask("/health").status == 200
     assert {each.fileno() for each in failed} == {-1}
     assert len(caplog.records) == (0 if isinstance(error, OSError) else 3)
+
+
+def test_connection_at_the_end(server: Running) -> None:
+    """A connection that comes just as the server ends is closed with it, not lost between being accepted and served."""
+    connected = list[socket.socket]()
+
+    def connect() -> None:
+        connected.append(socket.create_connection(("127.0.0.1", server.port), SECONDS))
+        server.loop.call_soon(server.loop.call_soon, end)  # that is, after the loop has seen that somebody connects
+
+    def end() -> None:
+        assert server.server._accepting is not None
+        server.server._accepting.cancel()
+        server.server.should_exit = True
+
+    server.call(connect)
+    eventually(lambda: connected)
+    with connected[0], suppress(ConnectionError):
+        assert connected[0].recv(1) == b""
 
 
 def test_half_requests(server: Running) -> None:
