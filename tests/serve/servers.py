@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import threading
 import urllib.error
@@ -28,6 +29,8 @@ from tests.serve.fakes import CachedModel
 SECONDS = 20
 #: What was sent over the wire to see whether a server stands it, by kind.
 FUZZED: Counter[str] = Counter()
+#: Counts attempts to resume a session.
+ATTEMPTS = itertools.count(1)
 
 
 @dataclass
@@ -64,7 +67,9 @@ class Socket:
         return heard
 
     def start(self, *targets: str, **fields: Any) -> dict[str, Any]:
-        """Begin a session, and return what the server says to that."""
+        """Begin a session or resume one, and return what the server says to that."""
+        if "token" in fields:
+            fields.setdefault("connection", next(ATTEMPTS))
         self.say("start", targets=targets or ("de",), **fields)
         return self.hear()
 

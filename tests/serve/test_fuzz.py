@@ -146,6 +146,7 @@ beginnings = st.fixed_dictionaries(
         "glossary": st.dictionaries(texts, st.lists(st.tuples(texts, texts), max_size=2), max_size=2),
         "key": texts,
         "token": texts | st.text("abc", min_size=22, max_size=22),
+        "connection": st.integers(0, 9) | anything,
         "protocol": st.integers(0, 2),
         "room": texts | st.sampled_from(["hall-1", "hall-2"]),
         "take_over": st.booleans(),

@@ -16,7 +16,7 @@ import pytest
 from websockets.frames import Frame, Opcode
 
 from redraft.protocol import public_name
-from tests.serve.servers import Running, running
+from tests.serve.servers import ATTEMPTS, Running, running
 from tests.serve.talking import all_given_back, eventually, expected, finals, say
 
 QUICK: dict[str, Any] = {"ping_seconds": 0.2}
@@ -34,7 +34,7 @@ def silent(server: Running, token: str) -> Iterator[sockets.socket]:
         fields = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}")
         raw.sendall("\r\n".join(("GET /v1/live HTTP/1.1", "Host: 127.0.0.1", *fields, "", "")).encode())
         assert raw.recv(4096).startswith(b"HTTP/1.1 101")
-        raw.sendall(frame({"type": "start", "targets": ["de"], "token": token}))
+        raw.sendall(frame({"type": "start", "targets": ["de"], "token": token, "connection": next(ATTEMPTS)}))
         raw.sendall(frame({"type": "update", "utterance": "1", "seq": 0, "text": "we saw", "final": True}))
         yield raw
 

@@ -228,38 +228,46 @@ def test_waiting_for_refused_session(server: Running) -> None:
     async def wait() -> None:
         begun, _ = await hub.open(Begin(targets=("de",)), "", "here")
         begun.opened.clear()
-        waiting = asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token))
+        waiting = asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=1))
         await asyncio.sleep(0)
         hub._forget(begun)
-        # Somebody else is quicker with a new one of the same name.
-        later, _ = await hub.open(Begin(targets=("de",)), "", "here", begun.token)
+        # A later attempt is quicker with a new one of the same name.
+        later, _ = await hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=2)
         begun.opened.set()
-        with pytest.raises(Refused, match="was not admitted"):
+        with pytest.raises(Refused, match="another connection"):
             await waiting
+        assert hub.owned(begun.token) is later
         hub._forget(later)
 
     asyncio.run_coroutine_threadsafe(wait(), server.loop).result(SECONDS)
 
 
-def test_resumed_twice_after_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two connections ask for a session that another replica had meanwhile: only one may put one in its place."""
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_resumed_twice_after_move(order: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two connections ask for a session that another replica had meanwhile: only one puts one in its place."""
 
     async def wait(hub: Hub) -> None:
         begun, _ = await hub.open(Begin(targets=("de",)), "", "here")
         answered = asyncio.Event()
 
-        async def moved(_: LiveSession) -> bool:  # as Redis says, after a while
-            return await answered.wait()
+        async def moved(session: LiveSession) -> bool:  # as Redis says, after a while
+            return await answered.wait() and session is begun
 
         fanout = MagicMock(moved=moved)
         fanout.shared.taken.return_value = nullcontext()
         monkeypatch.setattr(hub, "fanout", fanout)
-        asking = [asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token)) for _ in range(2)]
+        asking = [
+            asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=each))
+            for each in order
+        ]
         await asyncio.sleep(0)
         answered.set()
         first, second = await asyncio.gather(*asking, return_exceptions=True)
-        assert isinstance(second, Refused) and second.code == "capacity"
         assert first == (hub.owned(begun.token), False)
+        if order == (1, 2):
+            assert second == (first[0], True) and first[0].connection == 2
+        else:
+            assert isinstance(second, Refused) and second.code == "replaced"
         hub._forget(hub.owned(begun.token))
         monkeypatch.undo()
 

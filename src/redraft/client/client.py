@@ -285,6 +285,8 @@ class Client:
 
     async def _begin(self, socket: ClientConnection) -> None:
         """Start the session or resume it."""
+        if self._start.token:
+            self._start = self._start.model_copy(update={"connection": self._start.connection + 1})
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
         try:
             started = parse_started(await asyncio.wait_for(socket.recv(), _START_SECONDS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import ExitStack
 from itertools import count
 from typing import Any
 from unittest import mock
@@ -145,15 +146,39 @@ def test_older_connection_is_slow(redis: RedisServer, speakers: Running) -> None
     with speakers.socket() as socket:
         token = socket.start(method="ar")["token"]
     with mock.patch.object(speakers.hub.fanout, "moved", slow), speakers.socket() as older, speakers.socket() as newer:
-        older.say("start", targets=["de"], token=token)
+        older.say("start", targets=["de"], token=token, connection=1)
         eventually(lambda: asked)
-        newer.say("start", targets=["de"], token=token)
+        newer.say("start", targets=["de"], token=token, connection=2)
         time.sleep(0.1)
         speakers.call(answer.set)
         assert newer.hear()["resumed"] is True
         assert older.until("error")[-1]["code"] == "replaced"
         say(newer, "we saw")
         assert finals(newer.until("final")) == [("1", "de", expected("we saw"))]
+
+
+def test_older_connection_elsewhere(redis: RedisServer, speakers: Running, viewers: Running) -> None:
+    """An older connection that another server reads late does not get the session of a newer one."""
+    with replica(redis) as others, speakers.socket() as late, ExitStack() as stack:
+        with speakers.socket() as socket:
+            started = socket.start(method="ar")
+            known = {"token": started["token"], "server": started["server"]}
+            say(socket, "we saw")
+            first = socket.until("final")[-1]
+        viewer = stack.enter_context(watch(viewers, started["session"]))
+        assert finals(viewer.until("final")) == [("1", "de", expected("we saw"))]
+        newer = stack.enter_context(others.socket())
+        assert newer.start(method="ar", **known, connection=2)["resumed"] is False
+        newer.say("restore", finals=[first])
+        say(newer, "her duck", utterance="2")
+        newer.until("final")
+        assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+        assert late.start(method="ar", **known, connection=1)["type"] == "started"  # before Redis knows
+        assert late.until("error")[-1]["code"] == "replaced"
+        eventually(lambda: not speakers.hub._sessions)
+        say(newer, "we saw her", utterance="3")
+        assert newer.until("final")[-1]["utterance"] == "3"
+        assert finals(viewer.until("final")) == [("3", "de", expected("we saw her"))]
 
 
 def test_viewers_do_not_translate(redis: RedisServer, viewers: Running) -> None:

@@ -115,9 +115,9 @@ def test_owner_back_while_redis_is_asked(redis: RedisServer, speakers: Running, 
     store, asked, back = speakers.hub.fanout._store, asyncio.Event(), asyncio.Event()
     begins = store.begin
 
-    async def begin_late(name: str, about: str, since: int) -> Any:
-        if not since or asked.is_set():
-            return await begins(name, about, since)
+    async def begin_late(name: str, about: str, connection: int) -> Any:
+        if asked.is_set():
+            return await begins(name, about, connection)
         asked.set()
         await back.wait()
         return None
@@ -163,7 +163,9 @@ def test_delays_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
                 over.set()
 
         begin = Begin(targets=("de",))
-        session: Any = SimpleNamespace(name="1", targets=("de",), begin=begin, broadcast=broadcast, has_owner=True)
+        session: Any = SimpleNamespace(
+            connection=0, name="1", targets=("de",), begin=begin, broadcast=broadcast, has_owner=True
+        )
         store = mock.AsyncMock(Store, append=append, begin=lambda *_: asyncio.sleep(0, Position(1, 0)))
         publisher = feed.Publisher(session, store, alive, lambda _: None)
         await over.wait()

@@ -157,11 +157,30 @@ def test_second_connection(server: Running) -> None:
             second.until("final")
 
 
+def test_older_connection_is_read_later(server: Running) -> None:
+    """A server that is slow to read an older connection does not let it end a newer one."""
+    with server.socket() as first:
+        started = first.start()
+    with server.socket() as older, server.socket() as newer:
+        assert newer.start(token=started["token"], connection=2, server=started["server"])["resumed"] is True
+        refused = older.start(token=started["token"], connection=1, server="another")
+        assert (refused["code"], refused["fatal"]) == ("replaced", True)
+        say(newer, "we saw")
+        assert finals(newer.until("final")) == [("1", "de", expected("we saw"))]
+
+
+def test_resuming_without_number(server: Running) -> None:
+    with server.socket() as socket:
+        refused = socket.start(token="x" * 22, connection=0)
+        assert (refused["code"], refused["field"], refused["fatal"]) == ("protocol", "connection", True)
+        assert "from 1 on" in refused["message"]
+
+
 def test_concurrent_connections(server: Running) -> None:
     for number in range(5):
         with server.socket() as first, server.socket() as second:
             for socket in (first, second):
-                socket.say("start", targets=["de"], token=f"both{number}" + "x" * 30)
+                socket.say("start", targets=["de"], token=f"both{number}" + "x" * 30, connection=1)
             resumed = {socket: socket.hear()["resumed"] for socket in (first, second)}
             assert sorted(resumed.values()) == [False, True]
             last = next(socket for socket, later in resumed.items() if later)

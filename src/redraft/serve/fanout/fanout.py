@@ -110,6 +110,7 @@ class Fanout:
         sessions: this replica's sessions by name.
         offer: returns what this replica offers; not called if it serves only viewers.
         lost: called when another replica has taken over a session.
+        replica: identifies this process among the replicas.
 
     Raises:
         MissingExtra: the package for Redis is not installed.
@@ -123,10 +124,11 @@ class Fanout:
         rooms: Rooms,
         offer: Callable[[], Offer],
         lost: Callable[[LiveSession], None],
+        replica: str,
     ) -> None:
         self._settings, self._sessions, self._rooms = settings, sessions, rooms
         self._offer, self._lost_to = offer, lost
-        self._store = Store(settings)
+        self._store = Store(settings, replica)
         #: The session of each room.
         self.shared = SharedRooms(self._store, owned=not settings.rooms)
         self._listener = Listener(self._store)
@@ -203,11 +205,6 @@ class Fanout:
             if publisher.forgotten:
                 await self.shared.leave(room, session)
         await self.refresh(room)
-
-    def resumed(self, session: LiveSession) -> None:
-        """The owner of a session has connected to this replica again."""
-        if publisher := self._publishers.get(session):
-            publisher.since = 0
 
     async def moved(self, session: LiveSession) -> bool:
         """Whether another replica has taken over a session; False while Redis cannot be reached."""

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from redraft import protocol
 from redraft.backoff import Backoff
 from redraft.protocol import Frame
-from redraft.serve.fanout.store import GONE, NEVER, NOW, TROUBLE, Entry, Outdated, Position, Store, parse_news
+from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Outdated, Position, Store, parse_news
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.live import LiveSession
@@ -68,9 +68,6 @@ class Publisher:
         self.forgotten = False
         #: End of the log.
         self.position = Position(0, 0)
-        #: The epoch with which this replica took the session over, when its owner last connected here; 0 until Redis
-        #: has it.  Of two replicas with the session, the later one has it.
-        self.since = 0
         self.task = asyncio.create_task(self._run())
 
     @property
@@ -106,12 +103,12 @@ class Publisher:
     async def _epoch(self) -> bool:
         """Write the log until it must be rewritten; return False if the owner has gone to another replica."""
         name, store = self.session.name, self._store
-        since = self.since or (NOW if self.session.has_owner else NEVER)
-        first = await store.begin(name, _about(self.session), since)
+        connection = self.session.connection
+        first = await store.begin(name, _about(self.session), connection)
         store.worked()
         if first is None:  # another replica has it, but its owner may have come back while Redis was asked
-            return not self.since and self.session.has_owner
-        self.position, self.since = first, self.since or first.epoch
+            return self.session.connection > connection
+        self.position = first
         feed = self._feed = FeedOutbox()
         self.session.broadcast.publish(feed)
         await self._write(await _waiting(feed), publish=False)

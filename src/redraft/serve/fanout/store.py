@@ -56,8 +56,6 @@ _PIECE = 500
 _LEASE, _OWNED = 15, 30 * 86_400
 #: Seconds to wait for a session to leave its room.
 _LEAVING = 0.5
-#: In place of the epoch with which a replica took a session over: it does so now, or it never has.
-NOW, NEVER = 0, 1
 #: The oldest version with all commands that are used: 6.2 has XTRIM MINID, and ranges that exclude their start.
 _OLDEST = (6, 2)
 
@@ -153,12 +151,14 @@ class Store:
 
     Args:
         settings: include the address, and the password if it is not part of the address.
+        replica: identifies this process among the replicas.
 
     Raises:
         OptionError: the address is invalid.
     """
 
-    def __init__(self, settings: ServeSettings) -> None:
+    def __init__(self, settings: ServeSettings, replica: str = "") -> None:
+        self._replica = replica
         url = settings.fanout or ""
         self.place = place_of(url)
         # An operation without a response may have been executed, so none is retried automatically.
@@ -226,22 +226,23 @@ class Store:
 
     # Logs of sessions
 
-    async def begin(self, name: str, about: str, since: int) -> Position | None:
+    async def begin(self, name: str, about: str, connection: int) -> Position | None:
         """Start an epoch of a session's log; Redis chooses the position, by its own clock.
 
         Args:
-            since: the epoch with which this replica took the session over, `NOW` or `NEVER`.
+            connection: number of the latest connection to the session that this replica knows.
 
         Returns:
-            The position; None if another replica has taken the session over since then.
+            The position; None if the session's client has connected to another replica since then.
         """
         key = session_key(name)
-        if since != NOW and (known := await self.redis.xrange(key, count=1)):
-            position, fields = known[0]
-            if (int(fields.get("since", 0)) or Position.parse(position).epoch) > since:
+        if known := await self.redis.xrange(key, count=1):
+            fields = known[0][1]
+            other, by = int(fields["connection"]), fields["replica"]
+            if other > connection or (other == connection and by != self._replica):
                 return None
         async with self.redis.pipeline(transaction=False) as pipe:
-            pipe.xadd(key, {"about": about, "since": since})
+            pipe.xadd(key, {"about": about, "connection": connection, "replica": self._replica})
             pipe.expire(key, self.expire)
             found, _ = await pipe.execute()
         return Position.parse(found)

@@ -106,8 +106,11 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
     if start.protocol != protocol.VERSION:
         raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}", "protocol")
+    if start.token and not start.connection:
+        raise Refused("protocol", "with a token, connection must count the attempts to resume, from 1 on", "connection")
     owner = hub.admission.owner(start.key or bearer(websocket))
-    return await hub.open(start, owner, address_of(websocket), start.token, last=start.server)
+    address = address_of(websocket)
+    return await hub.open(start, owner, address, start.token, connection=start.connection, last=start.server)
 
 
 async def next_frame(websocket: WebSocket) -> str | bytes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from redraft import protocol
 from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
-from redraft.protocol.codes import Refused
+from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rates
 from redraft.serve.engine.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission, Exchange, Exchanges
 from redraft.serve.engine.engine import Engines
@@ -76,7 +76,7 @@ class Hub:
         if settings.fanout is not None:
             from redraft.serve.fanout.fanout import Fanout  # needs an extra
 
-            self.fanout = Fanout(settings, self._sessions, self.rooms, lambda: self.offer, self._superseded)
+            self.fanout = Fanout(settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name)
         #: Functions called about every second.
         self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
@@ -107,6 +107,7 @@ class Hub:
         address: str,
         token: str | None = None,
         *,
+        connection: int = 0,
         last: str | None = None,
         by_post: bool = False,
     ) -> tuple[LiveSession, bool]:
@@ -115,30 +116,30 @@ class Hub:
         Args:
             owner: owner of the API key.
             token: token of a session to resume.
+            connection: number of the attempt to resume.
             last: name of the server to which the client was last connected, if known.  If it was another one, this
                 server's copy of the session is out of date and is replaced, as is one that may be incomplete.
             by_post: whether captions will come by POST.
 
         Raises:
-            Refused: there is no capacity, or the request asks for something that is not allowed.
+            Refused: there is no capacity, a later attempt to resume has come already, or the request asks for something
+                that is not allowed.
         """
-        known = self._sessions.get(public_name(token)) if token else None
-        if known is not None:
+        while token and (known := self._sessions.get(public_name(token))):
             if known.owner != owner:
                 raise Refused("key", "the session belongs to another API key", "key")
-            await known.opened.wait()
-            async with known.resuming:  # or an older connection might replace a newer one
-                moved = last is not None and (last != self.name or known.unproven)
-                moved = moved or (self.fanout is not None and await self.fanout.moved(known))
-            if self._sessions.get(known.name) is not known:  # meanwhile
-                raise Refused("capacity", "the session was not admitted: try again later")
+            moved = await self._moved(known, last)
+            if self._sessions.get(known.name) is not known:  # begun again meanwhile, or not admitted
+                continue
+            # Connections are read at their own pace, so an older one's `start` may come after that of a newer one.
+            if connection < known.connection:
+                raise Refused("replaced", CODES["replaced"].means)
+            if known.left is None and not moved:
+                known.connection = connection
+                self.metrics.resumed.inc()
+                return known, True
             if known.left is not None:  # it takes no more updates, and the client has what is missing in it
                 self._forget(known)
-            elif not moved:
-                self.metrics.resumed.inc()
-                if self.fanout:
-                    self.fanout.resumed(known)
-                return known, True
             else:
                 self._superseded(known)
         self._admit(address)
@@ -146,7 +147,11 @@ class Hub:
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
         with room_of as room:
             async with self.fanout.shared.taken(begin, public_name(token), owner) if self.fanout else nullcontext():
-                session = await self._begin(begin, owner, address, token, by_post=by_post, again=again)
+                session = LiveSession(
+                    token, owner, begin, self.settings.transcripts, self.metrics, by_post, address, connection
+                )
+                session.unproven = again
+                await self._begin(session)
             if room is not None:
                 room.begin(session)
         if self.fanout:
@@ -154,22 +159,24 @@ class Hub:
         self.metrics.started.inc()
         return session, False
 
-    async def _begin(
-        self, begin: protocol.Begin, owner: str, address: str, token: str, *, by_post: bool, again: bool
-    ) -> LiveSession:
-        session = LiveSession(token, owner, begin, self.settings.transcripts, self.metrics, by_post, address)
-        session.unproven = again
+    async def _moved(self, session: LiveSession, last: str | None) -> bool:
+        """Whether the copy of a session that is here is out of date, or may be incomplete; see `open`."""
+        await session.opened.wait()
+        if last is not None and (last != self.name or session.unproven):
+            return True
+        return self.fanout is not None and await self.fanout.moved(session)
+
+    async def _begin(self, session: LiveSession) -> None:
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.name] = session
         try:
-            session.engine, session.lanes = await self.admission.lanes(begin, session.answered)
+            session.engine, session.lanes = await self.admission.lanes(session.begin, session.answered)
         except BaseException:
             self._forget(session, keep=False)  # a transcript from before stays
             raise
         finally:
             session.opened.set()
         self.past.drop(session.name)
-        return session
 
     @property
     def _full(self) -> bool:

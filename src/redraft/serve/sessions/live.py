@@ -58,10 +58,10 @@ class LiveSession:
         folder: where final captions that are not hidden are stored; None stores none.
         by_post: whether its captions come by POST, so that it never has a connection.
         address: its client's address, by which sessions are counted.
+        connection: number of its client's latest attempt to resume it; an older one never wins, here or elsewhere.
         engine: runs its lanes, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
-        resuming: held while a connection is to resume it, so that they do so in order.
         ended: whether it takes no more updates.
         left: when it ended because its client did not come back, in seconds of the monotonic clock.
         over: called when it has ended.
@@ -79,11 +79,11 @@ class LiveSession:
     metrics: Metrics
     by_post: bool = False
     address: str = ""
+    connection: int = 0
     engine: Engine | None = None
     lanes: Mapping[str, Lane] = field(default_factory=dict)
     audio: SessionAudio | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
-    resuming: asyncio.Lock = field(default_factory=asyncio.Lock)
     over: Callable[[], None] | None = None
     kept: int = 0
     touched: float = field(default_factory=time.monotonic)

@@ -37,7 +37,7 @@ export class Memory {
 
   load() {
     /**
-     * The session: {start, token, server, name, targets, begun, runs, ending, decisions}, or null.
+     * The session: {start, token, server, connection, name, targets, begun, runs, ending, decisions}, or null.
      * `decisions` has what the operator has decided about viewers' captions, see control.js.
      */
     this.session = this.read("session");

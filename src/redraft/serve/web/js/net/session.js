@@ -140,12 +140,18 @@ export class Session extends EventTarget {
   #connect() {
     if (!this.#waiting) this.#emit("state", "connecting");
     const socket = new WebSocket(address("v1/live"));
-    const { start, token, server } = this.#memory.session;
     this.#socket = socket;
     this.#refusal = null;
-    socket.onopen = () => this.#say({ type: "start", protocol: PROTOCOL, ...start, token, server });
+    socket.onopen = () => this.#start();
     socket.onmessage = ({ data }) => socket === this.#socket && this.#handle(JSON.parse(data));
     socket.onclose = () => socket === this.#socket && this.#closed();
+  }
+
+  #start() {
+    const { start, token, server, connection = 0 } = this.#memory.session;
+    const attempt = token && connection + 1; // counted, so that a server that reads an older one later knows it
+    this.#memory.note({ connection: attempt });
+    this.#say({ type: "start", protocol: PROTOCOL, ...start, token, server, connection: attempt });
   }
 
   #say(message) {
