@@ -115,6 +115,8 @@ class Client:
         self._ledger = Ledger(self._start.targets)
         self.control = Control(self._start.targets, self._wake, self._ledger.has_final)
         self._ending = self._done = self._over = False
+        #: Why it is over, unless everything is translated.
+        self._end: Exception | None = None
         self._events: asyncio.Queue[Event | BaseException | None] = asyncio.Queue(_MOST_EVENTS)
         self._news, self._room = asyncio.Event(), asyncio.Event()
         self._room.set()
@@ -201,7 +203,7 @@ class Client:
     def _wake(self) -> None:
         """Let the sender look for something to send; raises `ServerError` if the session is over."""
         if self._over:
-            raise ServerError("connection", "the session is over")
+            raise ServerError("connection", f"the session is over: {self._end}" if self._end else "the session is over")
         self._news.set()
 
     def _count(self) -> None:
@@ -215,12 +217,10 @@ class Client:
             if self._started and not self._started.done():
                 self._started.set_exception(error)
                 return
-            end: Exception | None = error
-        else:
-            end = None
+            self._end = error
         self._over = True
         self._room.set()
-        await self._events.put(end)
+        await self._events.put(self._end)
 
     async def _stay_connected(self) -> None:
         waits = self._backoff.waits()
