@@ -181,6 +181,26 @@ def test_older_connection_elsewhere(redis: RedisServer, speakers: Running, viewe
         assert finals(viewer.until("final")) == [("3", "de", expected("we saw her"))]
 
 
+def test_older_connection_first_in_redis(redis: RedisServer, speakers: Running) -> None:
+    """An older connection that another server reads late costs the newer one nothing, even if only it is in Redis."""
+    with replica(redis) as others, others.socket() as late:
+        with speakers.socket() as socket:
+            started = socket.start(method="ar")
+            known = {"token": started["token"], "server": started["server"]}
+            say(socket, "we saw")
+            socket.until("final")
+        with speakers.socket() as newer:
+            assert newer.start(method="ar", **known, connection=2)["resumed"] is True
+            assert late.start(method="ar", **known, connection=1)["resumed"] is False
+            log = f"redraft:session:{started['session']}"
+            eventually(lambda: others.hub.name.encode() in redis.ask("XRANGE", log, "-", "+"))
+        with speakers.socket() as newest:
+            assert newest.start(method="ar", **known, connection=3)["resumed"] is True
+            assert late.until("error")[-1]["code"] == "replaced"
+            say(newest, "her duck", utterance="2")
+            assert [each[0] for each in finals(newest.until("final") + newest.until("final"))] == ["1", "2"]
+
+
 def test_viewers_do_not_translate(redis: RedisServer, viewers: Running) -> None:
     with viewers.socket() as socket:
         refused = socket.start()

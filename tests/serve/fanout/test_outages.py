@@ -23,6 +23,7 @@ from redraft.serve.fanout import feed
 from redraft.serve.fanout.fanout import Listener
 from redraft.serve.fanout.store import Entry, Position, Store
 from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.settings import ServeSettings
 from tests.serve.fanout.conftest import RedisServer, replica
 from tests.serve.fanout.sessions import begin, watch
 from tests.serve.servers import SECONDS, Running, Socket
@@ -138,6 +139,23 @@ def test_owner_back_while_redis_is_asked(redis: RedisServer, speakers: Running, 
         say(socket, "her duck", utterance="2")
         assert [each[0] for each in finals(socket.until("final") + socket.until("final"))] == ["1", "2"]
         assert finals(viewer.until("final")) == [("2", "de", expected("her duck"))]
+
+
+def test_lost_session_is_being_written(redis: RedisServer) -> None:
+    """A replica that has lost a session does not begin its log again while the other one writes it, however long."""
+
+    async def work() -> None:
+        ours, theirs = (Store(ServeSettings(model="demo", fanout=redis.url), name) for name in ("ours", "theirs"))
+        assert await ours.begin("1", "{}", 1)
+        first = await theirs.begin("1", "{}", 2)
+        assert first
+        await theirs.append("1", [Entry(first.next, "{}")])
+        assert await ours.begin("1", "{}", 1) is None
+        await theirs.append("1", [Entry(first.next.next, "{}")])
+        for store in (ours, theirs):
+            await store.close()
+
+    asyncio.run(work())
 
 
 def test_delays_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:

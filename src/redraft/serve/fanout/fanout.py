@@ -208,10 +208,8 @@ class Fanout:
 
     async def moved(self, session: LiveSession) -> bool:
         """Whether another replica has taken over a session; False while Redis cannot be reached."""
-        publisher = self._publishers.get(session)
         with suppress(*TROUBLE):
-            last = await self._store.last(session.name)
-            return publisher is not None and last is not None and last.epoch > publisher.position.epoch > 0
+            return await self._store.moved(session.name, session.connection)
         return False
 
     async def _alive(self, session: LiveSession, first: bool) -> None:

@@ -9,8 +9,8 @@
 Every key expires.  The first entry of a log describes the session; a new first entry starts a new *epoch*, in which the
 whole log is rewritten.  Positions increase across epochs, and Redis rejects an entry whose position is not the
 greatest: so a replica that has lost a session to another one is notified, and cannot add its captions.  A session
-belongs to the replica to which its owner connected last, in the order in which these told Redis: clocks of different
-machines are never compared.
+belongs to the replica to which its owner connected last, by the owner's own numbers: clocks of different machines are
+never compared.
 """
 
 from __future__ import annotations
@@ -227,25 +227,45 @@ class Store:
     # Logs of sessions
 
     async def begin(self, name: str, about: str, connection: int) -> Position | None:
-        """Start an epoch of a session's log; Redis chooses the position, by its own clock.
+        """Start an epoch of a session's log, by the clock of Redis.
 
         Args:
             connection: number of the latest connection to the session that this replica knows.
 
         Returns:
             The position; None if the session's client has connected to another replica since then.
+
+        Raises:
+            Outdated: another replica has started one at the same time.
         """
-        key = session_key(name)
-        if known := await self.redis.xrange(key, count=1):
-            fields = known[0][1]
-            other, by = int(fields["connection"]), fields["replica"]
-            if other > connection or (other == connection and by != self._replica):
-                return None
+        seconds, microseconds = await self.redis.time()
+        last = await self.last(name)
+        if last is not None and await self._is_elsewhere(name, last.epoch, connection):
+            return None
+        epoch = max(1000 * seconds + microseconds // 1000, 0 if last is None else last.epoch + 1)
+        key, first = session_key(name), Position(epoch, 0)
         async with self.redis.pipeline(transaction=False) as pipe:
-            pipe.xadd(key, {"about": about, "connection": connection, "replica": self._replica})
+            pipe.xadd(key, {"about": about, "connection": connection, "replica": self._replica}, id=str(first))
             pipe.expire(key, self.expire)
-            found, _ = await pipe.execute()
-        return Position.parse(found)
+            answer, _ = await pipe.execute(raise_on_error=False)
+        _check(answer)
+        return first
+
+    async def moved(self, name: str, connection: int) -> bool:
+        """Whether a session's client has connected to another replica since the connection with this number."""
+        last = await self.last(name)
+        return last is not None and await self._is_elsewhere(name, last.epoch, connection)
+
+    async def _is_elsewhere(self, name: str, epoch: int, connection: int) -> bool:
+        """Whether an epoch is of another replica, to which the client has connected since; see `moved`.
+
+        It must be the newest one: until that is written, the log also has the one before, of the replica that lost.
+        """
+        if not (first := await self.redis.xrange(session_key(name), min=str(epoch), count=1)):  # forgotten meanwhile
+            return False
+        fields = first[0][1]
+        latest, replica = int(fields["connection"]), fields["replica"]
+        return latest > connection or (latest == connection and replica != self._replica)
 
     async def append(self, name: str, entries: Sequence[Entry], *, publish: bool = True) -> None:
         """Append events of a session.
