@@ -181,9 +181,7 @@ def test_delays_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
                 over.set()
 
         begin = Begin(targets=("de",))
-        session: Any = SimpleNamespace(
-            connection=0, name="1", targets=("de",), begin=begin, broadcast=broadcast, has_owner=True
-        )
+        session: Any = SimpleNamespace(connection=0, name="1", targets=("de",), begin=begin, broadcast=broadcast)
         store = mock.AsyncMock(Store, append=append, begin=lambda *_: asyncio.sleep(0, Position(1, 0)))
         publisher = feed.Publisher(session, store, alive, lambda _: None)
         await over.wait()

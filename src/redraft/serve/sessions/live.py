@@ -287,11 +287,6 @@ class LiveSession:
         self.ended = True
         self._finish()
 
-    @property
-    def has_owner(self) -> bool:
-        """Whether its owner is connected here or has ended it here, rather than lost the connection."""
-        return self.in_use or (self.ended and self.left is None)
-
     def leave(self) -> None:
         """End the session, since its client has not come back."""
         if self.left is None:
