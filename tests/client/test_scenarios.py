@@ -120,6 +120,8 @@ class Server:
         self._acks = asyncio.Queue[Fields]()
         self._socket: ServerConnection | None = None
         self._left = 0.0
+        #: Number of the latest attempt to resume the session.
+        self._attempt = 0
 
     async def admit(self, socket: ServerConnection, request: Request) -> Response | None:
         decided = asyncio.get_running_loop().create_future()
@@ -147,6 +149,9 @@ class Server:
 
     async def hears(self, queue: asyncio.Queue[Fields], wanted: Fields) -> None:
         message = await queue.get()
+        if message.get("token"):
+            assert message["connection"] > self._attempt
+            self._attempt = message["connection"]
         assert {path: at(message, path) for path in wanted} == wanted, message
 
     async def drop(self) -> None:

@@ -96,6 +96,36 @@ for (const [what, name, final] of [...given, ["end"], ["resume"], ["silence"]]) 
 }
 return [ended, wrong];
 """
+#: Numbers of attempts to resume a session: two, then one after a crash, from which the browser restores the first state.
+ATTEMPTS = """
+const sent = [];
+let socket = null, retry = null, now = 1e12;
+Date.now = () => (now += 1000);
+globalThis.location = { href: "http://127.0.0.1/" };
+globalThis.setTimeout = (work) => (retry = work);
+globalThis.WebSocket = class {
+  static OPEN = 1;
+  readyState = 1;
+  constructor() { socket = this; }
+  send(text) { sent.push(JSON.parse(text).connection); }
+};
+const remembering = (session) => {
+  const memory = { session, open: new Map(), finals: new Map() };
+  memory.note = (changes) => (memory.session = { ...memory.session, ...changes });
+  return memory;
+};
+const stored = { start: { targets: ["de"] }, token: "t", begun: 0, runs: 0 };
+for (const drops of [2, 0]) {
+  new module.Session(remembering(stored)).resume();
+  socket.onopen();
+  for (let drop = 0; drop < drops; drop++) {
+    socket.onclose();
+    retry();
+    socket.onopen();
+  }
+}
+return sent;
+"""
 #: Splits a text like the server, which refuses long ones.
 SENTENCES = """
 const asked = [];
@@ -318,6 +348,12 @@ def test_words_of_every_language(tmp_path: Path) -> None:
         assert len(own) == len(texts[0]) and all(each and each == each.strip() for each in own)
         assert ["{model}" in each for each in own] == ["{model}" in each for each in texts[0]]
         assert ["…" in each for each in own] == ["…" in each for each in texts[0]]
+
+
+def test_attempts_after_a_crash(tmp_path: Path) -> None:
+    """The latest attempt has the highest number, or the page would lose its session to an earlier one of its own."""
+    [attempts] = in_node(tmp_path, "net/session", ATTEMPTS, [None])
+    assert len(attempts) == 4 and attempts == sorted(set(attempts))
 
 
 def test_talk_ends_after_its_last_update(tmp_path: Path) -> None:

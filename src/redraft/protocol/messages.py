@@ -229,7 +229,7 @@ class Start(Begin):
     key: str | None = Field(None, max_length=200, description="API key, if the server needs one")
     token: Token | None = Field(None, description="token from `started`, to resume a session after a drop")
     connection: int = Field(
-        0, ge=0, le=2**53, description="with a token: counts the client's attempts to resume; an older one never wins"
+        0, ge=0, le=2**53, description="with a token: higher with every attempt to resume; an older one never wins"
     )
     server: ShortText | None = Field(
         None, description="`server` from the last `started`; another server's copy of the session is out of date"

@@ -58,7 +58,7 @@ class LiveSession:
         folder: where final captions that are not hidden are stored; None stores none.
         by_post: whether its captions come by POST, so that it never has a connection.
         address: its client's address, by which sessions are counted.
-        connection: number of its client's latest attempt to resume it; an older one never wins, here or elsewhere.
+        connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
         engine: runs its lanes, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.

@@ -149,7 +149,9 @@ export class Session extends EventTarget {
 
   #start() {
     const { start, token, server, connection = 0 } = this.#memory.session;
-    const attempt = token && connection + 1; // counted, so that a server that reads an older one later knows it
+    // Higher than those before, so that a server that reads one of these later knows it; a count that a browser restores
+    // after a crash may be out of date.
+    const attempt = token && Math.max(connection + 1, Date.now());
     this.#memory.note({ connection: attempt });
     this.#say({ type: "start", protocol: PROTOCOL, ...start, token, server, connection: attempt });
   }
