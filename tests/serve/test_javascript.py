@@ -96,7 +96,7 @@ for (const [what, name, final] of [...given, ["end"], ["resume"], ["silence"]]) 
 }
 return [ended, wrong];
 """
-#: Numbers of attempts to resume a session: two, then one after a crash, from which the browser restores the first state.
+#: Numbers of three attempts to resume a session, and of one after a crash: the browser restores the first state.
 ATTEMPTS = """
 const sent = [];
 let socket = null, retry = null, now = 1e12;

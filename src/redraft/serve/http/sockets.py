@@ -107,7 +107,7 @@ async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     if start.protocol != protocol.VERSION:
         raise Refused("version", f"protocol must be {protocol.VERSION}, not {start.protocol}", "protocol")
     if start.token and not start.connection:
-        raise Refused("protocol", "with a token, connection must number the attempts to resume, from 1 on", "connection")
+        raise Refused("protocol", "with a token, connection must number the attempt to resume, from 1 on", "connection")
     owner = hub.admission.owner(start.key or bearer(websocket))
     address = address_of(websocket)
     return await hub.open(start, owner, address, start.token, connection=start.connection, last=start.server)
