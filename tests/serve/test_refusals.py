@@ -10,8 +10,8 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -269,6 +269,34 @@ def test_resumed_twice_after_move(order: tuple[int, int], monkeypatch: pytest.Mo
         else:
             assert isinstance(second, Refused) and second.code == "replaced"
         hub._forget(hub.owned(begun.token))
+        monkeypatch.undo()
+
+    with running() as server:
+        asyncio.run_coroutine_threadsafe(wait(server.hub), server.loop).result(SECONDS)
+        assert server.engine.call(lambda: server.engine.scheduler.lanes).result(SECONDS) == 0
+
+
+def test_begun_in_two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two connections begin a session of the same token, while Redis is asked for the room of the first."""
+
+    async def wait(hub: Hub) -> None:
+        answered = asyncio.Event()
+
+        @asynccontextmanager
+        async def taken(begin: Begin, *_: str) -> AsyncIterator[None]:
+            if begin.room:
+                await answered.wait()
+            yield
+
+        monkeypatch.setattr(hub, "fanout", MagicMock(**{"shared.taken": taken}))
+        begins = [Begin(targets=("de",), room=room) for room in ("hall-1", None)]
+        asking = [asyncio.create_task(hub.open(each, "", "here", "x" * 32, connection=1)) for each in begins]
+        begun, _ = await asking[1]
+        answered.set()
+        with pytest.raises(Refused, match="try again"):
+            await asking[0]
+        assert hub.owned("x" * 32) is begun
+        hub._forget(begun)
         monkeypatch.undo()
 
     with running() as server:

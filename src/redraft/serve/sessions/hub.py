@@ -167,6 +167,8 @@ class Hub:
         return self.fanout is not None and await self.fanout.moved(session)
 
     async def _begin(self, session: LiveSession) -> None:
+        if session.name in self._sessions:  # begun in another room while Redis was asked for this one
+            raise Refused("capacity", "the session has begun meanwhile: try again")
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.name] = session
         try:
