@@ -138,6 +138,18 @@ def test_lines_of_two_languages_share_cues() -> None:
     assert [lines for _, _, lines in found] == texts
 
 
+def test_lines_come_before_their_utterance_ends() -> None:
+    out = io.StringIO()
+    writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"]), 16, lambda: 0.0)
+    for time in (1.0, 3.0):
+        writer.write(caption("1", time, "Guten Morgen, meine Damen"))
+        writer.write(caption("1", time, "皆様、おはようございます。", language="ja"))
+    writer.write(caption("2", 9.0, "Ja.", final=True))  # while the first one goes on
+    writer.write(caption("2", 9.0, "はい。", final=True, language="ja"))
+    texts = [cue.plaintext.splitlines() for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")]
+    assert texts == [["Guten Morgen,", "皆様、おはようご"], ["Ja.", "はい。"]]
+
+
 def test_language_without_lines_holds_up_a_few_utterances() -> None:
     out = io.StringIO()
     writer = RowsWriter(SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"]), 16, lambda: 0.0)

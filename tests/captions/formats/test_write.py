@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.write import (
     MOST_LINES,
+    MOST_UNPAIRED,
     JsonlWriter,
     LinesWriter,
     SubtitleWriter,
@@ -218,6 +219,45 @@ def test_language_that_never_comes_holds_nothing_back() -> None:
     ]
     assert errors == "redraft: ja: too long\n"
     assert subtitles("srt", final("1", "eins"), languages=("de", "ja"))[0].endswith("eins\n\n")
+
+
+def test_utterances_in_order() -> None:
+    """A language that finishes later, or fails, changes neither the order nor the cues."""
+    out = Stream()
+    writer = SubtitleWriter(out, io.StringIO(), "srt", ("de", "ja"))
+    events: tuple[tuple[Event, int], ...] = (
+        (final("1", "eins"), 0),
+        (final("2", "zwei"), 0),
+        (final("2", "二", None, "ja"), 0),
+        (Failure("no", None, "1", 8, "ja"), 0),  # of an earlier update
+        (Failure("no", None, "1", 9, "ja"), 2),
+        (Failure("no", None, "3", 9, None), 2),
+        (final("4", "vier"), 2),
+        *((final(str(number), "x"), 2) for number in range(5, 4 + MOST_UNPAIRED)),
+        (final("4", "四", None, "ja"), 3),
+        (final("x", "x"), 3),
+        (final("y", "y"), 4),  # too many wait for Japanese
+    )
+    for event, cues in events:
+        writer.write(event)
+        assert out.flushed.count("-->") == cues, event
+    writer.close()
+    texts = [cue.splitlines()[2:] for cue in out.getvalue().split("\n\n")[:4]]
+    assert texts == [["eins"], ["zwei", "二"], ["vier", "四"], ["x"]]
+
+
+def test_next_utterances_after_too_many_wait() -> None:
+    out = Stream()
+    writer = SubtitleWriter(out, io.StringIO(), "srt", ("de", "ja"))
+    for number in range(MOST_UNPAIRED + 1):
+        writer.write(final(str(number), f"de {number}"))
+        if number in (1, 2):
+            writer.write(final(str(number), f"ja {number}", None, "ja"))
+    assert [cue.splitlines()[2:] for cue in out.getvalue().split("\n\n")[:-1]] == [
+        ["de 0"],
+        ["de 1", "ja 1"],
+        ["de 2", "ja 2"],
+    ]
 
 
 def test_cue_is_on_disk_as_soon_as_it_is_complete() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Container
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -289,6 +291,22 @@ def test_file_follows_edits(tmp_path: Path) -> None:
     broadcast.pause(True)
     broadcast.hide(("1", "de"), False)
     assert rows() == 2  # the operator's file has what is held back from viewers
+
+
+def test_subtitles_of_a_hidden_caption() -> None:
+    """They start with their utterance, and come without waiting for the caption."""
+    broadcast = Broadcast(("de", "ja"))
+    broadcast.transcript.begin("1", 2.0)
+    for key in (("1", "de"), ("1", "ja")):
+        broadcast.final(replace(caption(key, key[1], final=True), time=5.0), 0.0)
+    broadcast.hide(("1", "ja"), True)
+    subtitles = "1\n00:00:02,000 --> 00:00:05,000\nde\n\n"
+    assert broadcast.transcript.text("srt", ("de", "ja")) == subtitles
+
+    async def first() -> str:
+        return await asyncio.wait_for(anext(broadcast.transcript.live("srt", ("de", "ja"))), 5)
+
+    assert asyncio.run(first()) == subtitles
 
 
 def test_cost_of_a_language_without_captions() -> None:

@@ -104,7 +104,7 @@ class RowsWriter:
         self._named = not isinstance(innermost, JsonlWriter)
         self._subtitles = innermost if isinstance(innermost, SubtitleWriter) else None
         if self._subtitles is not None:
-            self._subtitles.pair_lines()
+            self._subtitles.expect_lines()
         self._begun: dict[str, float] = {}
         #: Time of the latest final caption of each language.
         self._ended: dict[str, float] = {}
@@ -130,8 +130,6 @@ class RowsWriter:
             self._stop()
             if isinstance(event, Failure):
                 self.writer.write(event)
-                if self._subtitles is not None:
-                    self._subtitles.note(event)
             else:
                 self._pass(event.time)
                 self._read(event)
@@ -166,7 +164,7 @@ class RowsWriter:
         if caption.final:
             del self._open[key]
             if self._subtitles is not None:
-                self._subtitles.note(caption)
+                self._subtitles.end_lines(caption)
             self._ended[caption.language] = max(self._ended.get(caption.language, 0.0), caption.time or 0.0)
 
     def _pass(self, time: float | None) -> None:

@@ -138,104 +138,100 @@ class JsonlWriter:
         """Do nothing: there is no pending output."""
 
 
-class Ends:
-    """Which languages have nothing more for an utterance.
+@dataclass(slots=True)
+class _Unfinished:
+    """An utterance that waits for captions of other languages.
 
-    These are those with a final caption, and those whose final update failed, which is the one that other languages
-    have answered with a final caption.
+    Attributes:
+        cues: the captions that share a cue, by their name.
+        finals: languages with a final caption.
+        seq: number of the final update; None until there is a final caption.
+        failed: language and number of each update that has failed; None for all languages, or an unknown number.
     """
 
-    def __init__(self) -> None:
-        self._finals: set[str] = set()
-        self._seq: int | None = None
-        self._failed: set[tuple[str | None, int | None]] = set()
-
-    def note(self, event: Event) -> None:
-        """Record a final caption or a failure."""
-        if isinstance(event, Failure):
-            self._failed.add((event.language, event.seq))
-        else:
-            self._seq = event.seq
-            self._finals.add(event.language)
+    cues: dict[str, list[Caption]] = field(default_factory=dict)
+    finals: set[str] = field(default_factory=set)
+    seq: int | None = None
+    failed: set[tuple[str | None, int | None]] = field(default_factory=set)
 
     def missing(self, languages: Sequence[str]) -> set[str]:
-        """Return the languages that may have more."""
-        left = {*languages} - self._finals
-        if self._seq is not None:
-            return self._unfailed(left, self._seq)
+        """Return the languages that may have more: without a final caption, and whose final update has not failed."""
+        left = {*languages} - self.finals
+        if self.seq is not None:
+            return self._unfailed(left, self.seq)
         # Without a final caption, only the failure of all languages shows which update was the final one.
-        over = any(not self._unfailed(left, seq) for _, seq in self._failed)
+        over = any(not self._unfailed(left, seq) for _, seq in self.failed)
         return set() if over else left
 
     def _unfailed(self, languages: set[str], seq: int | None) -> set[str]:
         """Return those of the languages in which an update has not failed."""
-        return {each for each in languages if self._failed.isdisjoint({(each, seq), (None, seq)})}
+        return {each for each in languages if self.failed.isdisjoint({(each, seq), (None, seq)})}
 
 
-@dataclass(slots=True)
-class _Unpaired:
-    """Lines of an utterance that wait for those of other languages.
+class _Together:
+    """Collects the captions of a cue, which has all languages.
 
-    Attributes:
-        lines: by number, starting at 1.
-        written: number of those that were written.
-        ends: which languages have no more lines.
-    """
-
-    lines: dict[int, list[Caption]] = field(default_factory=dict)
-    written: int = 0
-    ends: Ends = field(default_factory=Ends)
-
-
-class _Pairs:
-    """Passes on the lines of several languages together: the first of each language, then the second of each.
-
-    A cue of subtitles has all languages.  One after another, the lines of the second language would come too late.
+    Whole utterances are passed on in the order in which they end, even if languages finish at different times.  Lines
+    of reading mode are passed on at once: the first of each language, then the second of each.  One after another, the
+    lines of the second language would come too late.
 
     Args:
-        languages: all languages; a language that has no line for an utterance holds up `MOST_UNPAIRED` of them.
+        put: called with the captions of each cue.
+        languages: all languages; one that has no caption for an utterance holds up `MOST_UNPAIRED` of them.
+
+    Attributes:
+        lines: whether captions are lines, with a number at the end of their utterance's name.
     """
 
-    def __init__(self, write: Callable[[Caption], None], languages: Sequence[str]) -> None:
-        self._write, self._languages = write, languages
-        self._waiting: dict[str, _Unpaired] = {}
+    def __init__(self, put: Callable[[Sequence[Caption]], None], languages: Sequence[str]) -> None:
+        self._put, self._languages, self.lines = put, languages, False
+        self._waiting: dict[str, _Unfinished] = {}
 
-    def add(self, line: Caption) -> None:
-        """Take a line, named after its utterance."""
-        utterance, _, number = line.utterance.rpartition(".")
-        waiting = self._waiting.setdefault(utterance, _Unpaired())
-        waiting.lines.setdefault(int(number), []).append(line)
+    def add(self, caption: Caption) -> None:
+        """Take a final caption or a line."""
+        utterance = caption.utterance.rpartition(".")[0] if self.lines else caption.utterance
+        cues = self._waiting.setdefault(utterance, _Unfinished()).cues
+        cues.setdefault(caption.utterance, []).append(caption)
         self._pass_on(utterance)
 
-    def note(self, event: Event) -> None:
-        """Take a final caption, after its lines, or the failure of an update."""
+    def end(self, event: Event) -> None:
+        """Take what ends an utterance in a language: a final caption that was added, or the failure of an update."""
         if (utterance := event.utterance) is None:
             return
-        self._waiting.setdefault(utterance, _Unpaired()).ends.note(event)
+        waiting = self._waiting.setdefault(utterance, _Unfinished())
+        if isinstance(event, Failure):
+            waiting.failed.add((event.language, event.seq))
+        else:
+            waiting.seq = event.seq
+            waiting.finals.add(event.language)
         self._pass_on(utterance)
         while len(self._waiting) > MOST_UNPAIRED:
             self._release(next(iter(self._waiting)))
+            self._pass_on(next(iter(self._waiting)))
 
     def close(self) -> None:
-        """Write what still waits."""
+        """Pass on what still waits."""
         for utterance in list(self._waiting):
             self._release(utterance)
 
     def _pass_on(self, utterance: str) -> None:
-        waiting = self._waiting[utterance]
-        while lines := waiting.lines.get(waiting.written + 1):
-            if waiting.ends.missing(self._languages) - {line.language for line in lines}:
+        """Pass on the complete cues of an utterance or, in order, of all utterances."""
+        for name in [utterance] if self.lines else list(self._waiting):
+            waiting = self._waiting[name]
+            missing = waiting.missing(self._languages)
+            while waiting.cues:
+                first, captions = next(iter(waiting.cues.items()))
+                if missing - {caption.language for caption in captions}:
+                    return
+                del waiting.cues[first]
+                self._put(captions)
+            if missing:
                 return
-            waiting.written += 1
-            for line in waiting.lines.pop(waiting.written):
-                self._write(line)
-        if not (waiting.lines or waiting.ends.missing(self._languages)):
-            del self._waiting[utterance]
+            del self._waiting[name]
 
     def _release(self, utterance: str) -> None:
-        for lines in self._waiting.pop(utterance).lines.values():
-            for line in lines:
-                self._write(line)
+        for captions in self._waiting.pop(utterance).cues.values():
+            self._put(captions)
 
 
 @dataclass(slots=True)
@@ -276,7 +272,8 @@ class SubtitleWriter:
 
     Args:
         form: ``srt`` or ``vtt``.
-        languages: order of the lines in a cue; a cue is written once it is complete, or when the next utterance ends.
+        languages: order of the lines in a cue; a language without a caption for an utterance holds up `MOST_UNPAIRED`
+            utterances.
 
     Attributes:
         complained: whether an unusable time was reported.
@@ -290,11 +287,10 @@ class SubtitleWriter:
             raise OptionError(f"must be one of {', '.join(SUBTITLES)}, not {form!r}", "subtitle format")
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
         self._begun: dict[str, int] = {}
-        self._held: dict[str, Caption] = {}
         self._clock = self._cues = self._latest = 0
         #: A cue that is late.
         self._waiting: _Cue | None = None
-        self._pairs: _Pairs | None = None
+        self._together = _Together(self.cue, self._languages)
         self.complained = self._warned = self._restarted = False
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
@@ -303,21 +299,14 @@ class SubtitleWriter:
         """Record a caption's time and, if it is final, its text; failures go to the errors."""
         if isinstance(event, Failure):
             _put(self._errors, failure_line(event) + "\n")
+            self._together.end(event)
             return
-        self.begin(event.utterance, event.time)
         if not event.final:
+            self.begin(event.utterance, event.time)
             return
-        if self._pairs is None:
-            self._take(event)
-        else:
-            self._pairs.add(event)
-
-    def _take(self, event: Caption) -> None:
-        if any(held.utterance != event.utterance for held in self._held.values()):
-            self._write_cue()
-        self._held[event.language] = event
-        if self._held.keys() >= set(self._languages):
-            self._write_cue()
+        self._together.add(event)
+        if not self._together.lines:
+            self._together.end(event)
 
     def begin(self, utterance: str, time: float | None) -> None:
         """Record the start of an utterance in seconds, in case its first updates get no caption."""
@@ -325,20 +314,33 @@ class SubtitleWriter:
         if when is not None:
             self._begun.setdefault(utterance, when)
 
-    def pair_lines(self) -> None:
+    def expect_lines(self) -> None:
         """Expect the lines of reading mode, whose number is at the end of their utterance's name."""
-        self._pairs = _Pairs(self._take, self._languages)
+        self._together.lines = True
 
-    def note(self, event: Event) -> None:
-        """With `pair_lines`, take a final caption, after its lines, or the failure of an update."""
-        if self._pairs is not None:
-            self._pairs.note(event)
+    def end_lines(self, caption: Caption) -> None:
+        """Take a final caption whose lines were written."""
+        self._together.end(caption)
+
+    def cue(self, captions: Sequence[Caption]) -> None:
+        """Write the final captions of an utterance as the next cue, whether or not other languages follow."""
+        by_language = {caption.language: caption for caption in captions}
+        texts: dict[str, str] = {}
+        for language in (*self._languages, *by_language):
+            if language in by_language and (text := printable(by_language[language].text).strip()):
+                texts[language] = text
+        for caption in captions:
+            self.begin(caption.utterance, caption.time)
+        last = captions[0]
+        begun = self._begun.pop(last.utterance, None)
+        if texts:
+            first = next(iter(texts))
+            texts[first] = by(last.speaker, texts[first])
+            self._add(last.utterance, begun, self._milliseconds(last.time), texts)
 
     def close(self) -> None:
         """Write the cues that still wait."""
-        if self._pairs is not None:
-            self._pairs.close()
-        self._write_cue()
+        self._together.close()
         self._release(None)
 
     def _milliseconds(self, time: float | None) -> int | None:
@@ -363,20 +365,6 @@ class SubtitleWriter:
             found = f"time {begun / 1000:g} comes after {start / 1000:g}, as if the stream had started again"
             message = f"{found}; its cue and others like it come late"
             _put(self._errors, failure_line(Failure(message, utterance=utterance)) + "\n")
-
-    def _write_cue(self) -> None:
-        held, self._held = self._held, {}
-        if not held:
-            return
-        order = [*self._languages, *(language for language in held if language not in self._languages)]
-        found = {language: printable(held[language].text).strip() for language in order if language in held}
-        texts = {language: text for language, text in found.items() if text}
-        last = next(iter(held.values()))
-        begun = self._begun.pop(last.utterance, None)
-        if texts:
-            first = next(iter(texts))
-            texts[first] = by(last.speaker, texts[first])
-            self._add(last.utterance, begun, self._milliseconds(last.time), texts)
 
     def _add(self, utterance: str, begun: int | None, ended: int | None, texts: dict[str, str]) -> None:
         """Add texts, given the times of their words in milliseconds."""
@@ -407,7 +395,7 @@ class SubtitleWriter:
         """Whether the cue that waits has room for more texts."""
 
         def lines(text: str) -> int:
-            return 1 if self._pairs is not None else -(-cells(text) // LINE)
+            return 1 if self._together.lines else -(-cells(text) // LINE)
 
         known = {} if self._waiting is None else self._waiting.texts
         return all(sum(map(lines, [*known.get(each, ()), text])) <= MOST_LINES for each, text in texts.items())
@@ -423,46 +411,6 @@ class SubtitleWriter:
         self._cues, self._clock = self._cues + 1, min(end, LATEST)
         texts = [line for lines in cue.texts.values() for line in lines]
         _put(self._out, _cue(self._form, self._cues, min(cue.start, self._clock), self._clock, texts))
-
-
-class InOrder:
-    """Passes final captions to a subtitle writer in order of utterances, even if languages finish at different times.
-
-    Args:
-        writer: the subtitle writer, which is closed together with this one.
-        languages: the languages of an utterance's captions.
-    """
-
-    def __init__(self, writer: SubtitleWriter, languages: Sequence[str]) -> None:
-        self.writer, self._languages = writer, tuple(languages)
-        self._held: dict[str, tuple[list[Caption], Ends]] = {}
-
-    def write(self, event: Event) -> None:
-        """Write an event; a final caption waits for its turn."""
-        if isinstance(event, Failure) or not event.final:
-            self.writer.write(event)
-        if event.utterance is None or (isinstance(event, Caption) and not event.final):
-            return
-        captions, ends = self._held.setdefault(event.utterance, ([], Ends()))
-        ends.note(event)
-        if isinstance(event, Caption):
-            captions.append(event)
-        while self._held:
-            _, first = next(iter(self._held.values()))
-            if first.missing(self._languages) and len(self._held) <= MOST_UNPAIRED:
-                return
-            self._release()
-
-    def close(self) -> None:
-        """Write everything that still waits."""
-        while self._held:
-            self._release()
-        self.writer.close()
-
-    def _release(self) -> None:
-        captions, _ = self._held.pop(next(iter(self._held)))
-        for caption in captions:
-            self.writer.write(caption)
 
 
 #: Invisible marks that set the direction of a line: from left to right, and from right to left.

@@ -18,7 +18,7 @@ from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
-from redraft.captions.formats.write import InOrder, JsonlWriter, LinesWriter, SubtitleWriter, Writer, layers
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer, layers
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other, watched
 from redraft.cli.shared.notice import notice
@@ -127,8 +127,6 @@ def writer(
         made = LinesWriter(sys.stdout, sys.stderr)
     else:
         made = SubtitleWriter(sys.stdout, sys.stderr, form, languages)
-        if width is None:  # reading mode lets lines wait for each other
-            made = InOrder(made, languages)
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:

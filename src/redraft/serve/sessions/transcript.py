@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -224,8 +224,9 @@ class Transcript:
         cells = [cell for target in targets if (cell := utterance.cells.get(target)) and cell.visible]
         captions = [caption for cell in cells if (caption := cell.caption) is not None]
         if captions and isinstance(writer, SubtitleWriter):
-            # A subtitle starts with its utterance's first caption.
-            writer.write(replace(captions[0], text="", final=False, time=utterance.begun))
+            writer.begin(captions[0].utterance, utterance.begun)
+            writer.cue(captions)
+            return
         for caption in captions:
             writer.write(caption)
 
