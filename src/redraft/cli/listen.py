@@ -12,8 +12,7 @@ from redraft.captions.formats.read import Item
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
-from redraft.cli.shared.notice import notice
-from redraft.cli.shared.suggestion import suggest
+from redraft.cli.shared.notice import notice, suggest
 from redraft.errors import InputError
 
 if TYPE_CHECKING:

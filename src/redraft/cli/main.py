@@ -20,6 +20,7 @@ from typing import NoReturn, TextIO, cast
 import click
 
 from redraft import __version__, interrupt
+from redraft.cli.shared.notice import notice
 from redraft.errors import MissingExtra, OptionError, RedraftError, Unavailable
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
@@ -188,18 +189,18 @@ def _run(arguments: Sequence[str] | None) -> int:
         _drop_output()
         return 0
     except click.UsageError as error:
-        click.echo(f"redraft: {_sentence(error)}", err=True)
+        notice(_sentence(error))
     except OptionError as error:
         command = _command(sys.argv[1:] if arguments is None else arguments)
-        click.echo(f"redraft: {error.about(_option(error.field or '', command))}", err=True)
+        notice(error.about(_option(error.field or "", command)))
     except Unavailable as error:  # a service manager may start it again
-        click.echo(f"redraft: {error}", err=True)
+        notice(error)
         return 1
     except RedraftError as error:
-        click.echo(f"redraft: {error}", err=True)
+        notice(error)
     except OSError as error:
         place = f"{error.filename!r}: " if error.filename else "'standard output': " if _stdout_fails() else ""
-        click.echo(f"redraft: {place}{error.strerror or error}", err=True)
+        notice(f"{place}{error.strerror or error}")
         _drop_output()
     except click.Abort:
         return 130

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from redraft.cli.shared.notice import notice
 from redraft.cli.shared.options import as_json
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def methods(name: str | None, as_json: bool) -> None:
 
     chosen = [get_method(name)] if name else list(all_methods().values())
     for problem in () if name else broken_plug_ins():
-        click.echo(f"redraft: {problem}", err=True)
+        notice(problem)
     if as_json:
         for method in chosen:
             options = {each.name: _limits(each) for each in method.options}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from redraft.cli.shared.notice import suggest
 from redraft.cli.shared.options import as_json, needs
-from redraft.cli.shared.suggestion import suggest
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft.models.hub import (

@@ -9,7 +9,7 @@ import click
 
 from redraft import interrupt
 from redraft.cli.shared import options as common
-from redraft.cli.shared.suggestion import introduce, suggest
+from redraft.cli.shared.notice import introduce, notice, suggest
 from redraft.errors import MissingExtra, OptionError, install
 
 try:
@@ -124,7 +124,7 @@ def serve(config: Path | None, new_key: str | None, keys: str | None, **given: A
     try:
         run.serve(chosen, console if console.is_terminal else None)
     except Stopped as error:  # unlike invalid settings, this may go away after a restart
-        click.echo(f"redraft: {error}", err=True)
+        notice(error)
         raise click.exceptions.Exit(1) from None
     if chosen.transcripts is None:
         suggest("keep what is said: redraft serve --transcripts FOLDER")

@@ -13,7 +13,7 @@ import click
 
 from redraft import interrupt
 from redraft.cli.shared import options as common
-from redraft.cli.shared.suggestion import introduce, suggest
+from redraft.cli.shared.notice import introduce, notice, suggest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,7 +107,7 @@ def demo(
             stopped = player.play(players, _with_progress(updates, len(talk)))
         signed = _signature(backend, found if live else talk, listening)
     if silent.is_set():
-        click.echo(f"redraft: {NO_SOUND}", err=True)
+        notice(NO_SOUND)
     _print(players, signed, console, as_json=as_json)
     if not as_json:
         introduce(model, "this talk was written for")
@@ -180,9 +180,9 @@ def _exit(stopped: KeyboardInterrupt | RedraftError | None, finished: int) -> No
     from redraft.errors import RedraftError
 
     if isinstance(stopped, RedraftError):
-        click.echo(f"redraft: {stopped}", err=True)
+        notice(stopped)
         raise click.exceptions.Exit(1)
     if stopped:
         counted = ", which the table counts" if finished else ""
-        click.echo(f"redraft: stopped after {finished} sentences{counted}", err=True)
+        notice(f"stopped after {finished} sentences{counted}")
         raise click.exceptions.Exit(130)

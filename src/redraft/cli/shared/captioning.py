@@ -15,8 +15,7 @@ from redraft.captions.formats.read import Item
 from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.cli.shared import options as common
 from redraft.cli.shared.ending import Ending
-from redraft.cli.shared.notice import notice
-from redraft.cli.shared.suggestion import introduce
+from redraft.cli.shared.notice import introduce, notice
 from redraft.errors import OptionError
 
 if TYPE_CHECKING:
