@@ -458,6 +458,13 @@ def test_paced_waits_for_each_time_and_not_for_what_is_late() -> None:
     assert [item for item, _ in passed] == items
 
 
+def test_paced_at_twice_the_speed() -> None:
+    waits: list[float] = []
+    clock = lambda: sum(waits)  # noqa: E731
+    assert len([*paced([Update("1", 0, "a", time=2.0), Update("2", 0, "b", time=3.0)], clock, waits.append, speed=2)])
+    assert waits == [1.0, 0.5]
+
+
 def test_paced_never_asks_for_sleep_that_overflows() -> None:
     now, waits = [0.0], []
 

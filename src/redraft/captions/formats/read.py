@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import wraps
 from itertools import pairwise
-from typing import ParamSpec, Protocol, TypeAlias
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
 from redraft.captions.align import distance, end_of, in_common
 from redraft.captions.events import CONTROLS, Failure, Update
@@ -113,6 +113,7 @@ def _rewritten(source: LineSource) -> Iterator[tuple[int, str | Failure, bool]]:
 
 
 Item: TypeAlias = Update | Failure
+_Item = TypeVar("_Item", bound=Item)
 _Parameters = ParamSpec("_Parameters")
 
 #: Maximum number of words in a line of plain text: some minutes of speech without a pause.
@@ -382,15 +383,19 @@ def _read_text(source: LineSource, lag: int, rate: float | None) -> Iterator[Ite
 
 
 def paced(
-    items: Iterable[Item], clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
-) -> Iterator[Item]:
-    """Yield each item when its ``time`` has passed since the first one was requested.
+    items: Iterable[_Item],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+    *,
+    speed: float = 1.0,
+) -> Iterator[_Item]:
+    """Yield each item when its ``time`` has passed since the first one was requested, at ``speed`` times the pace.
 
     Items without a time, and late ones, are not delayed.
     """
     start = clock()
     for item in items:
         if isinstance(item, Update) and item.time is not None:
-            while (wait := start + item.time - clock()) > 0:
+            while (wait := start + item.time / speed - clock()) > 0:
                 sleep(min(wait, 3600.0))  # a longer wait can overflow the system's timer
         yield item

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import replace
 from threading import Event
 
 from rich.console import Console, Group, RenderableType
@@ -63,10 +62,7 @@ def timed(talk: Sequence[Update], speed: float, silent: Callable[[], None]) -> I
     with playing(str(RECORDING)) if speed == 1 else nullcontext(True) as sounds:
         if not sounds:
             silent()
-        timed = [replace(update, time=(update.time or 0.0) / speed) for update in talk]
-        for item in paced(timed):
-            if isinstance(item, Update):  # a talk contains no failures
-                yield replace(item, time=(item.time or 0.0) * speed)
+        yield from paced(talk, speed=speed)
 
 
 def recognised(recogniser: Recogniser, found: list[Update], silent: Callable[[], None]) -> Iterator[Update]:
