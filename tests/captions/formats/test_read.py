@@ -375,9 +375,9 @@ def test_empty_input_is_one_failure(reader: type, data: bytes) -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
 def test_longest_line(end: bytes) -> None:
-    assert list(decoded(io.BytesIO(b"x" * 10 + end), 10)) == [(1, "x" * 10)]
+    assert list(decoded(io.BytesIO(b"x" * 10 + end), 10)) == [(1, "x" * 10, True)]
     assert list(decoded(io.BytesIO(b"x" * 11 + end), 10)) == [
-        (1, Failure("the line is longer than 10 bytes and was skipped", 1))
+        (1, Failure("the line is longer than 10 bytes and was skipped", 1), True)
     ]
 
 
@@ -385,7 +385,7 @@ def test_long_line_in_bounded_memory() -> None:
     source = Trickle(b"y" * 100_000 + b"\n", b"after\n")
     lines = decoded(source, 100)
     assert isinstance(next(lines)[1], Failure) and source.calls == 1
-    assert next(lines) == (2, "after")
+    assert next(lines) == (2, "after", True)
     assert source.largest <= 102
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any, TypeVar
 
@@ -37,17 +37,6 @@ def json_object(text: str, names: Sequence[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"the line must be a JSON object with {', '.join(names)}, not {shown(value)}")
     return value
-
-
-def refuse_unknown(found: Mapping[str, Any], known: Collection[str]) -> None:
-    """Check that all fields are known.
-
-    Raises:
-        InputError: a field is unknown; the message has its name.
-    """
-    for name in found:
-        if name not in known:
-            raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(known)}")
 
 
 def check_fields(found: Mapping[str, Any], known: Mapping[str, Field], needed: Sequence[str], reader: str) -> None:
@@ -99,7 +88,7 @@ def read_jsonl(source: LineSource) -> Iterator[Item]:
 
 def parsed(source: LineSource, parse: Callable[[str, int], Parsed]) -> Iterator[Parsed | Failure]:
     """Yield what ``parse`` makes of each line that is not blank (text and number), or a failure where it raises."""
-    for number, text in decoded(source):
+    for number, text, _ in decoded(source):
         if isinstance(text, Failure):
             yield text
         elif text.strip():
@@ -115,7 +104,10 @@ def parse_update(found: Mapping[str, Any]) -> Update:
     Raises:
         InputError: a field is missing or invalid.
     """
-    refuse_unknown(found, (*_NAMES, "type"))
+    known = *_NAMES, "type"
+    for name in found:
+        if name not in known:
+            raise InputError(f"the field {shown(name)} is not known: allowed are {', '.join(known)}")
     check_fields(
         found, {"type": (lambda value: value == "update", '"update"'), "utterance": NAME}, _NEEDED, "an update"
     )

@@ -54,14 +54,8 @@ class LineSource(Protocol):
         """Return the next line with its end, truncated to ``size`` bytes; empty at the end of the file."""
 
 
-def decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure]]:
-    """Yield the number and text of each line, or a failure for an invalid line, in bounded memory."""
-    for number, text, _ in _decoded(source, limit):
-        yield number, text
-
-
-def _decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure, bool]]:
-    """Yield what `decoded` does, and whether the line ends there."""
+def decoded(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure, bool]]:
+    """Yield lines in bounded memory: the number, the text or what is wrong with it, and whether the line ends there."""
     number, begins = 0, True
     while raw := source.readline(limit + 2):  # 2 more for CR LF
         number += begins
@@ -102,7 +96,7 @@ class _Rewritten:
 def _rewritten(source: LineSource) -> Iterator[tuple[int, str | Failure, bool]]:
     """Yield the texts of each line, which carriage returns separate: its number, a text, and whether the line ends."""
     reader = _Rewritten(source) if isinstance(source, io.BufferedReader) else source
-    for number, text, ends in _decoded(reader):
+    for number, text, ends in decoded(reader):
         if isinstance(text, Failure):
             yield number, text, ends
             continue
