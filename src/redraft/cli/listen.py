@@ -34,9 +34,7 @@ Examples:
 _RATES = common.Whole(4000, 384_000)
 
 
-def _list_devices(context: click.Context, _: click.Parameter, asked: bool) -> None:
-    if not asked or context.resilient_parsing:
-        return
+def _list_devices() -> None:
     from redraft.speech.microphone import devices, system_device
     from redraft.speech.system_sound import SYSTEM, how_to_install
 
@@ -47,12 +45,9 @@ def _list_devices(context: click.Context, _: click.Parameter, asked: bool) -> No
     system = system_device()
     found = f"what this computer plays, from {system.name!r}" if system else f"nothing records it: {how_to_install()}"
     click.echo(f"{SYSTEM}\t{found}")
-    context.exit()
 
 
-def _list_recognisers(context: click.Context, _: click.Parameter, asked: bool) -> None:
-    if not asked or context.resilient_parsing:
-        return
+def _list_recognisers() -> None:
     from redraft.speech import dialect
     from redraft.speech.registry import all_recognisers
 
@@ -62,10 +57,16 @@ def _list_recognisers(context: click.Context, _: click.Parameter, asked: bool) -
             click.echo(f"{name}:{model}\t{about}")
     for name, module in all_recognisers(dialect.ENTRY_POINT_GROUP).items():
         click.echo(f"{name}:ws://...\t{module.SUMMARY}")
-    context.exit()
 
 
-def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[Any], Any]:
+def _listing(name: str, print_list: Callable[[], None], help: str) -> Callable[[Any], Any]:
+    """Return an option that prints a list and exits."""
+
+    def callback(context: click.Context, _: click.Parameter, asked: bool) -> None:
+        if asked and not context.resilient_parsing:
+            print_list()
+            context.exit()
+
     return click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=help)
 
 
@@ -90,7 +91,7 @@ def _listing(name: str, callback: Callable[..., None], help: str) -> Callable[[A
 )
 @click.option("--pause", type=common.Real(0.1, 5), default=0.5, help="Seconds of silence that end an utterance.")
 @common.punctuation
-@common.sentences
+@common.sentences(True)
 @click.option(
     "--speed",
     type=common.Real(0, min_open=True),
@@ -166,9 +167,9 @@ def listen(
 
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-        opened = isolated.isolated(recogniser, source_language, pause, punctuation, news)
-        ending.when_asked(getattr(opened, "hurry", bool))
-        items = transcribe(announced, opened, SentenceCutter(whole=not sentences))
+        made = isolated.isolated(recogniser, source_language, pause, punctuation, news)
+        ending.when_asked(getattr(made, "hurry", bool))
+        items = transcribe(announced, made, SentenceCutter(whole=not sentences))
         yield delay.recognised(words.recognised(items))
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.

@@ -39,7 +39,7 @@ Examples:
 @click.option(
     "--rate", type=common.Real(0, min_open=True), help="With --input text: words per second.  [default: no pauses]"
 )
-@common.sentences_too
+@common.sentences(False)
 @captioning.translation
 @common.needs("client", "--server needs")
 def translate(file: str, form: str, lag: int, rate: float | None, sentences: bool, **chosen: Any) -> None:
@@ -51,7 +51,8 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
     and 2 if nothing was started. docs/streams.md describes all formats.
     """
     common.refuse_idle_text(form)
-    if "://" in form and common.is_given("file"):
+    remote = "://" in form
+    if remote and common.is_given("file"):
         raise OptionError(f"--input {form} reads from a server, so leave {file!r} out")
 
     @contextmanager
@@ -59,7 +60,7 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
         from redraft.cli.shared import stream
         from redraft.speech.sentences import in_sentences
 
-        if "://" in form:
+        if remote:
             from redraft.speech.servers import overhear
 
             ending.endless = True
@@ -68,11 +69,10 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
             return
         with stream.opened(file, form, ending) as source:
             items = _hinted(stream.updates(source, form, lag, rate, ending.sleep), file, form)
-            if not stream.is_drained(file, form):
+            if not ending.drains:
                 items = ending.until(items)
             yield in_sentences(items, whole=not sentences)
 
-    remote = "://" in form
     skip = True if remote or rate is not None else None
     captioning.caption(opened, live=file == "-", skip=skip, controls=remote or file != "-", **chosen)
 

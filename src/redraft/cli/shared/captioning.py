@@ -242,7 +242,7 @@ def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any],
         made = Translator.open(
             chosen["model"],
             to=languages,
-            display=common.display_of(chosen, chosen["method"]),
+            display=common.display_of(chosen),
             engine=engine,
             **wanted,
             **more,

@@ -137,20 +137,25 @@ gpu_layers = click.option(
 punctuation = click.option(
     "--punctuation", metavar="FOLDER", help="Punctuation model of sherpa-onnx, for recognisers without punctuation."
 )
-#: Help text of ``--sentences``.
-SENTENCES = "Cut the transcript into sentences instead of at pauses."
-sentences = click.option(
-    "--sentences/--no-sentences", default=True, show_default=False, help=f"{SENTENCES}  [default: on]"
-)
-#: The same, off by default.
-sentences_too = click.option(
-    "--sentences/--no-sentences", default=False, show_default=False, help=f"{SENTENCES}  [default: off]"
-)
-FINAL = "Decode final captions as the method does, without bias, or with a beam of N."
 FINALS = "biased|exact|beam:N"
-final = click.option("--final", default="biased", metavar=FINALS, help=FINAL)
+final = click.option(
+    "--final",
+    default="biased",
+    metavar=FINALS,
+    help="Decode final captions as the method does, without bias, or with a beam of N.",
+)
 exact = click.option("--exact", is_flag=True, help="Make all passes bit-identical; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of a table.")
+
+
+def sentences(default: bool) -> Callable[[Any], Any]:
+    """Return the option ``--sentences`` with this default."""
+    return click.option(
+        "--sentences/--no-sentences",
+        default=default,
+        show_default=False,
+        help=f"Cut the transcript into sentences instead of at pauses.  [default: {'on' if default else 'off'}]",
+    )
 
 
 def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
@@ -181,7 +186,7 @@ display = all_of(
 )
 
 
-def display_of(chosen: Mapping[str, Any], method: str) -> Display:
+def display_of(chosen: Mapping[str, Any]) -> Display:
     """Return what is shown of partial captions: the options that were given, and the method's own display.
 
     Raises:
@@ -190,7 +195,7 @@ def display_of(chosen: Mapping[str, Any], method: str) -> Display:
     from redraft.decoding.methods import get_method
 
     asked = {name: chosen[name] for name in DISPLAY if chosen[name] is not None}
-    return replace(get_method(method).display, **asked)
+    return replace(get_method(chosen["method"]).display, **asked)
 
 
 #: Key of a context's data: whether its help lists all options.

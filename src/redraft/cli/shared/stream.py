@@ -47,8 +47,9 @@ def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.Bu
     Raises:
         InputError: it cannot be read, or is clearly in another format.
     """
+    drained = _is_drained(file, form)
     if file == "-":
-        yield standard_input(ending, drained=is_drained(file, form))
+        yield standard_input(ending, drained=drained)
         return
     path = Path(file)
     try:
@@ -56,12 +57,12 @@ def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.Bu
     except OSError as error:
         raise InputError(f"input file {str(path)!r} cannot be read: {error.strerror}") from error
     with source:
-        reader = source if ending is None else ending.pipe(source.fileno(), drained=is_drained(file, form))
+        reader = source if ending is None else ending.pipe(source.fileno(), drained=drained)
         refuse_other(reader, form, f"input file {file!r}")
         yield reader
 
 
-def is_drained(file: str, form: str) -> bool:
+def _is_drained(file: str, form: str) -> bool:
     """Whether what is in the input when its end is asked for has been recognised: that of a pipe, except text."""
     try:
         place = sys.stdin.fileno() if file == "-" and sys.stdin else file
