@@ -1,8 +1,7 @@
-"""Where an old text ends in a new one, and how much two texts have in common: the one aligner of all who ask.
+"""Where an old text ends in a new one, and how much two texts have in common.
 
-Texts are sequences: words, lines, characters or ids.  Texts that differ little, as a recogniser's from one update to
-the next, take time in proportion to their length; others the product of their lengths, of which a machine word does
-some sixty at a time.
+Texts are sequences: words, lines, characters or ids.  For similar texts, such as successive ones of a recogniser, time
+grows with their length; for others, with the product of their lengths, some sixty items per machine word.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which part of a model's output is the translation: chat models write more, before it, round it and after it.
 
-Nothing is left out that a source may have asked for: marks that the source has too stay, and so does a line that
-announces something if the source does.  `redraft.captions.markup` has what is left out within a line.
+Nothing is left out that may belong to the translation: marks that the source has too stay, and so does a line that
+announces something if the source does.  `redraft.captions.markup` leaves out parts of a line.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 #: The first letter of a text, and of a sentence in it, behind few signs; the word "I" in English, and its contractions.
 _FIRST = re.compile(r"(?:^|[.!?…]['\"’”»)]*\s)\W{0,20}\w")
 _I = re.compile(r"\bi(?=\s|$|[.,;:!?…]|['’](?:m|d|ll|ve|s)\b)")
-#: Notes of recognisers, such as <unk> and [laughter], which are small also among capitals.
+#: Notes of recognisers, such as <unk> and [laughter], which are in lower case even among capitals.
 _NOTES = re.compile(r"<\w+>|\[\w+\]")
 _ENDS = re.compile(r"\w[.!?…]+['\"’”»)]*(?:\s|$)")
 
@@ -41,6 +41,6 @@ class Capitals:
 
 
 def _is_small(letter: str) -> bool:
-    """Whether a letter has one that is its capital; others, such as ß, also stand among capitals."""
+    """Whether a letter has a capital that is a single letter; others, such as ß, also occur among capitals."""
     capital = letter.upper()
     return capital != letter and len(capital) == 1

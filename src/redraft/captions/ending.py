@@ -1,4 +1,4 @@
-"""The end of a growing text: how often its last word is taken back, and what a sentence that was cut off leaves over.
+"""The end of a growing text: how often its last word is revised, and what follows a sentence that was cut off.
 
 The last word of an unfinished text is a recogniser's guess, which the next text often replaces; so is its translation.
 `Ending` counts how often that happens in a stream.  Its trust is the first factor of the probability with which new
@@ -34,7 +34,7 @@ class Ending:
         words: the words of the latest text of the utterance, without case and punctuation.
         is_new: whether its last word was not there in the text before.
         is_open: whether that word is still to be looked for in another text; repeating the text changes nothing.
-        left: words of the text before that the latest one was cut off.
+        left: words at the end of the text before that were cut off from the latest one.
     """
 
     stayed: float = CHANCE * WEIGHT

@@ -1,8 +1,8 @@
 """What a chat model writes in one line beside the translation: announcements, notes, quotation marks and mark-up.
 
-All of it is left out only where the source has nothing like it, so that no model that answers well loses a word.  There
-is a pattern for what models that we ran have written (labels, quotation marks, code, notes in brackets), and for what
-users of other programs have reported, whose reports are named beside it; none for what a model might write.
+It is left out only if the source has nothing like it, so that a good answer loses no word.  There are patterns for what
+models that we ran have written (labels, quotation marks, code, notes in brackets), and for what users of other programs
+have reported, with the report beside the pattern; none for what a model might write.
 """
 
 from __future__ import annotations

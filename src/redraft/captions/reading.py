@@ -9,7 +9,7 @@ revisions only affect the lines after it, so NE of the display is 0 by construct
 By convention, lines have at most 32 to 42 character cells (CEA-608 has 32, European television 37, streaming services
 42); see `redraft.captions.breaks`.
 
-The pages' ``reading.js`` does the same in a browser; ``tests/captions/reading.json`` says what both must do.
+The pages' ``reading.js`` does the same in a browser; ``tests/captions/reading.json`` has cases for both.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 last k tokens, where most corrections happen: from the reader only (*display-only* mask-k; SSBD v2, section 3.4), or
 from the draft too (*plain* mask-k; Arivazhagan et al. 2020; upper half of Table 4 in SSBD v2).
 
-What is shown stands until it changes.  Final translations are shown whole.  A translation that was stopped before its
-end may stop within a word; of that word there is nothing in a caption, but it stays in the draft.
+What is shown stays until it changes.  Final translations are shown whole.  A translation that was stopped before its
+end may stop within a word, which then is in the draft but not in the caption.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def whole_words(pieces: Sequence[bytes], count: int, *, goes_on: bool = False) -
 def _tears(before: bytes, after: bytes) -> bool:
     """Whether a character or a word goes on from one text to the next; closing punctuation may follow its word.
 
-    Into an unknown text, every word may that does not end in punctuation.
+    If the text that follows is unknown, every word may go on that does not end in punctuation.
     """
     shown = whole_characters(before)
     if len(shown.encode()) < len(before):

@@ -1,6 +1,6 @@
 """What a stream's translation into a language remembers between two updates: one frozen value.
 
-`redraft.captions.translation` makes the next one; who drives it keeps that together with the events, or neither.
+`redraft.captions.translation` makes the next one; its driver keeps both that and the events, or neither.
 """
 
 from __future__ import annotations

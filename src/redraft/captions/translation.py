@@ -258,10 +258,10 @@ class Translation:
         return replace(state, decoded=first)
 
     def _stands_still(self, state: State, before: Decoded) -> bool:
-        """Whether the source has more words than before and the same translation, only because people have seen that.
+        """Whether the source has more words than before and the same translation, only because the reader has seen it.
 
-        Speech goes on, and an old full stop that is biased towards ends the new sentence too early.  A bias that keeps
-        all that was shown (0.5 and above) is meant to.
+        A bias towards an old full stop would end the new sentence too early.  A bias that keeps everything that was
+        shown (0.5 and above) is meant to.
         """
         grew = 0 < len(bare_words(before.source)) < len(bare_words(state.decoded.source))
         if not grew or bare_words(before.text) != (words := bare_words(state.decoded.text)) or not words:

@@ -1,6 +1,6 @@
-"""Since when something is unchanged: the one clock for how long words must stand before more follows from them.
+"""Since when something is unchanged, and when it counts as settled.
 
-Speech pauses for so long between sentences, and a recogniser rarely revises words that it has kept for so long.
+Speakers pause for about `PAUSE` between sentences, and recognisers rarely revise words that they have kept for so long.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 If the output is not a terminal, captions are written as plain lines.
 
 `rich.live` redraws in place too, but it moves the cursor up by the height of its last picture: after a terminal has
-become narrower and has wrapped those lines, parts of them stand twice.  It also crops a picture that is too tall, where
+become narrower and has wrapped those lines, parts of them appear twice.  It also crops a picture that is too tall, but
 older utterances must stay for scrolling back, and refreshes from a timer, which would cost the model time.
 """
 
@@ -77,7 +77,7 @@ _GAP = 2
 
 
 class _Errors(io.TextIOBase):
-    """Stands for standard error while captions are redrawn, so that what is written stands above them.
+    """Replaces standard error while captions are redrawn, so that its lines appear above them.
 
     Args:
         leave: called with each line.
@@ -101,9 +101,9 @@ class _Errors(io.TextIOBase):
 
 @dataclass(slots=True)
 class _Printed:
-    """What has been printed above the captions that are redrawn, and the lines of it as they stand there.
+    """A part that was printed above the captions, and its lines on the screen.
 
-    A ``part`` of None stands for lines that were left empty, since those below became fewer.
+    A ``part`` of None stands for empty lines, left where there are fewer lines than before.
     """
 
     part: _Block | Text | None
@@ -128,9 +128,9 @@ class LiveWriter:
     """Shows growing captions below their source, with recent utterances above.
 
     Utterances that leave the redrawn part stay on the terminal for scrolling back.  When the terminal's width changes,
-    it wraps all lines again; what it has not moved off the screen is then drawn again, and stands nowhere twice.
+    it wraps all lines again; what is still on the screen is then redrawn, so that nothing appears twice.
 
-    What others write to standard error stands above the captions, if that is a terminal too.
+    Other output to standard error appears above the captions, if that is a terminal too.
 
     Args:
         columns: titles, in order: target languages, or names of methods to compare.
@@ -150,7 +150,7 @@ class LiveWriter:
         self._console = Console() if console is None else console
         self._blocks: dict[str, _Block] = {}
         self._above: deque[_Printed] = deque(maxlen=_KEPT)
-        #: The lines that are redrawn, as they stand on the screen, and lines of others that wait to be printed.
+        #: The redrawn lines as they are on the screen, and other output that waits to be printed.
         self._drawn: list[str] = []
         self._notices: deque[str] = deque()
         self._errors: _Errors | None = None
@@ -202,7 +202,7 @@ class LiveWriter:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Draw nothing while the block runs: other threads that write, or notice another size, wait for its end."""
+        """Draw nothing while the block runs; other threads that write, or find another size, wait for its end."""
         with self._lock:
             yield
             if self._notices:
@@ -220,7 +220,7 @@ class LiveWriter:
             block.source, block.seq = by(caption.speaker, caption.source), caption.seq
 
     def _notice(self, line: str) -> None:
-        """Print a line that another part of the program has written, at once or when captions may be drawn again."""
+        """Print another part's line to standard error, at once or when captions may be drawn again."""
         self._notices.append(line)
         if self._lock.acquire(blocking=False):
             try:
@@ -275,21 +275,19 @@ class LiveWriter:
         self._drawn = [_text(line) for line in lines]
 
     def _erase(self, rows: int) -> None:
-        """Erase rows, the last of which has the cursor; it is then at the beginning of the first.
+        """Erase rows from that of the cursor upwards; the cursor is then at the beginning of the first.
 
-        Row by row: terminals keep a screen that is cleared at once for scrolling back, where it would stand twice.
+        Row by row, since terminals keep a screen that is cleared at once for scrolling back, where it would be twice.
         """
         if rows:
             row = (ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)
             self._console.control(Control(ControlType.CARRIAGE_RETURN, row[1], *row * (rows - 1)))
 
     def _wrapped_again(self, width: int, height: int) -> tuple[int, list[_Block | Text]]:
-        """Return how much the terminal shows, after another width, of whole captions and of what stands above them.
-
-        Captions that it has moved off the screen stay there as they are.
+        """Return what a terminal of another width still shows; captions that it has moved off the screen stay there.
 
         Returns:
-            The number of rows, and the parts in them that stand above the captions.
+            The number of rows, and the parts in them that are above the captions.
         """
         rows = _rows(self._drawn, width)
         while len(self._blocks) > 1 and rows > height:

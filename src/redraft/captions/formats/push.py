@@ -6,8 +6,8 @@ Both take a POST per caption, numbered by ``seq``, which increases by one per ca
     YouTube    POST URL&seq=7              "2026-11-22T20:15:00.000", a line break, the text
 
 A thread sends them in order, one at a time.  A caption that cannot be delivered is retried with growing delays until it
-is too old; then it is dropped with a failure, as is at once one that the service refuses.  A redirect is followed with
-the caption as long as it stays at the same host; another one is a refusal, since the address is a secret.
+is too old, then dropped with a failure; one that the service refuses is dropped at once.  Redirects to the same host
+are followed, with the caption; others count as a refusal, since the address is a secret.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _USEFUL = 10.0
 _PACE = 0.25
 #: Seconds for an answer, and the least of them for a caption that has waited.
 _TIMEOUT, _LEAST = 5.0, 1.0
-#: Seconds between two looks whether captions are still held back.
+#: Seconds between two checks whether captions are still held back.
 _LOOK = 0.1
 #: Client errors after which the same request may succeed later; all others are final.
 _PASSING = {408, 425, 429}
@@ -132,7 +132,7 @@ class _Redirects(HTTPRedirectHandler):
 
 
 def _is_same_service(url: str, other: str) -> bool:
-    """Whether what is secret for one address may be sent to another one: it has the same host, and no less privacy."""
+    """Whether a secret of one address may be sent to another: it has the same host, and is as private."""
     old, new = urlsplit(url), urlsplit(other)
     return new.hostname == old.hostname and new.scheme in (old.scheme, "https")
 

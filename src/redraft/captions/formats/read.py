@@ -36,7 +36,7 @@ ESCAPES = re.compile(
     "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"  # such as titles
     "|\x1b[ -/]*[0-Z\\\\^-~]"
 )
-#: Characters that nobody sees, on their own, which are no word: those that Unicode calls ignorable, and an empty one.
+#: Invisible characters that stand alone: those that Unicode calls ignorable, and the empty Braille cell.
 _LONE_INVISIBLE = re.compile(
     "(?<!\\S)[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]+(?!\\S)"
@@ -134,7 +134,7 @@ def printable(text: str) -> str:
     return CONTROLS.sub(" ", text)
 
 
-#: What recognisers write where nobody speaks: a sign, and a description of sounds.
+#: What recognisers write where there is no speech: a sign, or a description of sounds.
 _SILENCE = re.compile(
     r"\[ ?(?:BLANK_AUDIO|SILENCE|NO[ _]SPEECH|_BEG_|_TT_\d+) ?\]|<\|(?:nospeech|nocaptions|\d+\.\d+)\|>"
 )
@@ -147,10 +147,10 @@ _SOUNDS = frozenset(
 
 
 def received(text: str) -> str:
-    """Return a text that was received as one line, without outer spaces and what is no word.
+    """Return a received text as one line, without outer spaces, and without what is not a word.
 
-    That are invisible characters on their own, and what recognisers write for silence and sounds: in a text that has
-    words, only the signs.
+    Invisible characters that stand alone are removed, and what recognisers write for silence and sounds.  If the text
+    has words, descriptions of sounds stay.
     """
     text = _LONE_INVISIBLE.sub("", printable(text)).strip()
     if _SILENCE.search(text):
@@ -179,15 +179,15 @@ def _erased(text: str) -> str:
     return "".join(kept)
 
 
-#: Fewest words of a line that a recogniser would not replace as a whole, and the share of them that it may replace
-#: from one line to the next in a transcript that grows.
+#: Fewest words that a recogniser does not replace all at once, and the share of words that it may replace from one line
+#: of a growing transcript to the next.
 _KEPT_WORDS, _REPLACED = 4, 1 / 3
 
 
 def grows(before: str, after: str) -> bool:
-    """Whether a line is another version of the one before: it goes on from it, or takes some of it back.
+    """Whether a line is another version of the one before: it continues it, or revises its end.
 
-    A sentence and another one that is not longer are two, as in a list of similar ones.
+    A sentence after another one is a new one unless it is longer, as in a list of similar sentences.
     """
     old, new = bare_words(before), bare_words(after)
     if len(new) <= len(old) and old != new and ends_sentence(before) and ends_sentence(after):
@@ -204,7 +204,7 @@ _PAIRS = 4
 
 
 def is_list(lines: Sequence[str]) -> bool:
-    """Whether lines are texts of their own rather than versions of one that grows; blank ones separate these."""
+    """Whether each line is another text, rather than another version of a growing one, which blank lines separate."""
     pairs = [(before, after) for before, after in pairwise(lines) if has_words(before) and has_words(after)]
     separated = any(has_words(line) and not has_words(after) for line, after in pairwise(lines[:-1]))
     if len(pairs) < (_PAIRS if separated else 2) and (separated or not pairs or not ends_sentence(pairs[0][0])):
@@ -213,11 +213,11 @@ def is_list(lines: Sequence[str]) -> bool:
 
 
 def _begins_another(before: str, after: str, *, listed: bool) -> bool:
-    """Whether a line is a text of its own.
+    """Whether a line begins another text.
 
     Args:
-        listed: whether most lines are; otherwise it is one only if it begins with another word, and has so little of
-            the line before that a recogniser would hardly have replaced all of it.
+        listed: whether most lines do; otherwise it does only if its first word is another one, and it has so little in
+            common with the line before that a recogniser would hardly have replaced the rest.
     """
     old, new = bare_words(before), bare_words(after)
     if listed:
@@ -238,16 +238,16 @@ def _waiting(source: LineSource) -> list[str]:
 def read_lines(source: LineSource, news: Callable[[str], object] = str) -> Iterator[Item]:
     """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
 
-    A line that clearly does not go on from the one before begins another utterance, so that a list of sentences
-    loses none; ``news`` is called once with a sentence on that.
+    A line that clearly does not continue the one before begins another utterance, so that no sentence of a list is
+    lost; ``news`` is then called once with a sentence that says so.
 
     Every line is immediately yielded as a partial update.  At a blank line or the end of the input, the last one is
     repeated as a final update with the next ``seq``.  Utterances are named "1", "2", ...  A line of only spaces and
     control characters counts as blank.
 
-    Programs that write for a terminal begin the line again with a carriage return: each text of it is an update, and
-    the end of the line ends the utterance.  Those that clear the screen, at least twice, write an utterance on each of
-    its lines (`redraft.captions.formats.screen`).
+    Programs that write for a terminal rewrite a line after a carriage return: each version is an update, and the end of
+    the line ends the utterance.  For programs that clear the screen at least twice, each line of the screen is an
+    utterance (`redraft.captions.formats.screen`).
     """
     utterance, last = 1, None
     returned = again = False  # whether there was a carriage return in this line, and something behind it
@@ -294,7 +294,7 @@ def lines_of(text: str) -> list[tuple[str, str]]:
 def finished(last: Update) -> Update:
     """Return the last update of an unfinished utterance as a final one, with the next ``seq``.
 
-    A message is no message any more: its ``seq`` may have been the highest that clients can send.
+    A message becomes a plain update, since its ``seq`` may have been the highest that clients can send.
     """
     given = {each.name: getattr(last, each.name) for each in fields(Update)}
     return Update(**{**given, "seq": last.seq + 1, "final": True})

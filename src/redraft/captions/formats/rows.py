@@ -79,11 +79,10 @@ class _Growing:
 class RowsWriter:
     """Converts growing captions to lines that never change (`redraft.captions.reading`).
 
-    Lines are named after their utterance: ``7.1``, ``7.2``.  Their times are those of their words, as far as the
-    lengths of the captions so far show them; a subtitle of a line begins and ends with them.  How long a line has
-    waited is measured by the times of the captions, also if these start again, and by the clock where these have none.
-    The speaker's name, where a format puts it before the text, is in the first line of an utterance, and in each line
-    that follows one of another speaker.
+    Lines are named after their utterance: ``7.1``, ``7.2``.  Their times, also those of their subtitles, are those of
+    their words, estimated from how the captions grew.  How long a line has waited is measured by the times of the
+    captions, even if these start again, or by the clock if they have none.  Where a format puts the speaker's name
+    before the text, it is in the first line of an utterance, and in each line after one of another speaker.
 
     Args:
         writer: receives the lines; closed together with this one.

@@ -1,4 +1,4 @@
-"""What programs write that clear the terminal's screen and write all of it again, such as demos of recognisers.
+"""The output of programs that clear and redraw the screen, such as demos of recognisers.
 
 The last line on the screen is still spoken; the lines before it have ended.  Lines may scroll away at the top.
 """
@@ -19,7 +19,7 @@ class Screen:
     """Finds the lines of a screen among those that were written before, once it has been cleared twice.
 
     Attributes:
-        used: whether it has; until then, every line is a new text of the only one.
+        used: whether it has been; until then, every line is a new version of a single one.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Screen:
         self._top = self._next = 0
 
     def see(self, text: str) -> None:
-        """Look whether a text begins with clearing the screen."""
+        """Check whether a text begins with clearing the screen."""
         if _CLEARED.match(text):
             self.used, self._cleared, self._next = self._cleared, True, self._top
 

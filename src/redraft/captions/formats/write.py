@@ -31,7 +31,7 @@ LATE = 4000
 MOST_LINES, LINE = 2, 42
 #: Latest time in SRT in milliseconds: 99:59:59,999.
 LATEST = 359_999_999
-#: Delay in milliseconds from which on the times of a stream have started again.
+#: Delay of a cue in milliseconds above which the times of the stream must have started again.
 RESTART = 60_000
 SUBTITLES = ("srt", "vtt")
 #: Maximum number of utterances that wait for another language.
@@ -69,7 +69,7 @@ def spoken(caption: Caption) -> str:
 
 
 def by(speaker: str | None, text: str) -> str:
-    """Return a text after its speaker's name if that is known; an empty text has none."""
+    """Return a text after its speaker's name if that is known; an empty text stays empty."""
     return f"{printable(speaker)}: {text}" if speaker and text else text
 
 
@@ -258,17 +258,17 @@ class SubtitleWriter:
     """Writes SRT or WebVTT: one cue per utterance, from its final captions, with a line per language.
 
     A cue starts at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
-    final one.  If these are the same, as with recognisers that send finals only, the words were spoken before it, as
-    far as its reading time goes back, at `CELLS_PER_SECOND`.  A cue with an unknown start follows the previous one; if
-    the end is unknown or before the start, it lasts for its reading time.
+    final one.  If these are the same, as with recognisers that send only final texts, it starts its reading time
+    before, at `CELLS_PER_SECOND`.  A cue with an unknown start follows the previous one; if the end is unknown or
+    before the start, it lasts for its reading time.
 
-    No cue starts before the previous one has ended, or ends after `LATEST`, whatever the times are.  A cue lasts a
-    second at least, so that one after another may come late, as those of two speakers.  A late cue waits for the next
-    one: if that starts before it has lasted a second, they become one cue of two lines; if there is time, it lasts
-    until it has been read.  Utterances without text have no cue.
+    No cue starts before the previous one has ended, or ends after `LATEST`.  A cue lasts at least a second, so cues may
+    be late, for example when two people speak at once.  A late cue waits for the next one: if that starts within a
+    second, they become one cue of two lines; if there is time, it lasts until it has been read.  Utterances without
+    text have no cue.
 
     A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.  A clock that starts
-    again is reported, too; its cues come late.
+    again is reported, too; its cues are late.
 
     Args:
         form: ``srt`` or ``vtt``.
@@ -359,7 +359,7 @@ class SubtitleWriter:
         _put(self._errors, failure_line(failure) + "\n")
 
     def _check_clock(self, utterance: str, begun: int | None, start: int) -> None:
-        """Report the first cue that comes too late for speakers at the same time."""
+        """Report the first cue that is later than speakers who interrupt each other explain."""
         if begun is not None and start - begun > RESTART and not self._restarted:
             self._restarted = True
             found = f"time {begun / 1000:g} comes after {start / 1000:g}, as if the stream had started again"
@@ -422,7 +422,7 @@ _DIRECTIONS = {"L": False, "R": True, "AL": True}
 def directed(text: str) -> str:
     """Return a line that players show in the direction of most of its letters.
 
-    They show it in that of its first letter, which may be of a name in another script.
+    By default, they take that of the first letter, which may be of a name in another script.
     """
     letters = [_DIRECTIONS[found] for each in text if (found := unicodedata.bidirectional(each)) in _DIRECTIONS]
     most = 2 * sum(letters) > len(letters)
