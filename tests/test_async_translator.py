@@ -128,7 +128,7 @@ def test_each_language_skips_for_itself() -> None:
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_hidden_end(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "PAUSE", 1000 if ends else 0.05)
+    monkeypatch.setattr(pending, "LONG_PAUSE", 1000 if ends else 0.05)
     update = Update("1", 0, "we saw her duck")
 
     async def heard() -> list[Event]:

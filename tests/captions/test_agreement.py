@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Update
 from redraft.captions.metadata import PLAIN_KEY
-from redraft.captions.unchanged import PAUSE, UPDATES
+from redraft.captions.unchanged import LONG_PAUSE, UPDATES
 from redraft.captions.words import WORD
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run
@@ -254,13 +254,15 @@ def test_rest_hides_no_less_than_mask() -> None:
 @pytest.mark.parametrize("agree", [2, 3])
 def test_source_unchanged_for_long_is_shown(agree: int) -> None:
     stream = Stream(Table(TABLE), method="ar", display=Display(agree))
-    shown_ = [stream.caption("1", time=10 + waited).text for waited in (0, 1, PAUSE - 0.1, PAUSE, PAUSE + 1)]
+    shown_ = [
+        stream.caption("1", time=10 + waited).text for waited in (0, 1, LONG_PAUSE - 0.1, LONG_PAUSE, LONG_PAUSE + 1)
+    ]
     assert shown_ == ["", "", "", "a b c", "a b c"]
-    texts = [stream.caption("12", time=20 + waited).text for waited in (0, PAUSE / 2, PAUSE)]
+    texts = [stream.caption("12", time=20 + waited).text for waited in (0, LONG_PAUSE / 2, LONG_PAUSE)]
     assert texts == ["a b", "a b", "a b d"], "what is shown stands, and what is new waits again"
 
 
-@pytest.mark.parametrize(("missed", "gap", "text"), [(0, 3.0, "a b"), (2, 1.0, "a b"), (2, PAUSE, "a b d")])
+@pytest.mark.parametrize(("missed", "gap", "text"), [(0, 3.0, "a b"), (2, 1.0, "a b"), (2, LONG_PAUSE, "a b d")])
 def test_model_that_passes_over_updates_shows_all(missed: int, gap: float, text: str) -> None:
     """A word does not wait for another translation that is seconds away; a pause of the speaker is none of that."""
     stream = Stream(Table(TABLE), method="ar", display=TWO)

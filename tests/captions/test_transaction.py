@@ -173,7 +173,7 @@ class Slow(RandomModel):
 def test_slow_answers(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Updates overtake each other, and pauses are short: the last text of every utterance is shown whole."""
     rng = random.Random(seed)
-    monkeypatch.setattr(pending, "PAUSE", 0.01)
+    monkeypatch.setattr(pending, "LONG_PAUSE", 0.01)
     updates = [replace(each, time=None) for each in stream(rng, 0.4)]
 
     async def spoken() -> list[Event]:

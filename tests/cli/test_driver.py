@@ -157,7 +157,7 @@ def opened(*to: str) -> Translator:
 @pytest.mark.parametrize("ends", [True, False])
 def test_closed_output_in_a_pause(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written at the end, or in the last pause, can fail like everything else."""
-    monkeypatch.setattr(pending, "PAUSE", 1000 if ends else 0.05)
+    monkeypatch.setattr(pending, "LONG_PAUSE", 1000 if ends else 0.05)
     writer = Written(1)
 
     def items() -> Iterator[Item]:

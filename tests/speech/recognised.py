@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from redraft.captions.events import Update
-from redraft.captions.unchanged import PAUSE
+from redraft.captions.unchanged import LONG_PAUSE
 
 
 def transcript(*utterances: Sequence[tuple[str, float | None]]) -> list[Update]:
@@ -37,7 +37,7 @@ _CHINESE = st.sampled_from([*"我你他好，", "好。", "「", "」", "！", "
 _TEXTS = st.one_of(st.lists(_WORDS, max_size=30).map(" ".join), st.lists(_CHINESE, max_size=30).map("".join))
 
 
-_STEPS = st.sampled_from([0.0, 0.3, 0.5, 1.0, PAUSE, PAUSE + 1])
+_STEPS = st.sampled_from([0.0, 0.3, 0.5, 1.0, LONG_PAUSE, LONG_PAUSE + 1])
 
 
 @st.composite

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Order, Update
-from redraft.captions.unchanged import PAUSE, UPDATES
+from redraft.captions.unchanged import LONG_PAUSE, UPDATES
 from redraft.speech.clauses import SHORTEST
 from redraft.speech.sentences import WORDS, SentenceCutter, in_sentences
 from tests.speech.recognised import recognised, transcript, utterances
@@ -37,7 +37,7 @@ def test_sentence_goes_on() -> None:
 
 def test_long_pause_ends_sentence() -> None:
     texts = ["It was the season of light,", "it was dark."]
-    assert finals(in_sentences(utterances(*texts, gap=PAUSE + 0.1))) == texts
+    assert finals(in_sentences(utterances(*texts, gap=LONG_PAUSE + 0.1))) == texts
 
 
 def test_clock_starts_again() -> None:
@@ -61,8 +61,8 @@ def test_silence_ends_sentence() -> None:
     sentences = SentenceCutter()
     made = [each for update in utterances("It was the season of light,") for each in sentences.update(update)]
     assert not finals(made)
-    assert not list(sentences.passed(1 + PAUSE))
-    assert finals(sentences.passed(1.1 + PAUSE)) == ["It was the season of light,"]
+    assert not list(sentences.passed(1 + LONG_PAUSE))
+    assert finals(sentences.passed(1.1 + LONG_PAUSE)) == ["It was the season of light,"]
     assert not list(sentences.finish())
 
 
@@ -138,7 +138,7 @@ def test_names_of_parts() -> None:
 
 def test_two_sentences() -> None:
     texts = ["I like cats.", "I like cats. And", "I like cats. And dogs", "I like cats. And dogs too"]
-    updates = transcript([(text, place * PAUSE / 2) for place, text in enumerate(texts)])
+    updates = transcript([(text, place * LONG_PAUSE / 2) for place, text in enumerate(texts)])
     made = [item for item in in_sentences(updates) if isinstance(item, Update)]
     assert [(each.utterance, each.text, each.final) for each in made] == [
         ("1", "I like cats.", False),
@@ -181,12 +181,14 @@ def test_sentences_at_end() -> None:
 
 def test_revised_sentence_stays() -> None:
     first = "I like cats. And dogs"
-    updates = transcript([(first, 0.0), (first, PAUSE), ("I like bats a lot and dogs too.", PAUSE + 1)])
+    updates = transcript([(first, 0.0), (first, LONG_PAUSE), ("I like bats a lot and dogs too.", LONG_PAUSE + 1)])
     assert finals(in_sentences(updates)) == ["I like cats.", "a lot and dogs too."]
 
 
 def test_marks_belong_to_sentence_before() -> None:
-    updates = transcript([("我喜欢猫。你", 0.0), ("我喜欢猫。你呢", PAUSE), ("我喜欢猫！「你呢」？", PAUSE + 1)])
+    updates = transcript(
+        [("我喜欢猫。你", 0.0), ("我喜欢猫。你呢", LONG_PAUSE), ("我喜欢猫！「你呢」？", LONG_PAUSE + 1)]
+    )
     assert finals(in_sentences(updates)) == ["我喜欢猫。", "「你呢」？"]
 
 

@@ -23,7 +23,7 @@ from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
 from redraft.captions.thoughts import closing_mark
-from redraft.captions.unchanged import PAUSE, Since
+from redraft.captions.unchanged import LONG_PAUSE, Since
 from redraft.captions.words import bare_words, has_words
 from redraft.decoding.beam import BIASED, Beam, beam_width
 from redraft.decoding.certainty import Certainty
@@ -452,7 +452,7 @@ def _is_slow(state: State, update: Update) -> bool:
     since = state.since.time
     if state.update is None or since is None or update.time is None:
         return state.is_slow
-    return update.seq - state.update.seq > 1 and update.time - since >= PAUSE
+    return update.seq - state.update.seq > 1 and update.time - since >= LONG_PAUSE
 
 
 def _common(first: Ids, second: Ids) -> Ids:

@@ -1,6 +1,6 @@
 """Since when something is unchanged, and when it counts as settled.
 
-Speakers pause for about `PAUSE` between sentences, and recognisers rarely revise words that they have kept for so long.
+Speakers pause for so long between sentences, and recognisers rarely revise words that they have kept for so long.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 #: Seconds after which what is unchanged counts as settled; without times, the number of updates.
-PAUSE, UPDATES = 2.0, 4
+LONG_PAUSE, UPDATES = 2.0, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,4 +32,4 @@ class Since:
         """Whether it has been unchanged for long enough, at the time of an update that has it."""
         if self.time is None or time is None:
             return self.updates >= UPDATES
-        return time - self.time >= PAUSE
+        return time - self.time >= LONG_PAUSE

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redraft.captions.sentence import ends_sentence
-from redraft.captions.unchanged import PAUSE
+from redraft.captions.unchanged import LONG_PAUSE
 from redraft.captions.words import UNSPACED
 
 #: The least words of each part.
@@ -86,4 +86,4 @@ def _worth(speech: Speech, place: int) -> float:
     text = speech.texts[place - 1]
     marked = _END if ends_sentence(text) else _MARK if _MARKED.search(text) else 0.0
     begins = _BEGINS if speech.words[place] in _BEGINNINGS else 0.0
-    return marked + begins + _SECOND * min(PAUSE, max(0.0, speech.pauses[place]))
+    return marked + begins + _SECOND * min(LONG_PAUSE, max(0.0, speech.pauses[place]))

@@ -28,7 +28,7 @@ from redraft.captions.ending import is_committed
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.captions.sentence import sentence_ends
-from redraft.captions.unchanged import PAUSE, Since
+from redraft.captions.unchanged import LONG_PAUSE, Since
 from redraft.captions.words import WORD, bare, bare_words, joined
 from redraft.decoding.types import common_prefix
 from redraft.errors import InputError
@@ -395,7 +395,7 @@ def in_sentences(items: Iterable[Item], *, whole: bool = False) -> Iterator[Item
 
 
 def _is_over(waiting: _Sentence, time: float) -> bool:
-    return waiting.paused is not None and abs(time - waiting.paused) > PAUSE  # also of a clock that starts again
+    return waiting.paused is not None and abs(time - waiting.paused) > LONG_PAUSE  # also of a clock that starts again
 
 
 def _later(time: float | None, start: float | None) -> float | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from redraft.captions.events import Update
-from redraft.captions.unchanged import PAUSE
+from redraft.captions.unchanged import LONG_PAUSE
 from redraft.serve.engine.lanes import Answer
 
 #: Maximum number of unanswered updates over all languages; beyond it, no more are taken.
@@ -84,7 +84,7 @@ class Silence:
         self.stop()
         if languages and not update.final:
             self._unfinished = update, languages
-            self._timer = asyncio.get_running_loop().call_later(PAUSE, self.over)
+            self._timer = asyncio.get_running_loop().call_later(LONG_PAUSE, self.over)
 
     def over(self) -> None:
         """Wait no longer: no other update will follow."""
