@@ -141,14 +141,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _wait_for_reader(stream: TextIO) -> None:
-    """Let writing wait while a pipe is full, also if another program that has it, as node does, wants no waiting."""
+    """Let writing wait while a pipe is full, even if a program that shares it, such as node, does not want that."""
     with suppress(OSError):  # it has no descriptor
         if os.name == "posix":
             os.set_blocking(stream.fileno(), True)
 
 
 class _Messages(io.TextIOBase):
-    """Standard error: a message that cannot be written, as on a full disk, is dropped and ends no captions."""
+    """Standard error; a message that cannot be written, for example on a full disk, is dropped."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -171,7 +171,7 @@ class _Messages(io.TextIOBase):
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Return a text whose messages have no line that a terminal would break inside a word."""
+    """Wrap the messages in a text, which a terminal would break inside words."""
     lines = text.split("\n")
     for place, line in enumerate(lines):
         if len(line) > width and line.startswith("redraft: "):
@@ -185,7 +185,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = cli.main(arguments, prog_name="redraft", standalone_mode=False) or 0
         sys.stdout.flush()
         return status
-    except (SystemExit, BrokenPipeError):  # nobody reads standard output, as after `| head`; click and rich then exit
+    except (SystemExit, BrokenPipeError):  # the reader has gone, as after `| head`; click and rich then exit
         _drop_output()
         return 0
     except click.UsageError as error:
@@ -212,7 +212,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-#: Parameters that the library names otherwise than the command line.
+#: Parameters that have another name in the library.
 _OTHERWISE = {"glossary": "term", "target_language": "to"}
 
 

@@ -51,7 +51,7 @@ class Backlog:
         self._live, self._hurrying = live, False
         #: What waits, in order: the only partial update of an utterance by its name, anything else by itself.
         self._waiting: dict[object, _Read] = {}
-        #: Whether partial updates are dropped, since the input was live when it was last looked at.
+        #: Whether partial updates are dropped, since the input was live at the last check.
         self._dropping = False
         self._taken = 0.0
         #: Number of updates that were dropped.
@@ -76,7 +76,7 @@ class Backlog:
         def notify() -> None:
             nonlocal told
             with suppress(RuntimeError):  # the loop has been closed
-                if not told:  # a loop that writes for long would get more than it has room for
+                if not told:  # a loop that is busy for long would be sent more than it can queue
                     told = True
                     loop.call_soon_threadsafe(news.set)
 

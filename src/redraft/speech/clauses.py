@@ -13,7 +13,7 @@ from redraft.captions.sentence import ends_sentence
 from redraft.captions.unchanged import LONG_PAUSE
 from redraft.captions.words import UNSPACED
 
-#: The least words of each part.
+#: Fewest words of each part.
 SHORTEST = 5
 #: What makes a place good: a sentence or a clause ends there by its mark, the next word usually begins a clause, and
 #: each second of a pause, up to so many.

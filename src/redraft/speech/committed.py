@@ -1,9 +1,9 @@
 """Find what is new in the committed words that a recognition server repeats with every message.
 
-The words themselves are all that can be relied on: from message to message the server adds words at the end, forgets
-some at the beginning, and splits, joins and renumbers the lines in which they are sent.  So the words of a message are
-laid over those of the last one, where they fit; the times of the lines decide between several places.  Texts are
-compared without white space (`squeezed`), and places count such characters from the first word of the connection.
+Only the words themselves are reliable: from message to message, the server adds words at the end, forgets some at the
+beginning, and splits, joins and renumbers its lines.  So the words of a message are aligned with those of the last one;
+if they fit in several places, the times of the lines decide.  Texts are compared without white space (`squeezed`), and
+places count such characters from the first word of the connection.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from redraft.captions.align import end_of, in_common
 from redraft.captions.words import WORD, bare
 
-#: Characters that two messages must share to be laid over each other against the times of their lines.
+#: Characters that two messages must share to be aligned against the times of their lines.
 _SURE = 20
 _VISIBLE = re.compile(r"\S+")
 

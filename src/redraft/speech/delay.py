@@ -62,13 +62,13 @@ class Delay:
         self._began = math.inf
         self._read = self._recogniser = 0.0
         self._late = Lateness()
-        #: When a connection was last away; what was spoken before is late because of that.
+        #: When a connection was last lost; what was spoken before is late because of that.
         self._away = -math.inf
         self.able: Callable[[], str] = str
         self.remedy = "choose a smaller model or a machine with more cores"
 
     def news(self, sentence: str) -> None:
-        """Say that a connection is away or back, and do not charge others with what that delays."""
+        """Say that a connection is lost or back, and report no delay that comes from that."""
         self._away = self._clock()
         self._warn(sentence)
 
@@ -145,7 +145,7 @@ class NoWords:
         self._sound = self._done = False
 
     def again(self) -> None:
-        """Begin a stretch, since the recogniser was away."""
+        """Begin another stretch, since the recogniser could not be reached."""
         self._seconds, self._limit = 0.0, LONG
 
     def blocks(self, blocks: Iterable[Samples | Failure]) -> Iterator[Samples | Failure]:

@@ -1,10 +1,10 @@
 """Moonshine: a fast recogniser for CPUs that writes punctuation; the package contains a model for English.
 
 The package finds utterances, which it calls lines, with a voice activity detector and recognises the growing one again
-and again.  Its other models are downloaded when they are first used.  A model is also the folder of one, in whose path
-the name of its size occurs: tiny, base, small or medium.
+and again.  Its other models are downloaded when they are first used.  A model may also be a folder whose path contains
+its size: tiny, base, small or medium.
 
-The package has one voice activity detector per process, with a memory, so two streams in a process change each
+The package has one voice activity detector per process, which keeps a state, so two streams in a process change each
 other's utterances.  Every session therefore has a process of its own (`redraft.speech.worker`).
 """
 

@@ -1,12 +1,12 @@
 """Cut a recogniser's text into sentences, whatever the pauses: updates in, updates out.
 
 Recognisers end utterances at pauses, but a translation needs the sentence.  So an utterance without a sentence end
-goes on in the next one if that follows soon, and an utterance with several sentences becomes several, each as soon as
+continues in the next one if that follows soon, and an utterance with several sentences becomes several, each as soon as
 its end has been stable for a while or committed.  Recognisers that write no punctuation keep their utterances.
 
-No model translates minutes of speech at once, and nobody reads such a caption.  So a text that is too long is cut
-without a sentence end, where a clause may end (`redraft.speech.clauses`) and the words have been stable.  That holds
-for utterances that are otherwise kept, too.
+Minutes of speech are too long to translate at once, and to read.  So a text that is too long is cut without a sentence
+end, where a clause may end (`redraft.speech.clauses`) and the words have been stable, even if utterances are otherwise
+kept.
 
 The new utterances are named "1", "2", ...  A sentence that has ended never changes again.  Joined in order, the final
 texts of the sentences are the final texts of the utterances: no word is lost, doubled or moved.  There is one
@@ -125,7 +125,7 @@ class _Utterance:
         return self.cut[_boundary(whole, self.cut) :].strip() if _is_begun(whole, self.cut) else ""
 
     def take(self, update: Update) -> None:
-        """Take the next update; what begins after an empty text is not what was cut off, unless it is the same."""
+        """Take the next update; words after an empty text are new ones, unless they are those that were cut off."""
         if self.cut and not _words(self.last.text) and _words(update.text) and not _is_begun(update.text, self.cut):
             self.cut = ""
         self.last = update
@@ -191,7 +191,7 @@ class SentenceCutter:
         self._punctuates = False
         #: Time of the latest end of an utterance.
         self._ended = 0.0
-        #: Names that are given away, with the number of the last one made of each; "" for sentences.
+        #: Names in use, with the number of the last one that was made from each; "" for sentences.
         self._names: dict[str, int] = {}
 
     @property
@@ -260,7 +260,7 @@ class SentenceCutter:
         self._waiting, self._newest = None, update.utterance
 
     def _spoken_since(self, update: Update) -> float | None:
-        """Return the estimated start of an utterance whose only time is that of its end; None if it is not such."""
+        """Return the estimated start of an utterance whose only time is that of its end; None for others."""
         if not update.final or update.time is None or update.time <= self._ended:
             return None
         return max(self._ended, update.time - length(_words(update.text)) * SECONDS / WORDS)

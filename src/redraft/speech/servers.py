@@ -24,10 +24,10 @@ from redraft.speech.recogniser import Hypothesis, Kept, Names, Recognised
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
-#: Timeout in seconds for the next message of a server that should finish, and of one that does not even answer a ping
-#: once the end was asked for.
+#: Timeout in seconds for the next message of a server that should finish, and of one that is to end and does not answer
+#: a ping.
 ANSWER, LAST = 30.0, 3.0
-#: Seconds after which a receiver that waits for a message asks whether it is to end.
+#: Seconds after which a receiver that waits for a message checks whether it is to end.
 _ASKED = 0.5
 #: Maximum size of a message in bytes; WhisperLiveKit sends all lines of a talk every time.
 _LONGEST = 1 << 24
@@ -171,7 +171,7 @@ class ServerRecogniser:
         self._start: float | None = None
 
     def hurry(self) -> None:
-        """Wait for no server that is away, since the end of the audio was asked for; callable from any thread."""
+        """Wait no longer for a server that is away, since the audio is to end; callable from any thread."""
         self._server.hurried.set()
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:

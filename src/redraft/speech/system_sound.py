@@ -80,7 +80,7 @@ def _records_output(name: str, outputs: Sequence[str]) -> bool:
 
 
 def ask_for(device: Device) -> None:
-    """Before the device is opened, have a sound server record what is played, unless the user asks it for a source."""
+    """Before the device is opened, have a sound server record what is played, unless the user has chosen a source."""
     if device.name in _SERVERS:
         os.environ.setdefault(*_SERVERS[device.name])
 

@@ -93,7 +93,7 @@ class Stage:
     """The live view of a talk: the source at the top, then a row per language with a panel per method.
 
     It uses the terminal's alternate screen while the talk plays, so resizing works.  Nothing of it stays on the
-    terminal: one sentence, of which any method may be the best, would look like the result of the talk.
+    terminal: a single sentence, for which any method may be the best, would look like the result of the talk.
 
     Args:
         players: the players to show, by language and then by method.

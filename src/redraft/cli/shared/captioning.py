@@ -39,14 +39,14 @@ prompt = click.option(
     help="Prompt of your own, with {source}; docs/models.md lists the other fields.",
 )
 
-#: Opens the input: fails on entry if it is invalid, then yields updates lazily, and fewer if the end is asked for.
+#: Opens the input: raises on entry if it is invalid, then yields updates lazily until the end is asked for.
 Opened = Callable[[Ending], AbstractContextManager[Iterable[Item]]]
 
 #: Options of model and engine, which a server sets itself.
 _OF_THE_SERVER = tuple(
     "final model draft_model template prompt threads context_length gpu_layers dtype exact plain".split()
 )
-#: What helps if a server is behind that does not say so of its model.
+#: What helps if captions of a server are late, and it does not report what its model can do.
 _REMOTE = "look at the server, and at the network between"
 #: Options that few need, most to tune model and decoding, which `--help-all` lists.
 ADVANCED = (
@@ -148,9 +148,9 @@ def caption(
 ) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
 
-    A first signal ends the input, and what has been recognised is finished; a second one ends the program, as does an
-    output that is closed.  What then has no caption is named on standard error.  The exit status after a signal is 128
-    plus its number, unless the input would never have ended otherwise.
+    The first signal ends the input, and what has been recognised is finished; a second one ends the program, as does a
+    closed output.  Text without a caption is then named on standard error.  The exit status after a signal is 128 plus
+    its number, unless the input never ends otherwise.
 
     Args:
         opened: opens the input.
@@ -325,8 +325,8 @@ def _glossary(entries: Sequence[str], languages: Sequence[str]) -> dict[str, lis
 def _term(text: str, languages: Sequence[str]) -> tuple[str, str]:
     """Return the language that stands before a term, and the term.
 
-    Without a language it is for the only target; with several, it has none.  What stands before a colon and is no
-    language belongs to the term.
+    Without a language, it is for the only target; with several targets, the language is empty.  Text before a colon
+    that is not a language belongs to the term.
     """
     from redraft.captions.languages import parse_language, same_of
 

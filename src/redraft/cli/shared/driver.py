@@ -84,7 +84,7 @@ class _Driver:
     def __init__(self, place: Place, writer: Writer, seen: Callable[[Event], object], ending: Ending) -> None:
         self._translator, self._beside, self._viewers = place.translator, place.beside, place.viewers
         self._writer, self._seen, self._ending = writer, seen, ending
-        #: The part of the writer that is told when utterances begin, whose first updates may be skipped.
+        #: The part of the writer that needs the beginnings of utterances, since their first updates may be skipped.
         self._timed = next((each for each in layers(writer) if isinstance(each, RowsWriter | SubtitleWriter)), None)
         self._whole = True
         self._closed: OSError | None = None
@@ -151,7 +151,7 @@ class _Driver:
             self._close(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
 
     def _close(self, error: OSError) -> None:
-        """Write no more; if others see the captions, what has been recognised is finished for them."""
+        """Write no more; if there are viewers, what has been recognised is finished for them."""
         self._closed = error
         self._ending.stop()
         if not self._viewers and self._translating is not None:
@@ -160,7 +160,7 @@ class _Driver:
 
 @contextmanager
 def _watched_reader(gone: Callable[[], object]) -> Iterator[None]:
-    """Call a function when nobody reads standard output any more, if that is a pipe, even while nothing is written."""
+    """Call a function when the reader of standard output has gone, if that is a pipe, even while nothing is written."""
     try:
         number = sys.stdout.fileno()
         watched = os.name == "posix" and stat.S_ISFIFO(os.fstat(number).st_mode)

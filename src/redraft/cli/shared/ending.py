@@ -1,8 +1,7 @@
-"""How a stream ends before its input does: a first signal ends the input, a second one ends the program.
+"""How a stream ends before its input does: the first signal ends the input, a second one ends the program.
 
-The handlers are Python's, not those of the event loop, which cannot run while a write waits for somebody to read: a
-second signal then still raises its exception out of that write.  The loop only wakes up for signals, whichever thread
-the system gives them to.
+The handlers are Python's, since those of the event loop cannot run while a write waits for its reader: a second signal
+then still raises its exception out of that write.  The loop only wakes up for signals, whichever thread gets them.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from redraft.cli.shared.notice import notice
 
 _T = TypeVar("_T")
 
-#: SIGHUP is that of a terminal that has been closed.  Those that the system does not have are left out.
+#: SIGHUP means that the terminal was closed.  Signals that the system does not have are left out.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 SIGNALS = tuple(signal.Signals[name] for name in _NAMES if name in signal.Signals.__members__)
 #: Seconds within which signals are one request: `timeout`, for example, sends its signal to a process and its group.
 _TOGETHER = 0.1
 #: Seconds to wait for what has arrived already, so that it is counted.
 _ARRIVING = 0.3
-#: A pipe is live if it was waited for so many seconds in all at its latest reads: a recogniser writes a few updates a
-#: second, and what has been recorded can be read at once.
+#: A pipe is live if its latest reads have waited for so many seconds in all: a recogniser writes a few updates a
+#: second, and a recorded transcript can be read at once.
 _WAITED, _LATEST = 0.25, 4
 #: Maximum bytes to read from a pipe after the end was asked for: more than a pipe holds.
 _HELD = 1 << 20
@@ -49,8 +48,7 @@ class Ending:
 
     Attributes:
         asked: whether the input is to end.
-        endless: whether the input has no end of its own, as that of a microphone, so that asking for it is no
-            interruption.
+        endless: whether the input never ends by itself, like a microphone's, so that ending it is no interruption.
         drains: whether the input is a pipe that is read until it is empty.
         signal: the newest signal.
         open: returns the number of sentences that will be finished.

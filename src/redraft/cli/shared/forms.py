@@ -1,4 +1,4 @@
-"""Recognise input of another form than ``--input`` says, by its first bytes."""
+"""Find out by its first bytes whether input has another form than ``--input`` says."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def watched(items: Iterable[Item], form: str) -> Iterator[Item]:
 
 
 def other_form(text: str, form: str) -> str | None:
-    """Return what a text has that begins in another form than this one, and what reads it; None if it does not."""
+    """Return the other form with which a text clearly begins, and what reads it; None if there is none."""
     text = text.lstrip()
     if text.startswith(("{", "[")) and (found := _json(text, form)):
         return found
@@ -129,12 +129,12 @@ def other_form(text: str, form: str) -> str | None:
 
 
 def _plain(line: str) -> str:
-    """Return a line without what moves a terminal's cursor, erases and colours."""
+    """Return a line without escapes for terminals."""
     return ESCAPES.sub("", line)
 
 
 def _json(text: str, form: str) -> str | None:
-    """Return what JSON looks like that is not of this form, and what reads it."""
+    """Return the form of JSON that does not have this one, and what reads it."""
     if _DOCUMENT.match(text):
         return f"a JSON document, not a line for each update: {_ONLY_TEXT}"
     line = text.partition("\n")[0].strip()

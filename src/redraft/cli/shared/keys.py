@@ -46,7 +46,7 @@ class ViewerControl(Protocol):
 
 
 class TypedLine(Protocol):
-    """A line that somebody types; no captions are drawn meanwhile."""
+    """A line that is being typed; no captions are drawn meanwhile."""
 
     def begin(self) -> None:
         """Begin the line."""
@@ -56,7 +56,7 @@ class TypedLine(Protocol):
 
 
 class Keys:
-    """Does what keys are for.
+    """Handles keys.
 
     Args:
         control: what controls the captions.
@@ -85,7 +85,7 @@ class Keys:
                 del self._captions[next(iter(self._captions))]
 
     def press(self, data: bytes) -> None:
-        """Do what the keys are for that a terminal has sent: characters, or a line if one is being typed."""
+        """Handle what a terminal has sent: keys, or a line if one is being typed."""
         text = data.decode(errors="ignore")
         try:
             if not self._free.is_set():
@@ -148,7 +148,7 @@ class Keys:
         return [each for captions in self._captions.values() for each in captions.values() if each.final]
 
     def _with(self, words: str) -> tuple[Caption, str] | None:
-        """Return the last finished caption that has words, or a part of one, and a pattern that finds them."""
+        """Return the last finished caption with these words, or with part of a word, and a pattern that finds them."""
         for pattern in (rf"(?<!\w){re.escape(words)}(?!\w)", re.escape(words)):
             having = [each for each in self._finals if words and re.search(pattern, printable(each.text))]
             if having:
@@ -184,7 +184,7 @@ class TerminalLine:
     """A line that the terminal of standard error edits, below the captions.
 
     Attributes:
-        lines: tells the terminal whether to pass on lines rather than keys.
+        lines: called with whether the terminal is to pass on lines rather than keys.
         typing: whether a line is being typed.
     """
 
@@ -222,7 +222,7 @@ def from_terminal(press: Callable[[bytes], object], line: TerminalLine) -> Itera
     """Pass on keys of the terminal while the block runs, on the running event loop, and the lines that are typed.
 
     Yields:
-        Whether there is one: both standard input and standard error are terminals, and this program has them in front.
+        Whether there is one: standard input and standard error are terminals, and this program is in the foreground.
     """
     number = _terminal()
     if number is None:

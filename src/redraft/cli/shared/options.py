@@ -271,10 +271,10 @@ def is_given(name: str) -> bool:
 
 
 def refuse_idle(uses: Mapping[str, str]) -> None:
-    """Check that no option was given which would have no effect.
+    """Check that no option was given that would have no effect.
 
     Args:
-        uses: such options with what they are for, and what to do; empty for options that have an effect.
+        uses: option -> what it is for, and what to do; empty if it has an effect.
 
     Raises:
         OptionError: one of them was given.

@@ -66,7 +66,7 @@ def _beside(client: Client, controls: bool, writer: Writer, ending: Ending) -> I
 
 @contextmanager
 def _controlled(client: Client, writer: Writer, ending: Ending) -> Iterator[Keys | None]:
-    """Control what viewers see by keys, if there is a terminal; a line that is typed is left when the end is near."""
+    """Control what viewers see by keys, if there is a terminal; at the end, a line that is being typed is dropped."""
     line = keys.TerminalLine(writer)
     pressed = Keys(client.control, notice, line)
     with keys.from_terminal(pressed.press, line) as possible:

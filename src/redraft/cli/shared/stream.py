@@ -63,7 +63,7 @@ def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.Bu
 
 
 def _is_drained(file: str, form: str) -> bool:
-    """Whether what is in the input when its end is asked for has been recognised: that of a pipe, except text."""
+    """Whether what is left in the input at the end is read: in a pipe it has been recognised, except plain text."""
     try:
         place = sys.stdin.fileno() if file == "-" and sys.stdin else file
         mode = os.stat(place).st_mode  # noqa: PTH116 - it may be a descriptor

@@ -1,4 +1,4 @@
-"""What has been recognised and has no final caption yet, which is named if a stream ends too early."""
+"""Text that has been recognised but has no final caption yet, which is named if a stream ends too early."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from redraft.captions.formats.write import failure_line
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.speech.backlog import Backlog
 
-#: Seconds for which a stream that has failed is read to its end: of a pipe, which ends at once, and of another input.
+#: Seconds for reading the rest of an input after a failure: of a pipe, which ends at once, and of others.
 _DRAINED, _LAST = 10.0, 0.5
 
 
@@ -110,7 +110,7 @@ def accounted(
 
 
 def _begun(uncaptioned: Uncaptioned, items: Iterable[Item], ending: Ending) -> Iterator[Item]:
-    """Note what is recognised; that there was nothing before the end was asked for is no failure."""
+    """Record what is recognised; if the end is asked for before anything is, that is no failure."""
     for item in uncaptioned.recognised(items):
         if uncaptioned.begun or not ending.asked:
             yield item

@@ -27,7 +27,7 @@ SUMMARY = "WhisperLiveKit: ws://HOST:8000"
 PATH = "/asr"
 
 _SILENCE = -2
-#: A time; Python writes days in front of the hours, and less than 0 as hours or days of which the rest is taken.
+#: A time as Python writes it: days come before the hours, and in negative times only hours or days are negative.
 _TIME = re.compile(r"(?:(-?\d+) days?, )?(-?\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
