@@ -291,14 +291,14 @@ class SubtitleWriter:
         #: A cue that is late.
         self._waiting: _Cue | None = None
         self._together = _Together(self.cue, self._languages)
-        self.complained = self._warned = self._restarted = False
+        self.complained = self._restarted = False
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
 
     def write(self, event: Event) -> None:
         """Record a caption's time and, if it is final, its text; failures go to the errors."""
         if isinstance(event, Failure):
-            _put(self._errors, failure_line(event) + "\n")
+            self._report(event)
             self._together.end(event)
             return
         if not event.final:
@@ -348,14 +348,13 @@ class SubtitleWriter:
             return None
         if 0 <= time <= LATEST / 1000:
             return round(time * 1000)
-        if not self._warned:
-            self._warned = True
+        if not self.complained:
+            self.complained = True
             hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
-            self._complain(Failure(f"{hours}; such cues get an estimate"))
+            self._report(Failure(f"{hours}; such cues get an estimate"))
         return None
 
-    def _complain(self, failure: Failure) -> None:
-        self.complained = True
+    def _report(self, failure: Failure) -> None:
         _put(self._errors, failure_line(failure) + "\n")
 
     def _check_clock(self, utterance: str, begun: int | None, start: int) -> None:
@@ -363,8 +362,7 @@ class SubtitleWriter:
         if begun is not None and start - begun > RESTART and not self._restarted:
             self._restarted = True
             found = f"time {begun / 1000:g} comes after {start / 1000:g}, as if the stream had started again"
-            message = f"{found}; its cue and others like it come late"
-            _put(self._errors, failure_line(Failure(message, utterance=utterance)) + "\n")
+            self._report(Failure(f"{found}; its cue and others like it come late", utterance=utterance))
 
     def _add(self, utterance: str, begun: int | None, ended: int | None, texts: dict[str, str]) -> None:
         """Add texts, given the times of their words in milliseconds."""
