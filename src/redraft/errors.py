@@ -15,6 +15,8 @@ Each message is one sentence that names the field and the allowed values; the co
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def first_sentence(error: BaseException) -> str:
@@ -98,3 +100,13 @@ def install(extra: str) -> str:
 
 class MissingExtra(RedraftError, ImportError):
     """An optional dependency is missing; the message names the extra to install."""
+
+
+@contextmanager
+def from_extra(extra: str, who: str = "this needs") -> Iterator[None]:
+    """Raise `MissingExtra` if an import in the block fails, with a sentence that begins with ``who``."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        raise MissingExtra(f"{who} {package}, which is not installed: {install(extra)}") from error

@@ -17,7 +17,7 @@ from redraft.backends.remote.batching import batched
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
-from redraft.errors import CapabilityError, MissingExtra, ModelError, OptionError, install
+from redraft.errors import CapabilityError, ModelError, OptionError, from_extra
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.hub import cached_path
 
@@ -226,10 +226,8 @@ def open_on_server(name: str, options: LlamaOptions, count: int = 1) -> list[Rem
     address = Address.parse(name)
     # Tokenizers need no PyTorch, without which transformers advises to install it.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
-    try:
+    with from_extra("remote", f"model {name!r} needs"):
         from redraft.backends.remote.open import open_remote
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"model {name!r} needs {error.name}, which is not installed: {install('remote')}") from error
     known = RemoteOptions(options.context_length, options.slots)
     return open_remote(address, known, os.environ.get(KEY_VARIABLE, ""), count)
 
@@ -246,10 +244,8 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
         raise ModelError(f"model {name!r} has no name: use {HF_PREFIX}NAME of the hub, or the folder of a model")
     place = name.removeprefix(HF_PREFIX)
     local = resolve(place) if place.lower().endswith(".gguf") else _folder(place)
-    try:
+    with from_extra("hf", f"model {name!r} needs"):
         from redraft.backends.hf.model import open_hf
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"model {name!r} needs {error.name}, which is not installed: {install('hf')}") from error
     return open_hf(str(local or place), options)
 
 

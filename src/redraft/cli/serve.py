@@ -10,12 +10,10 @@ import click
 from redraft import interrupt
 from redraft.cli.shared import options as common
 from redraft.cli.shared.notice import introduce, notice, suggest
-from redraft.errors import MissingExtra, OptionError, install
+from redraft.errors import OptionError, from_extra
 
-try:
+with from_extra("serve", "serving needs"):
     from redraft.serve.settings import ServeSettings, load
-except ModuleNotFoundError as error:
-    raise MissingExtra(f"serving needs {error.name}, which is not installed: {install('serve')}") from error
 
 EXAMPLES = """\b
 Examples:

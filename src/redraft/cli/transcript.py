@@ -27,12 +27,10 @@ Examples:
 def transcript(file: Path, form: str, wanted: tuple[str, ...]) -> None:
     """Convert a FILE from the folder of transcripts of a server (`redraft serve --transcripts`)."""
     from redraft.captions.languages import same_of
-    from redraft.errors import MissingExtra, OptionError, install
+    from redraft.errors import OptionError, from_extra
 
-    try:
+    with from_extra("serve", "transcripts need"):
         from redraft.serve.sessions.transcript import from_lines
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"transcripts need {error.name}, which is not installed: {install('serve')}") from error
     found = from_lines(file.read_text(encoding="utf-8", errors="replace"))
     targets = [same_of(each, found.targets) for each in wanted] or list(found.targets)
     if None in targets:

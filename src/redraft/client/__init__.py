@@ -13,12 +13,10 @@ latter. So every final caption arrives exactly once.
 """
 
 from redraft.backoff import Backoff
-from redraft.errors import MissingExtra, install
+from redraft.errors import from_extra
 
-try:
+with from_extra("client", "the client needs"):
     from redraft.client.client import Client
     from redraft.client.wire import ServerError
-except ModuleNotFoundError as error:
-    raise MissingExtra(f"the client needs {error.name}, which is not installed: {install('client')}") from error
 
 __all__ = ["Backoff", "Client", "ServerError"]

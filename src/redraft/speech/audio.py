@@ -18,7 +18,7 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from redraft.errors import InputError, MissingExtra, first_sentence, install
+from redraft.errors import InputError, first_sentence, from_extra
 
 #: Sample rate of every block in Hz.
 RATE = 16_000
@@ -101,10 +101,8 @@ def library(name: str, extra: str = "listen") -> ModuleType:
     Raises:
         MissingExtra: it is not installed; the message names the extra that contains it.
     """
-    try:
+    with from_extra(extra):
         return import_module(name)
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"this needs {error.name}, which is not installed: {install(extra)}") from error
 
 
 class Mixer:

@@ -26,19 +26,17 @@ from socket import gaierror
 from typing import Any, NamedTuple
 
 from redraft import protocol
-from redraft.errors import MissingExtra, OptionError, Unavailable, install
+from redraft.errors import OptionError, Unavailable, from_extra
 from redraft.proxies import address_parts
 from redraft.serve.sessions.rooms import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
 
-try:
+with from_extra("fanout", "fanout needs"):
     from redis.asyncio import BlockingConnectionPool, Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
     from redis.exceptions import RedisError, ResponseError
     from redis.exceptions import TimeoutError as RedisTimeout
-except ModuleNotFoundError as error:
-    raise MissingExtra(f"fanout needs redis, which is not installed: {install('fanout')}") from error
 
 log = logging.getLogger(__name__)
 

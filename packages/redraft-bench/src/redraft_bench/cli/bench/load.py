@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redraft.cli.shared import options as common
-from redraft.errors import MissingExtra, OptionError, install
+from redraft.errors import OptionError, from_extra
 from redraft_bench.bench.tables import LIVE
 from redraft_bench.cli.bench.folder import folder
 
@@ -190,10 +190,8 @@ def capacity(
 
 def need_serve() -> None:
     """Check that the extra `serve` is installed."""
-    try:
+    with from_extra("serve", "a load test needs"):
         import redraft_bench.loadtest.process  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"a load test needs {error.name}, which is not installed: {install('serve')}") from error
 
 
 def _prepared(
