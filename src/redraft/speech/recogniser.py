@@ -57,7 +57,8 @@ class Recogniser(Protocol):
         """End the audio; return the utterance that is still open, as final."""
 
     def close(self) -> None:
-        """Release resources."""
+        """Release resources, if there are any."""
+        return
 
 
 class Kept:

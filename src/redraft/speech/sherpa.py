@@ -16,7 +16,7 @@ from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.models.hub import SPEECH, speech_folder
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import LONGEST
-from redraft.speech.recogniser import Hypothesis
+from redraft.speech.recogniser import Hypothesis, Recogniser
 from redraft.speech.registry import RecogniserOptions
 
 SUMMARY = "streaming recognisers of sherpa-onnx, made for CPUs; also takes the folder of a transducer"
@@ -99,7 +99,7 @@ def model_files(folder: Path) -> dict[str, str]:
     return found
 
 
-class Sherpa:
+class Sherpa(Recogniser):
     """Recognises with a streaming model.
 
     Args:
@@ -124,9 +124,6 @@ class Sherpa:
         yield from self._decode()
         if self._last:
             yield Hypothesis(self._last, self._start, self._samples / RATE, final=True)
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""
 
     def _decode(self) -> Iterator[Hypothesis]:
         while self._model.is_ready(self._stream):

@@ -19,7 +19,7 @@ from redraft.captions.align import end_of
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import Endpointer, Stretch
-from redraft.speech.recogniser import Hypothesis
+from redraft.speech.recogniser import Hypothesis, Recogniser
 from redraft.speech.registry import RecogniserOptions
 
 #: Samples before a frame that the network sees again.
@@ -139,7 +139,7 @@ def open_model(name: str) -> Any:
         raise ModelError(f"whisper cannot open model {name!r}: {first_sentence(error)}") from error
 
 
-class Whisper:
+class Whisper(Recogniser):
     """Recognises growing utterances pass by pass.
 
     Args:
@@ -167,9 +167,6 @@ class Whisper:
         """Yield the utterance that is still open, as final."""
         for stretch in self._endpoints.finish():
             yield from self._add(stretch)
-
-    def close(self) -> None:
-        """Do nothing: no resources are held."""
 
     def _add(self, stretch: Stretch) -> Iterator[Hypothesis]:
         if stretch.begins:

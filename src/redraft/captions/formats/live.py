@@ -30,7 +30,7 @@ from rich.text import Text
 from redraft.captions.breaks import broken
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import LinesWriter, by, failure_line
+from redraft.captions.formats.write import LinesWriter, Writer, by, failure_line
 from redraft.captions.words import UNBREAKABLE
 from redraft.errors import OptionError
 
@@ -124,7 +124,7 @@ class _Block:
     width: int = 0
 
 
-class LiveWriter:
+class LiveWriter(Writer):
     """Shows growing captions below their source, with recent utterances above.
 
     Utterances that leave the redrawn part stay on the terminal for scrolling back.  When the terminal's width changes,

@@ -165,7 +165,7 @@ class Audience(Protocol):
         """Whether a caption must not be shown."""
 
 
-class PushWriter:
+class PushWriter(Writer):
     """Sends the final captions of one language to a service, and passes all events on to another writer.
 
     Behind a `redraft.captions.formats.rows.RowsWriter` it sends complete lines, long before an utterance ends.

@@ -76,7 +76,7 @@ class _Growing:
         return None if before is None else before[2]
 
 
-class RowsWriter:
+class RowsWriter(Writer):
     """Converts growing captions to lines that never change (`redraft.captions.reading`).
 
     Lines are named after their utterance: ``7.1``, ``7.2``.  Their times, also those of their subtitles, are those of

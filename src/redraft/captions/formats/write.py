@@ -45,7 +45,8 @@ class Writer(Protocol):
         """Write one event, if the format supports it."""
 
     def close(self) -> None:
-        """Write pending output; the stream stays open."""
+        """Write pending output, if there is any; the stream stays open."""
+        return
 
 
 def layers(writer: Writer | None) -> Iterator[Writer]:
@@ -83,7 +84,7 @@ def _put(stream: IO[str], text: str) -> None:
         raise
 
 
-class LinesWriter:
+class LinesWriter(Writer):
     """Writes one caption per line with three tab-separated fields: ``final`` or ``partial``, language, text.
 
     Final captions are always written, partial ones only if their text has changed.  Texts contain no tabs.
@@ -104,11 +105,8 @@ class LinesWriter:
             self._last[column] = written
             _put(self._out, f"{'final' if event.final else 'partial'}\t{column}\t{written[1]}\n")
 
-    def close(self) -> None:
-        """Do nothing: there is no pending output."""
 
-
-class TextWriter:
+class TextWriter(Writer):
     """Writes final captions as plain text, one per line, preceded by ``de: `` if there are several languages."""
 
     def __init__(self, out: IO[str], languages: Sequence[str]) -> None:
@@ -120,11 +118,8 @@ class TextWriter:
             name = f"{event.language}: " if self._named else ""
             _put(self._out, f"{name}{spoken(event)}\n")
 
-    def close(self) -> None:
-        """Do nothing: there is no pending output."""
 
-
-class JsonlWriter:
+class JsonlWriter(Writer):
     """Writes one JSON object per line (`redraft.captions.events.as_object`)."""
 
     def __init__(self, out: IO[str]) -> None:
@@ -133,9 +128,6 @@ class JsonlWriter:
     def write(self, event: Event) -> None:
         """Write the event."""
         _put(self._out, json.dumps(as_object(event), ensure_ascii=False) + "\n")
-
-    def close(self) -> None:
-        """Do nothing: there is no pending output."""
 
 
 @dataclass(slots=True)
@@ -254,7 +246,7 @@ class _Cue:
         return self.start + max(SHORTEST, *(sum(map(_reading_time, lines)) for lines in self.texts.values()))
 
 
-class SubtitleWriter:
+class SubtitleWriter(Writer):
     """Writes SRT or WebVTT: one cue per utterance, from its final captions, with a line per language.
 
     A cue starts at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
