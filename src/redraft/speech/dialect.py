@@ -47,20 +47,16 @@ class Dialect(Protocol):
     """A server's protocol, with the state of one connection.
 
     Attributes:
+        greeting: the message to send when the connection opens; empty for none.
+        goodbye: the message that ends the audio.
         listens: whether audio may be sent yet; some servers send a message first.
         over: whether everything has been recognised.
     """
 
-    listens: bool
-    over: bool
-
-    @property
-    def greeting(self) -> str:
-        """The message to send when the connection opens; empty for none."""
-
-    @property
-    def goodbye(self) -> str | bytes:
-        """The message that ends the audio."""
+    greeting: str = ""
+    goodbye: str | bytes
+    listens: bool = True
+    over: bool = False
 
     def audio(self, samples: Samples) -> bytes:
         """Return the message for a block of mono audio at 16 kHz."""

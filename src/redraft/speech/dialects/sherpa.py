@@ -23,15 +23,12 @@ _FIELDS: dict[str, Field] = {
 }
 
 
-class SherpaDialect:
+class SherpaDialect(Dialect):
     """State of one connection; see `redraft.speech.dialect.Dialect`."""
 
-    greeting = ""
-    listens = True
     goodbye = "Done"
 
     def __init__(self) -> None:
-        self.over = False
         self._segment, self._open = 0, ServerHypothesis("")
         #: Text of the current segment that is final already; empty before its end.
         self._ended = ""
@@ -65,4 +62,4 @@ class SherpaDialect:
         return [*ended, now]
 
 
-dialect: type[Dialect] = SherpaDialect
+dialect = SherpaDialect

@@ -43,14 +43,12 @@ _FIELDS: dict[str, Field] = {
 }
 
 
-class Vosk:
+class Vosk(Dialect):
     """State of one connection; see `redraft.speech.dialect.Dialect`."""
 
     greeting = json.dumps({"config": {"sample_rate": RATE, "words": True}})
-    listens = True
     #: Spelled as in the server's own clients, since the server compares the text.
-    goodbye = '{"eof" : 1}'
-    over = False  # the server closes the connection
+    goodbye = '{"eof" : 1}'  # then the server closes the connection
 
     def __init__(self) -> None:
         #: Samples in each unanswered message; then the samples in all answered ones.
@@ -83,4 +81,4 @@ class Vosk:
         raise InputError("partial or text must be given")
 
 
-dialect: type[Dialect] = Vosk
+dialect = Vosk

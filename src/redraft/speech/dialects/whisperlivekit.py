@@ -53,14 +53,13 @@ _FIELDS: dict[str, Field] = {
 }
 
 
-class WhisperLiveKit:
+class WhisperLiveKit(Dialect):
     """State of one connection; see `redraft.speech.dialect.Dialect`."""
 
-    greeting = ""
     goodbye = b""
+    listens = False
 
     def __init__(self) -> None:
-        self.listens = self.over = False
         self._header = b""
         self._committed = Committed()
         #: Whether the server distinguishes speakers; otherwise every line has speaker 1.
@@ -162,4 +161,4 @@ _WAV = struct.pack(
 )  # fmt: skip
 
 
-dialect: type[Dialect] = WhisperLiveKit
+dialect = WhisperLiveKit
