@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.captions.ending import CHANCE, WEIGHT, Ending
+from redraft.captions.ending import CHANCE, WEIGHT, TextEnd
 
 words = st.lists(st.sampled_from("a b c d".split()), max_size=8).map(" ".join)
 
 
-def after(*texts: str, goes_on: bool = False) -> Ending:
-    ending = Ending()
+def after(*texts: str, goes_on: bool = False) -> TextEnd:
+    ending = TextEnd()
     for number, text in enumerate(texts):
         ending = ending.after(text, goes_on=goes_on and number == len(texts) - 1)
     return ending

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from redraft.captions.capitals import Capitals
-from redraft.captions.ending import Ending
+from redraft.captions.ending import TextEnd
 from redraft.captions.sentence import sentence_ends
 
 LENGTH = 30_000
@@ -18,7 +18,7 @@ LENGTH = 30_000
 )
 @pytest.mark.parametrize("end", ["", "X"])
 def test_time_is_not_quadratic(unit: str, end: str) -> None:
-    text, ending = "A B. " + unit * (LENGTH // len(unit)) + end, Ending()
+    text, ending = "A B. " + unit * (LENGTH // len(unit)) + end, TextEnd()
     began = time.process_time()
     _, text = Capitals().lowered(text)
     ending = ending.after(text).after(f"one {text}").after(f"two {text}", goes_on=True)

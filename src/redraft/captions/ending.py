@@ -1,7 +1,7 @@
 """The end of a growing text: how often its last word is revised, and what follows a sentence that was cut off.
 
 The last word of an unfinished text is a recogniser's guess, which the next text often replaces; so is its translation.
-`Ending` counts how often that happens in a stream.  Its trust is the first factor of the probability with which new
+`TextEnd` counts how often that happens in a stream.  Its trust is the first factor of the probability with which new
 words of the translation are shown at first sight (`redraft.decoding.certainty`): a recogniser that never revises is
 trusted at once, and one that often does is not.  A word that the recogniser has committed is trusted, and not counted.
 
@@ -25,7 +25,7 @@ NEAR = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class TextEnd:
     """What is known of a stream's texts after each of them.
 
     Attributes:
@@ -52,11 +52,11 @@ class Ending:
         """
         return math.sqrt(self.stayed / self.seen) if self.is_new else 1.0
 
-    def begun(self) -> Ending:
+    def begun(self) -> TextEnd:
         """Return what is known when another utterance begins; its `words` are those that were left over for it."""
         return replace(self, words=self.left, is_new=False, is_open=False, left=())
 
-    def after(self, text: str, *, committed: int | None = None, goes_on: bool = False) -> Ending:
+    def after(self, text: str, *, committed: int | None = None, goes_on: bool = False) -> TextEnd:
         """Return what is known after the next text of the utterance, of which so many words stay (`Update`)."""
         words, last = tuple(bare_words(text)), self.words
         if words == last:
@@ -64,7 +64,7 @@ class Ending:
         left = last[end_of(words, last) :] if goes_on else ()
         counts = self.is_open and bool(words) and not left  # what was cut off was not taken back
         is_new = bool(words) and not is_committed(text, committed) and not _is_near(words[-1], len(words) - 1, last)
-        return Ending(
+        return TextEnd(
             self.stayed + (counts and _is_near(last[-1], len(last) - 1, words)),
             self.seen + counts,
             words,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from redraft.captions.answer import OutputReader
 from redraft.captions.capitals import Capitals
-from redraft.captions.ending import Ending
+from redraft.captions.ending import TextEnd
 from redraft.captions.events import Update
 from redraft.captions.unchanged import Since
 from redraft.decoding.types import Output, Prompt, Tally
@@ -90,7 +90,7 @@ class State:
 
     earlier: tuple[tuple[str, str], ...] = ()
     capitals: Capitals = field(default_factory=Capitals)
-    ending: Ending = field(default_factory=Ending)
+    ending: TextEnd = field(default_factory=TextEnd)
     memory: dict[type, object] = field(default_factory=dict, repr=False)
     tally: Tally = field(default_factory=Tally)
     misspelt: bool = False

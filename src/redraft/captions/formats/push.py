@@ -101,7 +101,7 @@ class CaptionService:
 
         Raises:
             OSError: it was not delivered; also as `HTTPException`.
-            Refused: it never will be.
+            CaptionRefused: it never will be.
         """
         try:
             self._opener.open(request, timeout=timeout).close()
@@ -109,13 +109,13 @@ class CaptionService:
             with error:
                 if error.code in _REDIRECTS:
                     to = urljoin(error.url, error.headers.get("Location", ""))
-                    raise Refused(_moved(error.url, to)) from error
+                    raise CaptionRefused(_moved(error.url, to)) from error
                 if 400 <= error.code < 500 and error.code not in _PASSING:
-                    raise Refused(_answer(error)) from error
+                    raise CaptionRefused(_answer(error)) from error
                 raise
 
 
-class Refused(Exception):
+class CaptionRefused(Exception):
     """A service has refused a caption for good; the message says why."""
 
 
@@ -234,7 +234,7 @@ class PushWriter(Writer):
                 continue
             try:
                 self._send(self._service.request(text, when, seq), max(queued, released) + self._patience.patience)
-            except Refused as error:
+            except CaptionRefused as error:
                 self._give_up(f"a caption was refused: {error}")
             except (OSError, HTTPException) as error:
                 self._give_up(f"a caption could not be sent and was dropped: {_reason(error)}")
