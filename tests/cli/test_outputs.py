@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,15 @@ def test_subtitles_whose_languages_finish_one_after_another(
                 out.write(Caption(utterance, 0, language, f"{language} {utterance}", final=True, time=float(utterance)))
     cues = [cue.splitlines()[2:] for cue in capsys.readouterr().out.strip().split("\n\n")]
     assert cues == [["de 1", "ja 1"], ["de 2", "ja 2"]]
+
+
+def test_pushes_after_an_interruption(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captions that wait for a service are named instead of sent."""
+    sent: list[object] = []
+    monkeypatch.setattr(CaptionService, "first", lambda _: time.sleep(0.3) or 1)
+    monkeypatch.setattr(CaptionService, "send", lambda *_: sent.append(1))
+    push = [("de", CaptionService("youtube:http://127.0.0.1/captions", "de"))]
+    with pytest.raises(KeyboardInterrupt), writer("lines", ["de"], push=push) as out:
+        out.write(Caption("1", 0, "de", "eins", final=True))
+        raise KeyboardInterrupt
+    assert not sent and capsys.readouterr().err == "redraft: a caption was not sent: eins\n"

@@ -60,21 +60,14 @@ def _beside(client: Client, controls: bool, writer: Writer, ending: Ending) -> I
     ending.when_asked(client.hurry)
     show_to(client.control, writer)
     print(f"viewers: {client.viewers_page}", file=sys.stderr, flush=True)
-    with _controlled(client, writer, ending) if controls else nullcontext() as pressed:
-        yield pressed
-
-
-@contextmanager
-def _controlled(client: Client, writer: Writer, ending: Ending) -> Iterator[Keys | None]:
-    """Control what viewers see by keys, if there is a terminal; at the end, a line that is being typed is dropped."""
     line = keys.TerminalLine(writer)
     pressed = Keys(client.control, notice, line)
-    with keys.from_terminal(pressed.press, line) as possible:
+    with keys.from_terminal(pressed.press, line) if controls else nullcontext(False) as possible:
         if not possible:
             yield None
             return
         notice(keys.HELP)
-        ending.when_asked(pressed.leave)
+        ending.when_asked(pressed.leave)  # drops a line that is being typed
         try:
             yield pressed
         finally:

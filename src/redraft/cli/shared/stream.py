@@ -135,7 +135,9 @@ def writer(
     try:
         yield made
     except KeyboardInterrupt:
-        _drop_pushes(made)
+        for each in layers(made):
+            if isinstance(each, PushWriter):
+                each.drop()
         raise
     finally:
         made.close()
@@ -162,13 +164,6 @@ class _OfLines:
 
     def is_hidden(self, utterance: str, language: str) -> bool:
         return self._audience.is_hidden(utterance.rpartition(".")[0], language)
-
-
-def _drop_pushes(writer: Writer) -> None:
-    """Let a writer close without delay."""
-    for each in layers(writer):
-        if isinstance(each, PushWriter):
-            each.drop()
 
 
 def wrote_everything(writer: Writer) -> bool:
