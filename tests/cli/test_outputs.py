@@ -56,10 +56,14 @@ def test_subtitles_whose_languages_finish_one_after_another(
 def test_pushes_after_an_interruption(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Captions that wait for a service are named instead of sent."""
     sent: list[object] = []
-    monkeypatch.setattr(CaptionService, "first", lambda _: time.sleep(0.3) or 1)
+
+    def first(_: CaptionService) -> int:
+        time.sleep(0.3)
+        return 1
+
+    monkeypatch.setattr(CaptionService, "first", first)
     monkeypatch.setattr(CaptionService, "send", lambda *_: sent.append(1))
-    push = [("de", CaptionService("youtube:http://127.0.0.1/captions", "de"))]
-    with pytest.raises(KeyboardInterrupt), writer("lines", ["de"], push=push) as out:
-        out.write(Caption("1", 0, "de", "eins", final=True))
-        raise KeyboardInterrupt
+    opened = writer("lines", ["de"], push=[("de", CaptionService("youtube:http://127.0.0.1/captions", "de"))])
+    opened.__enter__().write(Caption("1", 0, "de", "eins", final=True))
+    assert not opened.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     assert not sent and capsys.readouterr().err == "redraft: a caption was not sent: eins\n"
