@@ -1,10 +1,12 @@
-"""Shared by all tests: the folder of the data, hypothesis's profiles, Ctrl-C, and the watchdog for threads."""
+"""Shared by all tests: the folder of the data, hypothesis's profiles, Ctrl-C, logging, and the watchdog for threads."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,17 @@ def pytest_unconfigure() -> None:
     if (utils := sys.modules.get("llama_cpp._utils")) is not None:
         utils.outnull_file.close()
         utils.errnull_file.close()
+
+
+@pytest.fixture(autouse=True)
+def loggers() -> Iterator[None]:
+    """Leaves the loggers that a server sets up as they were: what it logs to is closed after its test."""
+    found = [logging.getLogger(name) for name in ("redraft", "uvicorn", "")]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in found]
+    yield
+    for logger, (handlers, propagate, level) in zip(found, before, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")

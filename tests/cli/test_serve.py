@@ -169,7 +169,6 @@ def test_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
 def test_server_cannot_be_started(
     redraft: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], part: str
 ) -> None:
-    monkeypatch.setattr("redraft.serve.process.set_up_logs", lambda **_: None)  # would last longer than this test
     done = redraft("serve", "--port", "0", *arguments)
     assert done.status == 2 and part in done.err and done.err.count("\n") == 1
 
@@ -212,7 +211,6 @@ def test_status_of_stopped_server(
         raise error
 
     monkeypatch.setattr("redraft.serve.run.serve", serve)
-    monkeypatch.setattr("redraft.serve.process.set_up_logs", lambda **_: None)  # would last longer than this test
     found = redraft("serve", "--port", "0")
     assert (found.status, found.err) == (status, f"redraft: {error}\n")
 

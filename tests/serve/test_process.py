@@ -7,7 +7,6 @@ import json
 import logging
 import re
 import resource
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,23 +15,12 @@ from redraft.serve import process
 from redraft.serve.process import allow_open_files
 
 
-@pytest.fixture
-def restored() -> Iterator[None]:
-    """The loggers as they were."""
-    loggers = [logging.getLogger(name) for name in ("redraft", "uvicorn", "")]
-    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
-    yield
-    for logger, (handlers, propagate, level) in zip(loggers, before, strict=True):
-        logger.handlers, logger.propagate = handlers, propagate
-        logger.setLevel(level)
-
-
 def fail(text: str) -> None:
     raise ValueError(f"cannot translate {text}")
 
 
 @pytest.mark.parametrize("details", [False, True])
-def test_json_lines(restored: None, details: bool) -> None:
+def test_json_lines(details: bool) -> None:
     stream = io.StringIO()
     process.set_up_logs(details=details, stream=stream)
     log = logging.getLogger("redraft.serve.test")
@@ -52,7 +40,7 @@ def test_json_lines(restored: None, details: bool) -> None:
 
 
 @pytest.mark.parametrize("details", [False, True])
-def test_plain_lines(restored: None, details: bool) -> None:
+def test_plain_lines(details: bool) -> None:
     stream = io.StringIO()
     process.set_up_logs(details=details, plain=True, stream=stream)
     logging.getLogger("redraft.serve.test").info("connected", extra={"session": "abc"})
@@ -66,7 +54,7 @@ def test_plain_lines(restored: None, details: bool) -> None:
     assert ("a secret" in stream.getvalue()) == details == bool(trace)
 
 
-def test_foreign_logs(restored: None) -> None:
+def test_foreign_logs() -> None:
     stream = io.StringIO()
     process.set_up_logs(details=False, stream=stream)
     try:
