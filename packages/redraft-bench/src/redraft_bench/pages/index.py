@@ -43,7 +43,7 @@ HEADLINES = {
         "ar|ssbd beta=0.2|redraft, shows 2 agree, first sight 0.4|local-agreement n=2",
         ("lag_good", "retracted"),
     ),
-    "cold": ("pld|aasd", ("pass_speedup", "speedup")),
+    "cold": ("pld|aasd verification=entropy", ("pass_speedup", "speedup")),
     "peers": (
         "redraft, shows 2 agree, first sight 0.4|llama-cpp-python|local-agreement|nemo waitk=3|align-att",
         ("cpu_speedup", "ne_display"),
