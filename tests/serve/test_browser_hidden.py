@@ -59,6 +59,24 @@ def test_original_of_hidden(server: Running, visit: Callable[..., Any]) -> None:
         expect(sources).to_have_text(list(TEXTS))  # where it was
 
 
+@pytest.mark.parametrize("path", ["/watch?", "/overlay?clear=0&lines=5&"])
+def test_no_row_is_left(server: Running, visit: Callable[..., Any], path: str) -> None:
+    """A row goes with all of its captions that are shown, and its speaker's name with it."""
+    token = new_token()
+    with server.socket() as socket:
+        socket.start("de", "ja", token=token)
+        for number, text in enumerate(TEXTS):
+            socket.say("update", utterance=str(number), seq=0, text=text, final=True, speaker="Anna")
+        page = visit(f"{path}session={public_name(token)}&language=de")
+        rows = page.locator(".utterance:visible")
+        expect(page.locator(final("de"))).to_have_count(3)
+        expect(rows).to_have_count(3)
+        socket.say("hide", utterance="1", language="de")
+        expect(rows).to_have_count(2)
+        socket.say("hide", utterance="1", hidden=False)
+        expect(rows).to_have_count(3)
+
+
 def test_lines_shown_again(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:

@@ -68,6 +68,7 @@ export class Captions extends EventTarget {
     cell.classList.remove("removed");
     entry.open.add(key);
     entry.live = true;
+    this.#tidy(entry);
     this.#grow(cell);
   }
 
@@ -80,6 +81,7 @@ export class Captions extends EventTarget {
     cell.textContent = text; // without the mark of an unstable part
     cell.classList.remove("removed");
     cell.classList.add(failed ? "failed" : "final");
+    this.#tidy(entry);
     if (entry.live) this.#grow(cell); // not after a reload, when hundreds come at once
     entry.open.delete(key);
     entry.ended.add(key);
@@ -104,6 +106,7 @@ export class Captions extends EventTarget {
     cell.classList.remove("final", "failed");
     cell.classList.add("removed");
     empty(cell);
+    this.#tidy(entry);
     return text;
   }
 
@@ -130,8 +133,9 @@ export class Captions extends EventTarget {
   /** Show only these languages; the others are updated too. */
   showOnly(keys) {
     this.#hidden = new Set([...this.#languages.keys()].filter((key) => !keys.has(key)));
-    for (const { cells } of this.#utterances.values()) {
-      for (const [key, cell] of cells) cell.hidden = this.#hidden.has(key);
+    for (const entry of this.#utterances.values()) {
+      for (const [key, cell] of entry.cells) cell.hidden = this.#hidden.has(key);
+      this.#tidy(entry);
     }
     this.resized();
   }
@@ -216,6 +220,14 @@ export class Captions extends EventTarget {
     forget(this.#entries.get(oldest));
     this.#onTrim();
     if (!this.#following) this.#view.scrollTop -= before - this.#view.scrollHeight;
+  }
+
+  /** Hide a row of which captions were removed, and no other is shown. */
+  #tidy({ row, cells }) {
+    if (!row) return;
+    const removed = (cell) => cell.classList.contains("removed");
+    const shown = ([key, cell]) => key !== "" && !cell.hidden && !removed(cell);
+    row.hidden = [...cells.values()].some(removed) && ![...cells].some(shown);
   }
 
   #gestured({ type, timeStamp }) {
