@@ -66,6 +66,8 @@ def test_styles_in_older_browsers() -> None:
         while "(" in selectors:
             selectors = re.sub(r"\([^()]*\)", "", selectors)
         assert "," not in selectors
+    for name in ("captions", "overlay", "watch"):  # what viewers see must not depend on it
+        assert ":has(" not in (WEB / "css" / f"{name}.css").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", FILES)
