@@ -42,7 +42,7 @@ def test_refusals(redraft: Run) -> None:
         ("--input", "kaldi:ws://127.0.0.1:1"): "server 'kaldi' is not known",
         ("talk.txt", "--input", "vosk:ws://127.0.0.1:1"): "--input vosk:ws://127.0.0.1:1 reads from a server, so leave",
         ("--input", "vosk:ws://127.0.0.1:1"): "the recogniser at ws://127.0.0.1:1/ cannot be reached",
-        ("--input", "nothing"): "'nothing' is not one of 'lines', 'jsonl', 'text', 'simulstreaming'",
+        ("--input", "nothing"): "'simulstreaming', or a server such as vosk:ws://127.0.0.1:2700",
     }.items():
         done = redraft("translate", "--to", "de", *arguments)
         assert done.status == 2 and complaint in done.err and done.err.count("\n") == 1

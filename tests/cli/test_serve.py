@@ -161,7 +161,7 @@ def test_key_is_made_and_shown_once(redraft: Run, tmp_path: Path) -> None:
         (("--method", "none"), "method"),
         (("--model", "none"), "model 'none' is neither"),
         (("--method", "bild-early-exit"), "bild-early-exit"),
-        (("--keys", "nowhere"), "keys file 'nowhere' cannot be read"),
+        (("--keys", "nowhere"), "keys file 'nowhere' cannot be read: No such file or directory\n"),
         (("--recogniser", "nothing"), "recogniser 'nothing' is not known; known recognisers: moonshine"),
         (("--punctuation", "punct"), "it needs the setting recogniser"),
     ],

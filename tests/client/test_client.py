@@ -160,7 +160,7 @@ def test_refused_start(server: Running) -> None:
     assert refused.value.code == "option"
     with pytest.raises(ServerError, match="method"):
         run(work(server.url, method="redraft"))
-    with pytest.raises(ServerError, match="cannot be reached"):
+    with pytest.raises(ServerError, match="cannot be reached: Connection refused$"):
         run(work("http://127.0.0.1:1"))
     with pytest.raises(ServerError, match="is not a Redraft server"):
         run(work(f"{server.url}/docs"))

@@ -72,7 +72,7 @@ def test_missing_file(tmp_path: Path) -> None:
         (
             "REDRAFT_SERVE_PORT",
             "many",
-            "REDRAFT_SERVE_PORT in the environment: Input should be a valid integer",
+            "REDRAFT_SERVE_PORT in the environment: Input should be a valid integer, not 'many'",
         ),
         ("REDRAFT_SERVE_HOSTS", "a.example", 'field "hosts" from source "EnvSettingsSource": lists and objects'),
         ("REDRAFT_SERVE_ROOMS", "hall", 'field "rooms" from source "EnvSettingsSource": lists and objects'),

@@ -93,7 +93,7 @@ def _prompt(text: str | None, file: IO[str] | None) -> str:
     if text is None:
         text = file.read() if file else standard_input().read().decode(errors="replace")
     if not text.strip():
-        raise InputError("the text is empty")
+        raise InputError("there is no text to continue: give TEXT, --prompt-file or standard input")
     return text
 
 

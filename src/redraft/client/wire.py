@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
@@ -67,7 +68,8 @@ def reason(address: str, error: Exception) -> str:
     way = through(address)
     if isinstance(error, InvalidHandshake | InvalidURI) and not isinstance(error, ProxyError):
         return f"{address} is not a Redraft server, or refuses this client{way}: {error}"
-    return f"the server at {address} cannot be reached{way}: {error}"
+    plain = os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error
+    return f"the server at {address} cannot be reached{way}: {plain}"
 
 
 def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:

@@ -32,7 +32,8 @@ class ApiKeys:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise OptionError(f"keys file {str(path)!r} cannot be read: {error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise OptionError(f"keys file {str(path)!r} cannot be read: {why}") from None
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith("#"):
                 continue

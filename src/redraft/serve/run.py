@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import logging
 import socket
@@ -241,7 +242,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if made is not None:
             made.close()
-        raise OptionError(f"cannot listen on host {host!r}, port {port}: {error.strerror or error}") from None
+        remedy = "; choose another one with --port" if error.errno == errno.EADDRINUSE else ""
+        raise OptionError(f"cannot listen on host {host!r}, port {port}: {error.strerror or error}{remedy}") from None
     return made
 
 

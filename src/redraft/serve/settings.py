@@ -234,7 +234,7 @@ def _refusal(error: ValidationError, given: Collection[str], file: Path | None) 
     name = str(first["loc"][0])
     if name not in ServeSettings.model_fields:
         return OptionError(f"{name!r} is not a setting{_nearest(name)}")
-    problem = f": {first['msg']}, not {first['input']!r}"
+    problem = f": {first['msg'].partition(', unable to')[0]}, not {first['input']!r}"
     if name in given:
         return OptionError(problem, name)
     variable = next((each for each in os.environ if each.upper() == f"{_PREFIX}{name.upper()}"), None)

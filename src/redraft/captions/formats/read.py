@@ -263,7 +263,7 @@ def read_lines(source: LineSource, news: Callable[[str], object] = str) -> Itera
             if last and new is False and not (returned or screen.used):
                 new = _begins_another(last.text, hypothesis, listed=listed)
                 if new and not told:
-                    news(f"line {number} does not go on from the one before: such lines are utterances of their own")
+                    news(f"line {number} does not continue the previous one: such lines start new utterances")
                     told = True
             if last and (new or not (hypothesis or returned or screen.used)):
                 yield finished(last)

@@ -60,7 +60,10 @@ class Input(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the format, or an address unchanged."""
-        return value if "://" in str(value) else str(super().convert(value, param, ctx))
+        try:
+            return value if "://" in str(value) else str(super().convert(value, param, ctx))
+        except click.BadParameter as error:
+            self.fail(f"{error.message.rstrip('.')}, or a server such as vosk:ws://127.0.0.1:2700", param, ctx)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Return the choices for the help text."""

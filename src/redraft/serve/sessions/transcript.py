@@ -257,7 +257,7 @@ def from_lines(text: str) -> Transcript:
     """Return the transcript in the text of a `SessionFile`, without a last line that is incomplete.
 
     Raises:
-        InputError: a line is no final caption.
+        InputError: a line is not a final caption.
     """
     captions, lines = list[Caption](), text.split("\n")
     for number, line in enumerate(lines, 1):
@@ -267,7 +267,7 @@ def from_lines(text: str) -> Transcript:
             captions.append(protocol.caption_of(FINAL.validate_json(line)))
         except ValidationError:
             if number < len(lines) or not captions:
-                raise InputError("is no final caption of a server's transcript", number) from None
+                raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None
     found = Transcript(tuple(dict.fromkeys(caption.language for caption in captions)))
     for caption in captions:
         found.end(key_of(caption), caption, held=False)

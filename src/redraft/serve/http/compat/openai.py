@@ -174,7 +174,7 @@ def _target_in_prompt(callers: Callers, prompt: str) -> str:
     example = f"{offer.model}/{(offer.target_languages or ('de',))[0]}"
     raise Refused(
         "option",
-        f"the prompt must name the target language, as in 'Translate into German', or the model {example!r}",
+        f"the prompt must name the target language, as in 'Translate into German'; or set the model to {example!r}",
     )
 
 
