@@ -209,6 +209,7 @@ class TestStreams:
             (b'{"utterance": "1", "seq": 0, "text": "hi"}\n', [], "has JSON Lines: read them with --input jsonl"),
             (b'\xef\xbb\xbf {"seq": 0}\n', ["--input", "text"], "has JSON Lines: read them with --input jsonl"),
             (b"RIFF\x24\x08\x00\x00WAVEfmt ", [], "is a recording (WAV), not a transcript: `redraft listen FILE`"),
+            (b"RIFF\x24\x08\x00\x00WEBPVP8 ", [], "is binary, not a transcript in UTF-8"),
             (b"\xff\xfb\x90d", ["--input", "jsonl"], "is a recording (MP3)"),
             (b"\0\0\0 ftypisom\0\0\x02\0", [], "is a recording (MP4), not a transcript: convert it to WAV"),
             (b"Loading model\nDone.\n" + WHISPER, [], "has a transcript with times, as whisper.cpp"),

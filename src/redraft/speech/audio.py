@@ -89,6 +89,8 @@ def container(head: bytes, *, untagged: bool = False) -> str | None:
         return "MP4"
     if head[8:12] == b"AVI ":
         return "AVI"
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":  # a picture
+        return None
     if any(head[place : place + 3 * length : length] == b"GGG" for length, place in _PACKETS):
         return "MPEG-TS"
     known = _READABLE | _OTHERS | (_UNTAGGED if untagged else {})
