@@ -82,6 +82,8 @@ def open_stream(
 
 
 def _check(name: str, least_words: int, source: str) -> None:
+    if Path(name).suffix in (".jsonl", ".tsv") and not Path(name).is_file():
+        raise InputError(f"--data: file {name!r} does not exist")
     if least_words and not (are_pairs(name) or name in SETS):
         raise OptionError(f"least_words is for test sets, so leave it out for {name!r}")
     if parse_language(source).code != "en" and not (name in SETS or Path(name).is_file()):

@@ -110,7 +110,8 @@ def test_whole_sentences_of_stream_are_its_final_updates(redraft: Run, talk: Pat
         (["--from", "de", "--data", "talk"], "'talk' is English"),
         (["--to", "de", "--to", "klingonish"], "klingonish"),
         (["--lag", "2"], "has updates of its own"),
-        (["--data", "nosuch.jsonl"], "--data must be one of"),
+        (["--data", "nosuch.jsonl"], "--data: file 'nosuch.jsonl' does not exist"),
+        (["--data", "nosuch"], "--data must be one of"),
     ],
 )
 def test_refusals(arguments: list[str], sentence: str, redraft: Run, talk: Path, tmp_path: Path) -> None:
