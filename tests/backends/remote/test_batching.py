@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import closing
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 pytest.importorskip("httpx2", reason="needs the extra remote")
 
+from redraft.backends.remote import batching
 from redraft.backends.remote.batching import batched
 from tests.backends.remote.servers import FakeVllm, Table, connected
 
@@ -26,17 +26,34 @@ class Slow(Table):
         return logits
 
 
+class Clock:
+    """The time of a server that answers so many requests together, a second for each such group."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._seconds, self._requests = limit, 0.0, 0
+        self._lock = threading.Lock()
+
+    def perf_counter(self) -> float:
+        self._requests = 0
+        return self._seconds
+
+    def count(self) -> None:
+        with self._lock:
+            self._seconds += self._requests % self._limit == 0
+            self._requests += 1
+
+
 @pytest.mark.parametrize("limit", [1, 4])
 def test_as_many_requests_as_server_batches(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    server, places = FakeVllm(Slow()), threading.Semaphore(limit)
+    server, clock = FakeVllm(Slow()), Clock(limit)
     answer = server.answer
 
-    def one_of_few(*request: Any) -> Any:
-        with places:
-            time.sleep(0.4)  # much longer than all else, also on a busy machine
-            return answer(*request)
+    def counted(*request: Any) -> Any:
+        clock.count()
+        return answer(*request)
 
-    monkeypatch.setattr(server, "answer", one_of_few)
+    monkeypatch.setattr(server, "answer", counted)
+    monkeypatch.setattr(batching, "time", clock)
     with closing(connected(server, slots=8, ahead=17)) as backend:
         assert batched(backend) == limit
     with closing(connected(server, slots=2, ahead=17)) as backend:
