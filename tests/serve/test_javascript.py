@@ -47,27 +47,38 @@ const [most, finals] = given, lost = [];
 const sent = [...module.pieces("restore", "finals", finals, most, (final) => lost.push(final))];
 return { sent, longest: Math.max(...sent.map(module.bytesOf)), lost };
 """
-#: A talk of a page, by what happens: whether the end was sent at last, and what was wrong with it on some connection.
-TALK = """
-const wrong = [], memory = { session: null, open: new Map(), finals: new Map() };
-memory.note = (changes) => (memory.session = { ...memory.session, ...changes });
-memory.keepOpen = (update) => memory.open.set(update.utterance, update);
-memory.dropOpen = (utterance) => memory.open.delete(utterance);
-memory.keepFinal = (key, final) => memory.finals.set(key, final);
-let socket = null, retry = null, ended = false, resumed = false, number = 0;
+#: A page's memory and its socket, which calls `sends` with each message.
+PAGE = """
+let socket = null, retry = null;
 globalThis.location = { href: "http://127.0.0.1/" };
 globalThis.setTimeout = (work) => (retry = work);
 globalThis.WebSocket = class {
   static OPEN = 1;
   readyState = 1;
   constructor() { socket = this; }
-  send(text) {
-    const { type } = JSON.parse(text), open = [...memory.open.values()];
-    if (ended && type === "update") wrong.push("an update after the end");
-    if (type !== "end") return;
-    ended = true;
-    if (open.some(({ spoken, final }) => !final && !(spoken && resumed))) wrong.push("an end before an update");
-  }
+  send(text) { sends(JSON.parse(text)); }
+};
+const remembering = (session) => {
+  const memory = { session, open: new Map(), finals: new Map() };
+  memory.note = (changes) => (memory.session = { ...memory.session, ...changes });
+  return memory;
+};
+"""
+#: A talk of a page, by what happens: whether the end was sent at last, and what was wrong with it on some connection.
+TALK = (
+    PAGE
+    + """
+const wrong = [], memory = remembering(null);
+memory.keepOpen = (update) => memory.open.set(update.utterance, update);
+memory.dropOpen = (utterance) => memory.open.delete(utterance);
+memory.keepFinal = (key, final) => memory.finals.set(key, final);
+let ended = false, resumed = false, number = 0;
+const sends = ({ type }) => {
+  const open = [...memory.open.values()];
+  if (ended && type === "update") wrong.push("an update after the end");
+  if (type !== "end") return;
+  ended = true;
+  if (open.some(({ spoken, final }) => !final && !(spoken && resumed))) wrong.push("an end before an update");
 };
 const session = new module.Session(memory);
 const hear = (message) => socket.onmessage({ data: JSON.stringify(message) });
@@ -96,24 +107,14 @@ for (const [what, name, final] of [...given, ["end"], ["resume"], ["silence"]]) 
 }
 return [ended, wrong];
 """
+)
 #: Numbers of three attempts to resume a session, and of one after a crash: the browser restores the first state.
-ATTEMPTS = """
-const sent = [];
-let socket = null, retry = null, now = 1e12;
+ATTEMPTS = (
+    PAGE
+    + """
+const sent = [], sends = ({ connection }) => sent.push(connection);
+let now = 1e12;
 Date.now = () => (now += 1000);
-globalThis.location = { href: "http://127.0.0.1/" };
-globalThis.setTimeout = (work) => (retry = work);
-globalThis.WebSocket = class {
-  static OPEN = 1;
-  readyState = 1;
-  constructor() { socket = this; }
-  send(text) { sent.push(JSON.parse(text).connection); }
-};
-const remembering = (session) => {
-  const memory = { session, open: new Map(), finals: new Map() };
-  memory.note = (changes) => (memory.session = { ...memory.session, ...changes });
-  return memory;
-};
 const stored = { start: { targets: ["de"] }, token: "t", begun: 0, runs: 0 };
 for (const drops of [2, 0]) {
   new module.Session(remembering(stored)).resume();
@@ -126,6 +127,7 @@ for (const drops of [2, 0]) {
 }
 return sent;
 """
+)
 #: Splits a text like the server, which refuses long ones.
 SENTENCES = """
 const asked = [];

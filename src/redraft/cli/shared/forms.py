@@ -120,7 +120,7 @@ def watched(items: Iterable[Item], form: str) -> Iterator[Item]:
 
 
 def other_form(text: str, form: str) -> str | None:
-    """Return the other form with which a text clearly begins, and what reads it; None if there is none."""
+    """Return which other form a text clearly begins with, and what to read it with; None if there is none."""
     text = text.lstrip()
     if text.startswith(("{", "[")) and (found := _json(text, form)):
         return found
