@@ -60,15 +60,10 @@ class Compiler:
         folder.mkdir()
         self.gcc("12.2.0")
 
-    def gcc(self, version: str, more: str = "") -> None:
-        """Become a GCC of this version, with more macros."""
-        major, minor, patch = version.split(".")
-        macros = (
-            f"#define __GNUC__ {major}\n#define __GNUC_MINOR__ {minor}\n#define __GNUC_PATCHLEVEL__ {patch}\n{more}"
-        )
+    def gcc(self, version: str) -> None:
+        """Become a GCC of this version."""
         for name in ("cc", "c++"):
-            script = f"#!/bin/sh\ncase $1 in --version) echo '{name} {version}';; *) printf '%s' '{macros}';; esac\n"
-            (self.folder / name).write_text(script)
+            (self.folder / name).write_text(f"#!/bin/sh\necho '{name} {version}'\n")
             (self.folder / name).chmod(0o755)
 
 
@@ -88,38 +83,13 @@ class TestBuild:
         monkeypatch.setattr(setup_env, "features", lambda: "avx2")
         assert newer != setup_env.wheel_folder("1.0", cache)
 
-    @pytest.mark.parametrize(
-        ("version", "more", "features", "flags"),
-        [
-            ("12.2.0", "", "amx_tile avx2", compilers.AMX_FLAGS),
-            ("13.2.0", "", "amx_tile", compilers.AMX_FLAGS),
-            ("13.2.1", "", "amx_tile", ""),
-            ("14.1.0", "", "amx_tile", ""),
-            ("12.2.0", "", "avx2", ""),
-            ("4.2.1", "#define __clang__ 1\n", "amx_tile", ""),
-        ],
-    )
-    def test_only_compilers_that_need_flags_get_them(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        compiler: Compiler,
-        version: str,
-        more: str,
-        features: str,
-        flags: str,
-    ) -> None:
-        compiler.gcc(version, more)
-        monkeypatch.setattr(setup_env, "features", lambda: features)
-        assert setup_env.build_environment({})["CXXFLAGS"] == flags
-        assert setup_env.build_environment({"CXXFLAGS": "-g"})["CXXFLAGS"] == f"-g {flags}".strip()
-
     def test_compiler_is_one_that_cmake_takes(self, compiler: Compiler) -> None:
         assert compilers.compiler("CXX", {}) == ["c++"]
         assert compilers.compiler("CXX", {"CXX": "ccache clang++"}) == ["ccache", "clang++"]
         chosen = {"CXX": "g++", "CMAKE_ARGS": "-DX=1 -DCMAKE_CXX_COMPILER:STRING=/opt/g++-13 -DY=2"}
         assert compilers.compiler("CXX", chosen) == ["/opt/g++-13"]
         assert compilers.compiler("C", {"CC": "", "CXX": "g++"}) == ["cc"]
-        assert compilers.gcc_version(["no-such-compiler"]) is None
+        assert compilers.identity(["no-such-compiler"]) == ""
         assert compilers.identity([]) == ""
 
 
@@ -179,20 +149,14 @@ class TestEngine:
             *["removing llama-cpp-python", "installing llama-cpp-python"] * 2,
         ]
 
-    @pytest.mark.parametrize("kernels", ["wrong", "crash", "hang", "untested"])
-    def test_wheel_that_fails_is_installed_but_not_kept(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-        built: list[str],
-        folder: Path,
-        kernels: Kernels,
+    def test_wheel_that_could_not_be_tested_is_installed_but_not_kept(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], built: list[str], folder: Path
     ) -> None:
-        self.find(monkeypatch, SelfTestResult(kernels, True, "SIGILL"))
+        self.find(monkeypatch, SelfTestResult("untested", True, "SIGKILL"))
         setup_env.install_engine(Path("python"), "1.0")
         assert built[-1] == "installing llama-cpp-python 1.0"
         assert list(folder.iterdir()) == []
-        assert f"not kept, since its self-test found: {kernels} (SIGILL)" in capsys.readouterr().out
+        assert "not kept, since it could not be tested: SIGKILL" in capsys.readouterr().out
 
     def test_wheel_without_kernels_is_not_kept(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
@@ -221,11 +185,12 @@ class TestEngine:
         setup_env.install_engine(Path("python"), "1.0")
         assert [message.partition(" ")[0] for message in built] == ["installing", "compiling", "installing"]
 
-    def test_library_that_cannot_be_used_is_removed(
-        self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
+    @pytest.mark.parametrize("kernels", ["wrong", "crash", "hang"])
+    def test_library_that_fails_is_removed(
+        self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path, kernels: Kernels
     ) -> None:
-        self.find(monkeypatch, SelfTestResult("crash", False, "SIGILL"))
-        with pytest.raises(SystemExit, match=r"crashes on this processor \(SIGILL\): remove .venv and try"):
+        self.find(monkeypatch, SelfTestResult(kernels, False, "SIGILL"))
+        with pytest.raises(SystemExit, match=rf"fails its self-test on this processor \({kernels}, SIGILL\): remove"):
             setup_env.install_engine(Path("python"), "1.0")
         assert built[-1] == "removing llama-cpp-python"
         assert list(folder.iterdir()) == []
@@ -234,7 +199,7 @@ class TestEngine:
 CMAKE = shutil.which("cmake")
 KERNELS = setup_env.KERNELS[0]
 #: Files of llama.cpp that get kernels.
-CHANGED = ["sgemm.cpp", "repack.cpp", "tiled.cpp", "ops.cpp", "mmq.cpp", "ggml-cpu.cpp"]
+CHANGED = ["sgemm.cpp", "repack.cpp", "tiled.cpp", "ops.cpp", "ggml-cpu.cpp"]
 
 
 @pytest.mark.skipif(CMAKE is None, reason="cmake is not installed")
@@ -283,7 +248,7 @@ class TestKernels:
             assert self.build(tree, changes=changes).returncode == 0
             waiting, variants = (file.read_text(encoding="utf-8") for file in files)
             assert waiting.count("ggml_cond_wait(") == waiting.count("ggml_cond_broadcast(") == 1
-            assert "sandybridge" not in variants and "piledriver" not in variants
+            assert not any(name in variants for name in ("sandybridge", "piledriver", "sapphirerapids"))
         assert "REDRAFT_KERNELS" in self.sources(tree)["ggml-cpu.cpp"]
         files[0].write_text("// new", encoding="utf-8")
         assert "do not fit this version" in self.build(tree, changes=changes).stderr

@@ -1,4 +1,4 @@
-"""Find the compilers that CMake will use for llama.cpp, and the flags that one needs.  Standard library only."""
+"""Find the compilers that CMake will use for llama.cpp.  Standard library only."""
 
 from __future__ import annotations
 
@@ -10,12 +10,6 @@ from collections.abc import Mapping
 
 #: CMake's name of a language -> variable that names a compiler, and the programs that CMake tries without it.
 LANGUAGES = {"C": ("CC", ("cc", "gcc", "clang")), "CXX": ("CXX", ("c++", "g++", "clang++"))}
-
-#: GCC before 13.2.1 takes the operand of `_tile_loadconfig` for 8 bytes and drops the other stores to it, so that AMX
-#: starts with random tile shapes and faults (GCC bug 114098).  These flags keep the stores.  Measured on a Xeon with
-#: AMX, GCC 12.2, one thread: passes of 1 to 96 tokens take as long as with the flags on the AMX file alone, within 5%.
-AMX_FLAGS = "-fno-tree-dse -fno-dse"
-_FIRST_RIGHT_GCC = (13, 2, 1)
 
 
 def compiler(language: str, environment: Mapping[str, str]) -> list[str]:
@@ -30,26 +24,6 @@ def compiler(language: str, environment: Mapping[str, str]) -> list[str]:
 def identity(command: list[str]) -> str:
     """Return a compiler's version text; empty if it cannot be run."""
     return _output([*command, "--version"])
-
-
-def flags(command: list[str], *, amx: bool) -> str:
-    """Return the flags that a C++ compiler needs to build llama.cpp's kernels correctly.
-
-    Args:
-        command: the compiler.
-        amx: whether llama.cpp is compiled for a processor with AMX.
-    """
-    gcc = gcc_version(command) if amx else None
-    return AMX_FLAGS if gcc and gcc < _FIRST_RIGHT_GCC else ""
-
-
-def gcc_version(command: list[str]) -> tuple[int, ...] | None:
-    """Return GCC's version; None for other compilers, which may mention a GCC version too but also name themselves."""
-    macros = dict(re.findall(r"^#define (\w+) (.*)$", _output([*command, "-dM", "-E", "-x", "c++", "-"]), re.MULTILINE))
-    parts = [macros.get(f"__GNUC{part}__", "") for part in ("", "_MINOR", "_PATCHLEVEL")]
-    if not all(map(str.isdigit, parts)) or macros.keys() & {"__clang__", "__INTEL_COMPILER"}:
-        return None
-    return tuple(map(int, parts))
 
 
 def _output(command: list[str]) -> str:

@@ -7,6 +7,9 @@
 # float matrices fetch the next one in advance: a tile reads four rows of the weights at once, and hardware
 # prefetchers do not follow four streams as short as the rows of a small model.
 #
+# llama.cpp's kernels for AMX are left out.  Ours are as fast without it (docs/benchmarks/kernels.md), and rows do not
+# depend on the pass that they are in.
+#
 # What llama.cpp's own programs share (llama-common) is not built: Redraft needs libllama alone.
 #
 # The library carries a mark, a digest of these files, among the features that it reports (`redraft doctor`).  If
@@ -165,30 +168,19 @@ static void ggml_compute_forward_flash_attn_ext_f16(
     _close("attention_rows")
 endif()
 
-# Tiles are configured for every product: another library in the process, such as ONNX Runtime or oneDNN, configures
-# those of its threads for itself, and llama.cpp would go on with them.
-_open("amx/mmq.cpp" "REDRAFT_TILES")
-if(_new)
-    _replace([=[    static thread_local bool done = false;
-
-    if (done) {
-        return;
-    }
-]=] [=[    // REDRAFT_TILES: every time, since the thread's tiles need not be as they were configured here
-]=])
-    _replace([=[    _tile_loadconfig(&tc);
-    done = true;
-]=] [=[    _tile_loadconfig(&tc);
-]=])
-    _close()
-endif()
-
 _open("ggml-cpu.cpp" "REDRAFT_KERNELS")
 if(_new)
+    _replace([=[        if (ggml_backend_amx_buffer_type()) {
+            bufts.push_back(ggml_backend_amx_buffer_type());
+        }
+]=] "")
+    _replace([=[        if (ggml_cpu_has_amx_int8()) {
+            features.push_back({ "AMX_INT8", "1" });
+        }
+]=] "")
     _replace([=[        std::vector<ggml_backend_feature> features;
 ]=] "        std::vector<ggml_backend_feature> features;
         features.push_back({ \"REDRAFT_KERNELS\", \"${_mark}\" });
-        features.push_back({ \"REDRAFT_TILES\", \"1\" });
 ")
     _close()
 endif()

@@ -127,7 +127,7 @@ def test_sample_has_pass_of_every_size() -> None:
     slot = model.open_slot()
     model.requests.clear()
     assert len(costs.sample(model, slot)) == len(costs.SIZES)
-    assert [len(each.draft) + 1 for each in model.requests[1::2]] == list(costs.SIZES)
+    assert [len(each.draft) + 1 for each in model.requests[1::2]] == [1, *costs.SIZES]
 
 
 def test_curves_of_samples() -> None:
@@ -163,7 +163,7 @@ def test_measure(threads: int, clock: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(costs, "time", SimpleNamespace(**clocks, monotonic=lambda: 0.0))
     found = measure(model, threads)
     assert found == Measured(CostCurve(costs.SIZES, (1.0,) * len(costs.SIZES)), (0.0,) * len(costs.SIZES), threads)
-    assert len(model.requests) == 2 * (1 + ROUNDS) * len(costs.SIZES)
+    assert len(model.requests) == 2 * (1 + ROUNDS) * (1 + len(costs.SIZES))
     assert asked.count(clock) >= 2 * ROUNDS * len(costs.SIZES)
     assert not model._slots
 
@@ -172,7 +172,7 @@ def test_measuring_ends_after_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "PATIENCE", -1.0)
     model = RandomModel()
     measure(model, 0)
-    assert len(model.requests) == 2 * (1 + 2) * len(costs.SIZES)
+    assert len(model.requests) == 2 * (1 + 2) * (1 + len(costs.SIZES))
 
 
 def test_each_size_on_its_best_number_of_threads() -> None:

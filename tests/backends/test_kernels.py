@@ -1,14 +1,10 @@
-"""When llama.cpp may choose its kernels: a self-test's result is stored for a build and a processor."""
+"""Which kernels of llama.cpp run, and what is said of those that do not work."""
 
 from __future__ import annotations
 
-import struct
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,132 +12,17 @@ import pytest
 from redraft.backends import kernels, selftest
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
-from redraft.backends.machine import Processor
 from redraft.backends.selftest import SelfTestResult
 from redraft.errors import ModelError
 from redraft.models import shipped_path
 
-AMX, OTHER = Processor("Some Xeon", frozenset({"avx2", "amx_tile"})), Processor("Some Core", frozenset({"avx2"}))
-RIGHT, CRASH = SelfTestResult("right", True), SelfTestResult("crash", True, "SIGILL")
-
-
-class Bench:
-    """Stands for machine and self-test."""
-
-    def __init__(self) -> None:
-        self.here, self.build, self.verdict, self.tests = AMX, "0123456789ab", RIGHT, 0
-
-    def examine(self, model: Path) -> SelfTestResult:
-        assert model.is_file()
-        self.tests += 1
-        return self.verdict
-
-    def trusted(self) -> bool:
-        """As a new process would find it."""
-        kernels.trusted.cache_clear()
-        return kernels.trusted()
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    bench = Bench()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(kernels, "processor", lambda: bench.here)
-    monkeypatch.setattr(kernels, "library_hash", lambda: bench.build)
-    monkeypatch.setattr(selftest, "examine", bench.examine)
-    yield bench
-    kernels.trusted.cache_clear()
-
-
-def test_right_build_is_tested_once(bench: Bench) -> None:
-    assert bench.trusted() and bench.trusted()
-    assert bench.tests == 1
-
-
-def test_another_build_and_another_processor_are_tested_again(bench: Bench) -> None:
-    assert bench.trusted()
-    bench.build, bench.verdict = "ba9876543210", CRASH
-    assert not bench.trusted()
-    bench.build = "0123456789ab"
-    assert bench.trusted()
-    assert bench.tests == 2
-    bench.here = Processor("Some Xeon", AMX.features | {"amx_int8"})
-    assert not bench.trusted()
-    assert bench.tests == 3
-
-
-def test_processor_without_amx_is_not_tested(bench: Bench, tmp_path: Path) -> None:
-    bench.here, bench.verdict = OTHER, CRASH
-    assert bench.trusted()
-    assert bench.tests == 0
-    assert not list(tmp_path.rglob("*"))
-
 
 @pytest.mark.parametrize(
-    ("verdict", "words"),
-    [
-        (CRASH, "AMX kernels crash in this build (SIGILL), so models run without them"),
-        (SelfTestResult("wrong", True, "off by 2"), "AMX kernels compute wrong results in this build (off by 2)"),
-        (SelfTestResult("hang", True, "not done in 60 s"), "AMX kernels hang in this build (not done in 60 s)"),
-    ],
+    ("compiled", "exact", "extra"),
+    [("AVX2 = 1 | ", False, True), ("AVX2 = 1 | AMX_INT8 = 1 | ", False, False), ("AVX2 = 1 | ", True, False)],
 )
-def test_broken_kernels_are_left_out_and_named_once_process(
-    bench: Bench, caplog: pytest.LogCaptureFixture, verdict: SelfTestResult, words: str
-) -> None:
-    bench.verdict = verdict
-    assert not bench.trusted()
-    assert not kernels.trusted()
-    (record,) = caplog.records
-    assert words in record.getMessage()
-    assert "`redraft doctor` says how to get a right build" in record.getMessage()
-    assert not bench.trusted()
-    assert bench.tests == 1
-
-
-def test_test_that_did_not_run_is_not_remembered(bench: Bench) -> None:
-    bench.verdict = SelfTestResult("untested", False, "no room")
-    assert not bench.trusted() and not bench.trusted()
-    assert bench.tests == 2
-
-
-def test_crashing_library(bench: Bench) -> None:
-    bench.verdict = SelfTestResult("crash", False, "SIGILL")
-    with pytest.raises(ModelError, match=r"crashes on this processor \(SIGILL\); compile it here: CXXFLAGS="):
-        bench.trusted()
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"x": 1}', "null"])
-def test_memory_that_cannot_be_read_is_written_again(bench: Bench, tmp_path: Path, content: str) -> None:
-    file = tmp_path / "redraft" / "kernels.json"
-    file.parent.mkdir()
-    file.write_text(content)
-    assert bench.trusted() and bench.trusted()
-    assert bench.tests == 1
-
-
-def test_without_place_to_remember_it_is_tested_again(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert bench.trusted() and bench.trusted()
-    assert bench.tests == 2
-
-
-def test_nor_is_home_needed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(Path, "home", nowhere)
-    assert bench.trusted()
-
-
-@pytest.mark.parametrize(
-    ("trusted", "exact", "extra"), [(True, False, True), (False, False, False), (True, True, False)]
-)
-def test_models_are_opened_with_kernels_that_may_run(
-    monkeypatch: pytest.MonkeyPatch, trusted: bool, exact: bool, extra: bool
+def test_models_are_opened_without_amx(
+    monkeypatch: pytest.MonkeyPatch, compiled: str, exact: bool, extra: bool
 ) -> None:
     seen = []
     load = lib.llama_model_load_from_file
@@ -151,99 +32,44 @@ def test_models_are_opened_with_kernels_that_may_run(
         return load(path, params)
 
     monkeypatch.setattr(lib, "llama_model_load_from_file", spy)
-    monkeypatch.setattr(kernels, "trusted", lambda: trusted)
+    monkeypatch.setattr(lib, "llama_print_system_info", compiled.encode)
     LlamaModel(shipped_path("demo-tiny"), exact=exact).close()
     assert seen == [extra]
 
 
-@pytest.mark.parametrize(
-    ("here", "verdict", "compiled", "words"),
-    [
-        (AMX, RIGHT, b"AMX_INT8 = 1 |", ["AMX, passed"]),
-        (AMX, RIGHT, b"AVX2 = 1 |", ["without AMX, which this processor has", kernels.REBUILD]),
-        (AMX, CRASH, b"AMX_INT8 = 1 |", ["AMX kernels crash (SIGILL), so they are not used", kernels.REBUILD]),
-        (OTHER, CRASH, b"AVX2 = 1 |", ["this processor has no AMX"]),
-    ],
-)
-def test_report_says_how_to_get_fast_build(
-    bench: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    here: Processor,
-    verdict: SelfTestResult,
-    compiled: bytes,
-    words: list[str],
-) -> None:
-    monkeypatch.setattr(lib, "llama_print_system_info", lambda: compiled)
-    bench.here, bench.verdict = here, verdict
-    report = kernels.report()
-    assert all(each in report for each in words)
-    assert (kernels.REBUILD in report) == (kernels.REBUILD in words)
-
-
-def test_report_tests_again(bench: Bench) -> None:
-    bench.verdict = CRASH
-    assert not bench.trusted()
-    bench.verdict = RIGHT
-    assert "AMX" in kernels.report()
-    assert bench.trusted()
-    assert bench.tests == 2
+def test_our_build_has_no_amx() -> None:
+    if not kernels.mark():
+        pytest.skip("llama.cpp was built without our kernels")
+    assert not kernels.have_amx()
 
 
 @pytest.mark.parametrize(
-    ("features", "alone"),
+    ("verdict", "words"),
     [
-        (b"AVX2 = 1 | ", False),
-        (b"AMX_INT8 = 1 | ", True),
-        (b"REDRAFT_KERNELS = 12ab34cd | REDRAFT_TILES = 1 | AMX_INT8 = 1 | ", False),
+        (SelfTestResult("right", True), "passed the self-test"),
+        (SelfTestResult("untested", False, "no room"), "could not be tested (no room)"),
     ],
 )
-def test_passes_share_no_thread_where_tiles_are_configured_once(
-    monkeypatch: pytest.MonkeyPatch, features: bytes, alone: bool
-) -> None:
-    monkeypatch.setattr(lib, "llama_print_system_info", lambda: features)
-    own = kernels.own_thread()
-    assert (own is not None) == alone
-    if own:
-        assert own.submit(threading.get_ident).result() != threading.get_ident()
-        own.shutdown()
+def test_report(monkeypatch: pytest.MonkeyPatch, verdict: SelfTestResult, words: str) -> None:
+    monkeypatch.setattr(selftest, "examine", lambda model: verdict)
+    assert kernels.report() == words
 
 
-#: Configures AMX's tiles as no program would, or releases them: ``ldtilecfg [rdi]``, ``tilerelease``, and a return.
-LOAD, RELEASE = "c4e2784907c3", "c4e27849c0c3"
-#: Palette 1, and eight tiles of four rows of 16 bytes.
-SMALL_TILES = struct.pack("<2B14x8H16x8B8x", 1, 0, *[16] * 8, *[4] * 8)
-OTHER_LIBRARY = """import ctypes, mmap, sys
-code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-code.write(bytes.fromhex(sys.argv[1]))
-disturb = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
-if "thread" in sys.argv:
-    from redraft.backends.engine import lib
-    lib.llama_print_system_info = lambda: b"AMX_INT8 = 1 |"  # as of another build than ours
-from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import open_model
-from redraft.decoding.types import Score
-backend = open_model("demo", LlamaOptions(context_length=128, threads=1))
-slot = backend.open_slot()
-found = set()
-for _ in range(2):
-    found.add(tuple(backend.score([(slot, Score(tuple(range(5, 101))))])[0].top_k(-1, 5)))
-    backend.close_slot(slot)
-    slot = backend.open_slot()
-    disturb(bytes.fromhex(sys.argv[2]))
-print(len(found))
-backend.close()
-"""
-
-
-@pytest.mark.skipif(
-    b"AMX_INT8 = 1" not in lib.llama_print_system_info(), reason="llama.cpp uses no AMX on this processor"
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (SelfTestResult("wrong", True, "off by 2"), r"computes wrong results on this processor \(off by 2\)"),
+        (
+            SelfTestResult("crash", False, "SIGILL"),
+            r"crashes on this processor \(SIGILL\); compile it here: pip",
+        ),
+        (SelfTestResult("hang", True, "not done in 60 s"), r"hangs on this processor \(not done in 60 s\)"),
+    ],
 )
-@pytest.mark.parametrize("code", [LOAD, RELEASE])
-@pytest.mark.parametrize("where", ["here", "thread"])
-def test_other_library_configures_tiles(code: str, where: str) -> None:
-    command = [sys.executable, "-c", OTHER_LIBRARY, code, SMALL_TILES.hex(), where]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+def test_build_that_does_not_work(monkeypatch: pytest.MonkeyPatch, verdict: SelfTestResult, words: str) -> None:
+    monkeypatch.setattr(selftest, "examine", lambda model: verdict)
+    with pytest.raises(ModelError, match=words):
+        kernels.report()
 
 
 #: Multiplication by oneDNN, and attention, which multiplies by MKL.

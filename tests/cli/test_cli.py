@@ -18,9 +18,10 @@ from typing import Any
 import click
 import pytest
 
-from redraft.backends import costs, kernels
+from redraft.backends import costs, kernels, selftest
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.machine import Processor
+from redraft.backends.selftest import SelfTestResult
 from redraft.cli import translate as command
 from redraft.cli.main import COMMANDS, ELSEWHERE, _wrapped, cli
 from redraft.cli.shared.options import Grouped
@@ -218,19 +219,24 @@ class TestTables:
         assert {"draft_acceptance", "ne_display", "speedup", "signature"} <= done.rows[1].keys()
         assert done.status == 0
 
-    def test_doctor_kernels(self, redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_doctor_text(self, redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        monkeypatch.setattr(kernels, "report", lambda: "AMX kernels crash. To get right ones:\nsome command")
         short = redraft("doctor", "--model", "demo-tiny", "--threads", "1")
         able = r"^This model translates about \d+ updates a second here, enough for live speech in [^.]*\.\n"
         needs = r"memory: \d+ MB for the weights, \d+ MB for each language of a session\nmodels: .+\n"
-        assert re.match(able + needs, short.out) and "AMX kernels crash" in short.out and "T(n)" not in short.out
+        assert re.match(able + needs, short.out) and "kernels" not in short.out and "T(n)" not in short.out
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1", "--verbose")
         assert done.status == 0
-        assert "kernels: AMX kernels crash. To get right ones:\nsome command\n" in done.out
+        assert "kernels: passed the self-test\n" in done.out
         assert "\nmodels: demo, demo-tiny; downloaded: none; default: demo" in done.out
         assert re.search(r"\nextras: .*\nmicrophones: .+\n", done.out)
         assert re.search(r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time", done.out)
+
+    def test_doctor_without_working_llama(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(selftest, "examine", lambda _: SelfTestResult("crash", False, "SIGILL"))
+        done = redraft("doctor", "--model", "demo-tiny")
+        assert done.status == 2
+        assert "llama.cpp crashes on this processor (SIGILL); compile it here: pip install" in done.err
 
     def test_doctor_mark(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         features, needed = b"CPU : SSE3 = 1 | LLAMAFILE = 1", b"AVX2 = 1 | FMA = 1 | F16C = 1 | LLAMAFILE = 1"

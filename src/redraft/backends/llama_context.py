@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-from redraft.backends import kernels
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints
 from redraft.backends.numpy_rows import Matrix
@@ -175,7 +174,6 @@ class LlamaContext:
             raise ModelError(
                 f"cannot create a context of {params.n_ctx} tokens for model {model.path.name!r}: {reason}"
             )
-        self._own_thread = kernels.own_thread()
         self._memory = lib.llama_get_memory(self._handle)
         self.length = int(lib.llama_n_ctx_seq(self._handle))
         # llama.cpp lowers its limit to the size of the cache.
@@ -185,8 +183,6 @@ class LlamaContext:
 
     def close(self) -> None:
         """Free the cache."""
-        if self._own_thread:
-            self._own_thread.shutdown()
         if self._handle:
             self._batch.close()
             lib.llama_free(self._handle)
@@ -213,9 +209,7 @@ class LlamaContext:
 
     def _run(self, batch: Any) -> int:
         """Run a pass over llama.cpp's batch; return its status."""
-        if self._own_thread is None:
-            return int(lib.llama_decode(self._handle, batch))
-        return int(self._own_thread.submit(lib.llama_decode, self._handle, batch).result())
+        return int(lib.llama_decode(self._handle, batch))
 
     def decode(self, feed: Feed) -> Matrix:
         """Return the (wanted rows, vocabulary) logits in the order of the ids.

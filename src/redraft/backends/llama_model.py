@@ -150,7 +150,7 @@ class LlamaModel:
     def _load(self, gpu_layers: int, exact: bool) -> Any:
         params = lib.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
-        if exact or not kernels.trusted():
+        if exact or kernels.have_amx():
             params.use_extra_bufts = False
         forget_complaints()
         handle = lib.llama_model_load_from_file(os.fsencode(self.path), params)

@@ -44,15 +44,10 @@ class Processor:
     numbers: str = ""
 
     @property
-    def has_amx(self) -> bool:
-        """Whether it has AMX, which multiplies matrices in tiles: Intel Xeon since Sapphire Rapids."""
-        return "amx_tile" in self.features
-
-    @property
     def label(self) -> str:
         """Its name in tables and signatures, such as ``Intel Xeon Processor (6-207) AMX``."""
         name = " ".join(_FILLER.sub(" ", self.name).split())
-        return name + (f" ({self.numbers})" if self.numbers else "") + (" AMX" if self.has_amx else "")
+        return name + (f" ({self.numbers})" if self.numbers else "") + (" AMX" if "amx_tile" in self.features else "")
 
 
 def processor(cpuinfo: Path = CPUINFO) -> Processor:

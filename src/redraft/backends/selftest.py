@@ -1,8 +1,8 @@
 """Test whether the installed llama.cpp computes correctly on this processor.
 
-Some builds do not.  GCC before 13.3 drops the stores that configure AMX tiles, and the first pass crashes; a library
-compiled for another processor uses instructions that are missing here.  A crash cannot be caught, so a child process
-decodes a few tokens of a quantised model, with plain kernels and with those that llama.cpp chooses, and compares.
+Some builds do not: a library compiled for another processor uses instructions that are missing here, and a compiler may
+have faults.  A crash cannot be caught, so a child process decodes a few tokens of a quantised model, with plain kernels
+and with those that llama.cpp chooses, and compares.
 
 Uses only the standard library, except in the child, because tools/setup_env.py tests a fresh build with it.
 """
@@ -29,8 +29,7 @@ SIZES = (1, 16, 64)
 THREADS = 2
 #: Timeout of the child in seconds; it needs about one.
 TIMEOUT_S = 60.0
-#: Maximum difference of logits that can be rounding, in standard deviations of those from plain kernels.  Correct AMX
-#: kernels differed by 0.008 with the small demo model and by 0.09 with the larger one.
+#: Maximum difference of logits that can be rounding, in standard deviations of those from plain kernels.
 TOLERANCE = 0.3
 
 #: Signals of a process's own faults; others, such as SIGKILL when memory runs out, say nothing about kernels.

@@ -56,7 +56,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     drafts, every token takes T(1). A draft of n tokens pays off if T(n+1) is well below n times T(1). The spread is the
     distance of the median pass from the fastest.
 
-    On a processor with AMX, this also tests llama.cpp's AMX code, and prints the command that fixes it if necessary.
+    If llama.cpp does not work on this processor, it prints the command that fixes it.
     """
     from rich.console import Console
     from rich.progress import track
@@ -90,8 +90,6 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
         f"memory: {_megabytes(path.stat().st_size)} for the weights, {_megabytes(slot)} for each language of a session"
     )
     console.print(f"models: {_models()}", markup=False)
-    if "\n" in tested:  # a command that fixes something
-        console.print(f"kernels: {tested}")
     if not verbose:
         return
     console.print()
@@ -130,8 +128,7 @@ def _print_system(tested: str, ours: str, console: Console) -> None:
     )
     waiting = [f"{name}={os.environ[name]}" for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT") if name in os.environ]
     console.print(", ".join([processor().label, f"cores {usable_cores()}", f"GPU offload {gpu}", *waiting]))
-    if "\n" not in tested:
-        console.print(f"kernels: {tested}")
+    console.print(f"kernels: {tested}")
     if ours:
         console.print(f"Redraft's kernels: {ours}")
     console.print(f"[dim]{llama_cpp.llama_print_system_info().decode()}[/dim]")

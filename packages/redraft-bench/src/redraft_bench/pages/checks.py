@@ -280,7 +280,7 @@ CHECKS = (
         ("mismatches", "not explained by rounding"),
         "A mismatch is explained if the two tokens were as close as rounding can move them. With exact kernels there "
         "are none. With the kernels that `make` compiles, Q8_0 has none either, because a row is computed from its "
-        "prefix alone, whatever else is in the pass (on processors with AVX2 and without AMX).",
+        "prefix alone, whatever else is in the pass (on processors with AVX2).",
         summed=True,
     ),
     Check(

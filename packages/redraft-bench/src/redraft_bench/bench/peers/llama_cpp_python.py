@@ -29,7 +29,7 @@ class LlamaCppPython:
         lookup: whether to draft with `LlamaPromptLookupDecoding` and its defaults (n-grams of 2, drafts of 10).
 
     Raises:
-        ModelError: the file is missing or broken, or llama.cpp's kernels fail.
+        ModelError: the file is missing or broken, or llama.cpp would use AMX.
     """
 
     def __init__(self, path: Path, options: LlamaOptions, ends: frozenset[int], *, lookup: bool) -> None:
@@ -37,8 +37,8 @@ class LlamaCppPython:
         from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
         check_gguf(path)
-        if not kernels.trusted():
-            raise ModelError("llama-cpp-python's own class cannot avoid the kernels that are broken in this build")
+        if kernels.have_amx():
+            raise ModelError("llama-cpp-python's own class cannot leave out AMX; compile llama.cpp with `make`")
         threads = options.threads or usable_cores()
         try:
             self._llama = Llama(
