@@ -126,7 +126,7 @@ class TestEngine:
     def test_right_wheel_is_kept_and_not_built_again(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path
     ) -> None:
-        self.find(monkeypatch, SelfTestResult("right", True))
+        self.find(monkeypatch, SelfTestResult("right"))
         for _ in range(2):
             setup_env.install_engine(Path("python"), "1.0")
         assert [path.name for path in folder.iterdir()] == ["engine.whl"]
@@ -140,7 +140,7 @@ class TestEngine:
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path, tmp_path: Path
     ) -> None:
         """Pip does not install a wheel of a version that is there, and the old kernels remained."""
-        self.find(monkeypatch, SelfTestResult("right", True))
+        self.find(monkeypatch, SelfTestResult("right"))
         (tmp_path / "venv/lib/python3.11/site-packages/llama_cpp_python-1.0.dist-info").mkdir(parents=True)
         for _ in range(2):
             setup_env.install_engine(tmp_path / "venv/bin/python", "1.0")
@@ -152,7 +152,7 @@ class TestEngine:
     def test_wheel_that_could_not_be_tested_is_installed_but_not_kept(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], built: list[str], folder: Path
     ) -> None:
-        self.find(monkeypatch, SelfTestResult("untested", True, "SIGKILL"))
+        self.find(monkeypatch, SelfTestResult("untested", "SIGKILL"))
         setup_env.install_engine(Path("python"), "1.0")
         assert built[-1] == "installing llama-cpp-python 1.0"
         assert list(folder.iterdir()) == []
@@ -178,7 +178,7 @@ class TestEngine:
 
     def test_wheels_for_all_processors_that_crash(self, monkeypatch: pytest.MonkeyPatch, built: list[str]) -> None:
         """On a processor for which they have no code, one is compiled here."""
-        verdicts = [SelfTestResult("crash", False, "SIGILL"), SelfTestResult("right", True)]
+        verdicts = [SelfTestResult("crash", "SIGILL"), SelfTestResult("right")]
         monkeypatch.setattr(selftest, "examine", lambda *_, **__: verdicts.pop(0))
         monkeypatch.setattr(setup_env, "portable_wheels", lambda _: [Path("library.whl"), Path("bindings.whl")])
         monkeypatch.setattr(setup_env, "BUILD_VARIABLES", ())
@@ -189,7 +189,7 @@ class TestEngine:
     def test_library_that_fails_is_removed(
         self, monkeypatch: pytest.MonkeyPatch, built: list[str], folder: Path, kernels: Kernels
     ) -> None:
-        self.find(monkeypatch, SelfTestResult(kernels, False, "SIGILL"))
+        self.find(monkeypatch, SelfTestResult(kernels, "SIGILL"))
         with pytest.raises(SystemExit, match=rf"fails its self-test on this processor \({kernels}, SIGILL\): remove"):
             setup_env.install_engine(Path("python"), "1.0")
         assert built[-1] == "removing llama-cpp-python"

@@ -89,26 +89,26 @@ def write(build: list[str], misbehave: str) -> None:
 def test_verdicts_on_builds(build: list[str], misbehave: str, kernels: str, detail: str) -> None:
     write(build, misbehave)
     verdict = examine(MODEL, path=build)
-    assert (verdict.kernels, verdict.plain_run) == (kernels, True)
+    assert verdict.kernels == kernels
     assert detail in verdict.detail
 
 
 def test_build_that_hangs(build: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     write(build, "time.sleep(60)")
     monkeypatch.setattr(selftest, "TIMEOUT_S", 4.0)
-    assert examine(MODEL, path=build) == SelfTestResult("hang", True, "not done in 4 s")
+    assert examine(MODEL, path=build) == SelfTestResult("hang", "not done in 4 s")
 
 
 def test_library_that_crashes_when_it_is_loaded(build: list[str]) -> None:
     Path(build[0], "llama_cpp.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGILL)\n")
-    assert examine(MODEL, path=build) == SelfTestResult("crash", False, "SIGILL")
+    assert examine(MODEL, path=build) == SelfTestResult("crash", "SIGILL")
 
 
 def test_test_that_cannot_run_is_no_verdict(tmp_path: Path) -> None:
     verdict = examine(MODEL, python=str(tmp_path / "no-python"))
-    assert (verdict.kernels, verdict.plain_run) == ("untested", False)
+    assert verdict.kernels == "untested"
     assert "cannot be run" in verdict.detail
-    assert judge([sys.executable, "-c", "import sys; sys.exit(3)"]) == SelfTestResult("untested", False, "status 3")
+    assert judge([sys.executable, "-c", "import sys; sys.exit(3)"]) == SelfTestResult("untested", "status 3")
 
 
 def test_statuses_of_windows_are_crashes() -> None:
@@ -116,5 +116,5 @@ def test_statuses_of_windows_are_crashes() -> None:
     assert selftest._ending(-11, ["ignored"]) == "SIGSEGV"
 
 
-def test_installed_build_runs_plain_kernels() -> None:
-    assert examine(MODEL).plain_run
+def test_installed_build() -> None:
+    assert examine(MODEL).kernels == "right"

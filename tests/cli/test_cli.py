@@ -233,7 +233,7 @@ class TestTables:
         assert re.search(r"writes at most \d+ tokens per second\.\nA draft of 16 tokens saves (no )?time", done.out)
 
     def test_doctor_without_working_llama(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(selftest, "examine", lambda _: SelfTestResult("crash", False, "SIGILL"))
+        monkeypatch.setattr(selftest, "examine", lambda _: SelfTestResult("crash", "SIGILL"))
         done = redraft("doctor", "--model", "demo-tiny")
         assert done.status == 2
         assert "llama.cpp crashes on this processor (SIGILL); compile it here: pip install" in done.err
