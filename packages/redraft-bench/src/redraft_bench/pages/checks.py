@@ -308,7 +308,8 @@ CHECKS = (
         "Attention takes exponentials of whole registers, and tokens share the conversion of the cache to 32-bit "
         "floats (`attention_rows.h`). Matrices in Q4_0 do not change. In Q4_K_M, matrices whose width is no multiple "
         "of 256 are stored in Q5_0 and Q8_0. Rows of Zen 4 were measured with eight tokens in registers of AVX2 "
-        "instead of sixteen.",
+        "instead of sixteen. *With AMX* is the same build with llama.cpp's kernels for AMX, which ours leaves out: "
+        "their rows depend on the others of a pass, and other libraries in the process can disturb them.",
     ),
     Check(
         "hybrids",
