@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -316,3 +317,16 @@ def test_key(tmp_path: Any) -> None:
 
 def test_page_is_still_there(server: Running) -> None:
     assert server.ask("/").status == 200
+
+
+def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WhisperLiveKit leaves the connection of every browser open, and an address may only have so many."""
+    monkeypatch.setattr(sys.modules[MtUpdate.__module__], "IDLE_SECONDS", 0.5)
+    with running(**SETTINGS | {"sessions_per_address": 1}) as server, session(server) as left:
+        with server.socket("/") as refused:
+            assert begun(refused)["code"] == "busy"
+        ask(left, WORDS[:3])
+        with pytest.raises(ConnectionClosed):
+            left.hear()
+        with session(server, accepted_target_prefix="left") as again:
+            assert ask(again, WORDS[:3])["committed_text"].startswith("left")
