@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from redraft import Display, Translator, Update
+from redraft.backends import kernels
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_model, resolve
+from redraft.backends.machine import processor
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Caption
 from redraft.captions.talk import load_talk
@@ -50,6 +53,22 @@ def test_ssbd_without_bias(in_floats: LlamaCpp, data_dir: Path, monkeypatch: pyt
     plain, drafted = follow(in_floats, contenders, stream.updates)
     assert len(plain.outputs) == len(list(stream.updates))
     assert all(gap <= rounding for gap, rounding in mismatches(in_floats, plain, drafted))
+    assert drafted.run.passes < plain.run.passes
+
+
+@pytest.mark.skipif(not kernels.mark(), reason="llama.cpp was built without our kernels")
+@pytest.mark.skipif("avx2" not in processor().features, reason="our kernels need AVX2")
+@pytest.mark.parametrize("weights", ["Q8_0", "Q4_K_M"])
+def test_drafts_change_no_id_without_exact_kernels(
+    weights: str, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDRAFT_DATA", str(data_dir))
+    quantise(resolve("demo"), tmp_path / "demo.gguf", weights)
+    stream = lag_stream(load_set("flores200.devtest", "de", 4), "de", 3)
+    contenders = [Contender("ar", "de"), Contender("ssbd", "de", (("beta", 0.0),))]
+    with closing(LlamaCpp(tmp_path / "demo.gguf", LlamaOptions(context_length=512, slots=2, threads=1))) as backend:
+        plain, drafted = follow(backend, contenders, stream.updates)
+    assert plain.outputs == drafted.outputs
     assert drafted.run.passes < plain.run.passes
 
 

@@ -1,9 +1,8 @@
 // Products of Q4_K and Q6_K matrices with AVX2, eight rows of the weights at a time, as in q8_rows.h.
 //
 // llama.cpp multiplies Q6_K by one column at a time, and Q4_K by up to four, which takes as long as four single ones.
-// Here all columns share the decoding of the weights; a single column is left to llama.cpp, which is faster.  Weights
-// remain unsigned: what is subtracted from each, a minimum in Q4_K and 32 in Q6_K, is multiplied by the sums of the
-// columns' values.
+// Here all columns share the decoding of the weights.  Weights remain unsigned: what is subtracted from each, a minimum
+// in Q4_K and 32 in Q6_K, is multiplied by the sums of the columns' values.
 
 #pragma once
 #include "q8_rows.h"
@@ -11,8 +10,6 @@
 #if defined(Q8_ROWS)
 #include "ggml-cpu.h"
 #include "repack.h"
-
-#include <cstdlib>
 
 namespace {
 
@@ -269,16 +266,6 @@ inline void q6_k_rows::interleave(const block_q6_K * A, int64_t stride) {
         minimums[pair] = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_unpacklo_epi8(low, high)), 5);
     }
     factors = read_halves(&A->d, size);
-}
-
-// Whether to multiply a single column here too, as a program wants that switches llama.cpp's tiles off: results then do
-// not depend on the number of columns.
-inline bool k_alone() {
-    static const bool alone = [] {
-        const char * tiles = getenv("GGML_CPU_TILED_MM");
-        return tiles && !atoi(tiles);
-    }();
-    return alone;
 }
 
 // Multiply a repacked matrix of Q4_K.

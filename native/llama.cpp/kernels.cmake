@@ -87,7 +87,7 @@ if(_new)
             prefetch<RM * KN * sizeof(TA)>(next);
             // help compiler]=])
 
-    # Q8_0 and Q5_0, also for a single token
+    # also for a single token
     _replace([=[#if !defined(__MMA__)
     if (n < 2)
         return false;
@@ -103,9 +103,9 @@ if(_new)
             return product(q8_block<block_q8_0>());
         if (Atype == GGML_TYPE_Q5_0 && Btype == GGML_TYPE_Q8_0)
             return product(q8_block<block_q5_0>());
-        if (Atype == GGML_TYPE_Q4_K && Btype == GGML_TYPE_Q8_K && (n > 1 || k_alone()))
+        if (Atype == GGML_TYPE_Q4_K && Btype == GGML_TYPE_Q8_K)
             return product(q4_k_rows());
-        if (Atype == GGML_TYPE_Q6_K && Btype == GGML_TYPE_Q8_K && (n > 1 || k_alone()))
+        if (Atype == GGML_TYPE_Q6_K && Btype == GGML_TYPE_Q8_K)
             return product(q6_k_rows());
     }
 #endif
@@ -128,10 +128,8 @@ if(_new)
 ]=] [=[    void forward_mul_mat(ggml_compute_params * params, ggml_tensor * op) {
 #if defined(Q8_ROWS)
         if constexpr (std::is_same_v<BLOC_TYPE, block_q4_K> && INTER_SIZE == 8) {
-            if (op->src[1]->ne[1] > 1) {
-                multiply_repacked(params, op);
-                return;
-            }
+            multiply_repacked(params, op);
+            return;
         }
 #endif
 ]=])

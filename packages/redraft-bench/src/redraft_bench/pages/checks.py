@@ -279,8 +279,8 @@ CHECKS = (
         EXACT,
         ("mismatches", "not explained by rounding"),
         "A mismatch is explained if the two tokens were as close as rounding can move them. With exact kernels there "
-        "are none. With the kernels that `make` compiles, Q8_0 has none either, because a row is computed from its "
-        "prefix alone, whatever else is in the pass (on processors with AVX2).",
+        "are none. With the kernels that `make` compiles, Q8_0 and Q4_K_M have none either, because a row is computed "
+        "from its prefix alone, whatever else is in the pass (on processors with AVX2).",
         summed=True,
     ),
     Check(
@@ -303,8 +303,8 @@ CHECKS = (
         "Processor time with one thread, time that passes with two. *ours* is the build that `make` compiles "
         "(`native/llama.cpp`). Weights in Q8_0 and Q5_0 are multiplied eight rows at a time (`q8_rows.h`), so that "
         "conversions and scales are shared by eight results; with VNNI, one instruction multiplies and adds, with "
-        "AVX-512 for two tokens, and with AVX2 alone, products of Q5_0 are added in 16 bits. Passes over several "
-        "tokens decode weights in Q4_K and Q6_K once for all (`k_rows.h`). Float weights are fetched in advance. "
+        "AVX-512 for two tokens, and with AVX2 alone, products of Q5_0 are added in 16 bits. Weights in Q4_K and "
+        "Q6_K are decoded once for all tokens of a pass (`k_rows.h`). Float weights are fetched in advance. "
         "Attention takes exponentials of whole registers, and tokens share the conversion of the cache to 32-bit "
         "floats (`attention_rows.h`). Matrices in Q4_0 do not change. In Q4_K_M, matrices whose width is no multiple "
         "of 256 are stored in Q5_0 and Q8_0. Rows of Zen 4 were measured with eight tokens in registers of AVX2 "
