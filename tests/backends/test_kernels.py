@@ -1,4 +1,4 @@
-"""Which kernels of llama.cpp run, and what is said of those that do not work."""
+"""Which kernels of llama.cpp run, and the report on those that do not work."""
 
 from __future__ import annotations
 

@@ -23,6 +23,9 @@ import numpy as np
 
 VOCABULARY = 40
 
+def llama_print_system_info():
+    return FEATURES
+
 def llama_model_default_params():
     return SimpleNamespace(use_extra_bufts=True)
 
@@ -68,8 +71,9 @@ def build(tmp_path: Path) -> list[str]:
     return [str(tmp_path), str(SRC), *[each for each in sys.path if each.endswith("-packages")]]
 
 
-def write(build: list[str], misbehave: str) -> None:
-    Path(build[0], "llama_cpp.py").write_text(f"{STAND_IN}    {misbehave}\n", encoding="utf-8")
+def write(build: list[str], misbehave: str, features: str = "AVX2 = 1 | ") -> None:
+    source = f"{STAND_IN}    {misbehave}\nFEATURES = {features.encode()!r}\n"
+    Path(build[0], "llama_cpp.py").write_text(source, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -91,6 +95,11 @@ def test_verdicts_on_builds(build: list[str], misbehave: str, kernels: str, deta
     verdict = examine(MODEL, path=build)
     assert verdict.kernels == kernels
     assert detail in verdict.detail
+
+
+def test_kernels_that_redraft_does_not_use(build: list[str]) -> None:
+    write(build, "ctypes.string_at(0)", "AVX2 = 1 | AMX_INT8 = 1 | ")
+    assert examine(MODEL, path=build) == SelfTestResult("right")
 
 
 def test_build_that_hangs(build: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

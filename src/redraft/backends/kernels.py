@@ -1,4 +1,4 @@
-"""The kernels of the installed build of llama.cpp: whose they are, and whether they are right."""
+"""The kernels of the installed build of llama.cpp: which ones it has, and whether they compute correctly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def have_amx() -> bool:
 
     With them, a row depends on the other rows of its pass.  If another library in the process, such as ONNX Runtime,
     oneDNN or MKL, configures or releases AMX's tiles, their results are wrong without an error, or the process ends.
-    GCC before 13.3 miscompiles them.  Our kernels are as fast without, and leave them out.
+    GCC before 13.3 miscompiles them.  Builds with our kernels leave them out.
     """
     return "AMX_INT8 = 1" in _features()
 

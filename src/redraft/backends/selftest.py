@@ -2,7 +2,7 @@
 
 Some builds do not: a library compiled for another processor uses instructions that are missing here, and a compiler may
 have faults.  A crash cannot be caught, so a child process decodes a few tokens of a quantised model, with plain kernels
-and with those that llama.cpp chooses, and compares.
+and with those that Redraft uses, and compares.
 
 Uses only the standard library, except in the child, because tools/setup_env.py tests a fresh build with it.
 """
@@ -45,8 +45,8 @@ class SelfTestResult:
     """Result of a self-test.
 
     Attributes:
-        kernels: whether the kernels that llama.cpp chooses are correct, compute something else, crash or hang;
-            "untested" if the test itself failed.
+        kernels: whether the kernels that Redraft uses are correct, compute something else, crash or hang; "untested"
+            if the test itself failed.
         detail: how the test ended, such as "SIGSEGV"; may be empty.
     """
 
@@ -120,12 +120,14 @@ def _ending(status: int, err: Sequence[str]) -> str:
 
 
 def _child(model: Path) -> None:
-    """Print the largest difference between the logits of plain and of chosen kernels."""
+    """Print the largest difference between the logits of plain kernels and of those that Redraft uses."""
     import numpy as np
 
+    from redraft.backends.kernels import have_amx
+
     plain = _run(model, extra=False)
-    chosen = _run(model, extra=True)
-    print(max(float(np.abs(a - b).max() / a.std()) for a, b in zip(plain, chosen, strict=True)), flush=True)
+    used = _run(model, extra=not have_amx())
+    print(max(float(np.abs(a - b).max() / a.std()) for a, b in zip(plain, used, strict=True)), flush=True)
 
 
 def _run(path: Path, *, extra: bool) -> list[Logits]:
