@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -319,13 +320,24 @@ def test_page_is_still_there(server: Running) -> None:
     assert server.ask("/").status == 200
 
 
-def test_connections_that_nobody_uses_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """WhisperLiveKit leaves the connection of every browser open, and an address may only have so many."""
+def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WhisperLiveKit leaves the connection of every browser open, and an address may only have so many.
+
+    A connection that waits for a translation is not idle.
+    """
     monkeypatch.setattr(sys.modules[MtUpdate.__module__], "IDLE_SECONDS", 0.5)
-    with running(**SETTINGS | {"sessions_per_address": 1}) as server, session(server) as left:
+    pauses = [1.0]
+
+    def broken(_: object) -> bool:
+        time.sleep(pauses.pop() if pauses else 0)
+        return False
+
+    model = CachedModel(broken=broken)
+    with running(model, **SETTINGS | {"sessions_per_address": 1}) as server, session(server) as left:
         with server.socket("/") as refused:
             assert begun(refused)["code"] == "busy"
-        ask(left, WORDS[:3])
+        assert ask(left, WORDS[:3])["type"] == "translation"
+        assert not pauses
         with pytest.raises(ConnectionClosed):
             left.hear()
         with session(server, accepted_target_prefix="left") as again:

@@ -47,8 +47,8 @@ VERSION = 1
 MOST_WORDS = 120
 #: Seconds within which `init` must come, and until a client that reads nothing is disconnected.
 _INIT_SECONDS, _SLOW_SECONDS = 10.0, 10.0
-#: Seconds without a message after which a connection is closed: WhisperLiveKit leaves those of browsers that have gone
-#: open, and opens another one for a browser that speaks again.
+#: Seconds without an update after which a connection is closed: WhisperLiveKit leaves those of closed browsers open,
+#: and connects again when someone speaks.
 IDLE_SECONDS = 300.0
 #: Number of invalid messages in a row after which a connection is closed, and of updates that may wait.
 _MOST_WRONG, _MOST_WAITING = 20, 100
@@ -305,7 +305,7 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
         conversation.remember(init.history)
         await _send(websocket, _started(hub, init))
         reading, working = _read(websocket, hub, mailbox), _work(websocket, hub, mailbox, conversation)
-        await until_one_ends(reading, working, expected=(TimeoutError,))  # a client is idle, or does not read
+        await until_one_ends(reading, working, expected=(TimeoutError,))  # idle, or does not read
     finally:
         hub.exchanges.close(exchange)
 
@@ -361,12 +361,12 @@ async def _next_message(websocket: WebSocket, hub: Hub) -> dict[str, Any]:
 
 
 async def _read(websocket: WebSocket, hub: Hub, mailbox: Mailbox) -> None:
-    """Read updates; ends after too many invalid messages.  Raises `TimeoutError` after `IDLE_SECONDS` without any."""
+    """Read updates; ends after too many invalid messages."""
     rate = Rate(hub.settings.updates_per_second, hub.settings.updates_per_second)
     wrong = 0
     while wrong < _MOST_WRONG:
         try:
-            update = MtUpdate.checked(await asyncio.wait_for(_next_message(websocket, hub), IDLE_SECONDS))
+            update = MtUpdate.checked(await _next_message(websocket, hub))
         except Refused as refused:
             wrong += 1
             await _refuse(websocket, hub, refused, fatal=wrong == _MOST_WRONG)
@@ -377,9 +377,13 @@ async def _read(websocket: WebSocket, hub: Hub, mailbox: Mailbox) -> None:
 
 
 async def _work(websocket: WebSocket, hub: Hub, mailbox: Mailbox, conversation: Conversation) -> None:
-    """Answer updates, one at a time; ends if the server cannot go on."""
+    """Answer updates, one at a time; ends if the server cannot go on.
+
+    Raises `TimeoutError` if none comes for `IDLE_SECONDS` after the last answer, or if the client does not read.
+    """
     while True:
-        update = await mailbox.get()
+        async with asyncio.timeout(IDLE_SECONDS):
+            update = await mailbox.get()
         try:
             hub.admission.check_working()
             answer = await conversation.answer(update)
