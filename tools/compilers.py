@@ -23,14 +23,11 @@ def compiler(language: str, environment: Mapping[str, str]) -> list[str]:
 
 def identity(command: list[str]) -> str:
     """Return a compiler's version text; empty if it cannot be run."""
-    return _output([*command, "--version"])
-
-
-def _output(command: list[str]) -> str:
+    asked = [*command, "--version"]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60, check=False
+            asked, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60, check=True
         )
-    except (OSError, subprocess.SubprocessError, IndexError):
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return done.stdout

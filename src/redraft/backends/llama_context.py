@@ -207,10 +207,6 @@ class LlamaContext:
         flags = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY if states else 0
         return int(lib.llama_state_seq_get_size_ext(self._handle, sequence, flags))
 
-    def _run(self, batch: Any) -> int:
-        """Run a pass over llama.cpp's batch; return its status."""
-        return int(lib.llama_decode(self._handle, batch))
-
     def decode(self, feed: Feed) -> Matrix:
         """Return the (wanted rows, vocabulary) logits in the order of the ids.
 
@@ -242,7 +238,7 @@ class LlamaContext:
             self.running = threads
         forget_complaints()
         batch, started = self._batch.filled(feed), time.perf_counter()
-        status = self._run(batch)
+        status = lib.llama_decode(self._handle, batch)
         self.threads.took(new, time.perf_counter() - started)
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
