@@ -62,6 +62,9 @@ def test_ssbd_without_bias(in_floats: LlamaCpp, data_dir: Path, monkeypatch: pyt
 def test_drafts_change_no_id_without_exact_kernels(
     weights: str, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    here = processor()
+    if weights == "Q4_K_M" and "AMD" in here.name and "avx512f" in here.features:
+        pytest.skip("llama.cpp multiplies single tokens by Q4_K here")
     monkeypatch.setenv("REDRAFT_DATA", str(data_dir))
     quantise(resolve("demo"), tmp_path / "demo.gguf", weights)
     stream = lag_stream(load_set("flores200.devtest", "de", 4), "de", 3)

@@ -11,6 +11,11 @@
 #include "ggml-cpu.h"
 #include "repack.h"
 
+#include <cstdlib>
+#if defined(__GNUC__)
+#include <cpuid.h>
+#endif
+
 namespace {
 
 // Multiply by the scales of a group; with AVX2 alone they stand twice in each lane.
@@ -268,10 +273,28 @@ inline void q6_k_rows::interleave(const block_q6_K * A, int64_t stride) {
     factors = read_halves(&A->d, size);
 }
 
+// Whether to multiply a single column here too.  On AMD's processors with AVX-512, llama.cpp takes less time for it,
+// unless rows must not depend on the number of columns, as a program wants that switches llama.cpp's tiles off.
+inline bool k_alone() {
+    static const bool alone = [] {
+        const char * tiles = getenv("GGML_CPU_TILED_MM");
+        if (tiles && !atoi(tiles)) {
+            return true;
+        }
+#if defined(__AVX512F__) && defined(__GNUC__)
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        return !__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx;
+#else
+        return true;
+#endif
+    }();
+    return alone;
+}
+
 // Multiply a repacked matrix of Q4_K.
 inline void multiply_repacked(const ggml_compute_params * params, ggml_tensor * dst) {
     const ggml_tensor * a = dst->src[0], * b = dst->src[1];
-    GGML_ASSERT(b->ne[3] == 1);
+    GGML_ASSERT(a->ne[2] == 1 && b->ne[3] == 1);
     const int64_t k = a->ne[0] / QK_K, n = b->ne[1];
     const auto quantise = ggml_get_type_traits_cpu(GGML_TYPE_Q8_K)->from_float;
     block_q8_K * columns = (block_q8_K *) params->wdata;

@@ -7,8 +7,8 @@
 # float matrices fetch the next one in advance: a tile reads four rows of the weights at once, and hardware
 # prefetchers do not follow four streams as short as the rows of a small model.
 #
-# llama.cpp's kernels for AMX are left out.  Ours are as fast without it (docs/benchmarks/kernels.md), and rows do not
-# depend on the pass that they are in.
+# llama.cpp's kernels for AMX are left out: with ours, rows do not depend on the pass that they are in, and passes are
+# as short for most formats and sizes (docs/benchmarks/kernels.md).
 #
 # What llama.cpp's own programs share (llama-common) is not built: Redraft needs libllama alone.
 #
@@ -103,9 +103,9 @@ if(_new)
             return product(q8_block<block_q8_0>());
         if (Atype == GGML_TYPE_Q5_0 && Btype == GGML_TYPE_Q8_0)
             return product(q8_block<block_q5_0>());
-        if (Atype == GGML_TYPE_Q4_K && Btype == GGML_TYPE_Q8_K)
+        if (Atype == GGML_TYPE_Q4_K && Btype == GGML_TYPE_Q8_K && (n > 1 || k_alone()))
             return product(q4_k_rows());
-        if (Atype == GGML_TYPE_Q6_K && Btype == GGML_TYPE_Q8_K)
+        if (Atype == GGML_TYPE_Q6_K && Btype == GGML_TYPE_Q8_K && (n > 1 || k_alone()))
             return product(q6_k_rows());
     }
 #endif
@@ -128,8 +128,10 @@ if(_new)
 ]=] [=[    void forward_mul_mat(ggml_compute_params * params, ggml_tensor * op) {
 #if defined(Q8_ROWS)
         if constexpr (std::is_same_v<BLOC_TYPE, block_q4_K> && INTER_SIZE == 8) {
-            multiply_repacked(params, op);
-            return;
+            if (op->src[1]->ne[1] > 1 || k_alone()) {
+                multiply_repacked(params, op);
+                return;
+            }
         }
 #endif
 ]=])

@@ -7,7 +7,8 @@
 # at once, and threads with a core each do not sleep between operations.
 #
 # Processors with AVX and without AVX2, of 2011 to 2014, run the code for SSE 4.2: with that for AVX, the rows of a pass
-# are not bit for bit those of single passes, as `exact` promises (tests/backends/test_llamacpp.py).
+# are not bit for bit those of single passes, as `exact` promises (tests/backends/test_llamacpp.py).  Processors with
+# AMX, which kernels.cmake leaves out, run the code for Zen 4.
 
 include("${CMAKE_CURRENT_LIST_DIR}/kernels.cmake")
 if(NOT REDRAFT_KERNELS)
