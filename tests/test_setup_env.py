@@ -368,6 +368,14 @@ def test_source_that_was_unpacked_in_part(tmp_path: Path, monkeypatch: pytest.Mo
         assert sorted(path.name for path in build_llama.fetch(version, tmp_path).iterdir()) == ["a", "b"]
 
 
+def test_libraries_look_for_others_in_their_own_folder(tmp_path: Path) -> None:
+    """An empty name in this list is the folder in which a program runs, whose libraries were loaded."""
+    places = {"right": b"$ORIGIN", "wrong": b":$ORIGIN", "none": b"", "built": b"$ORIGIN:/build/bin:"}
+    for name, place in places.items():
+        (tmp_path / name).write_bytes(b"\x7fELF\0libm.so.6\0" + place + b"\0.text\0")
+    assert build_llama.looking_elsewhere(sorted(tmp_path.iterdir())) == ["built", "none", "wrong"]
+
+
 def test_this_build_has_its_kernels() -> None:
     tag = setup_env.wheel_folder("", setup_env.build_environment(os.environ)).name
     if f"/{tag}/" not in (distribution(setup_env.ENGINE).read_text("direct_url.json") or ""):

