@@ -120,7 +120,7 @@ def watched(items: Iterable[Item], form: str) -> Iterator[Item]:
 
 
 def other_form(text: str, form: str) -> str | None:
-    """Return which other form a text clearly begins with, and what to read it with; None if there is none."""
+    """Return what a text that is clearly not in ``form`` is instead, and how to translate it; otherwise None."""
     text = text.lstrip()
     if text.startswith(("{", "[")) and (found := _json(text, form)):
         return found
@@ -134,7 +134,7 @@ def _plain(line: str) -> str:
 
 
 def _json(text: str, form: str) -> str | None:
-    """Return the form of JSON that does not have this one, and what reads it."""
+    """As `other_form`, for a text that begins like JSON."""
     if _DOCUMENT.match(text):
         return f"a JSON document, not a line for each update: {_ONLY_TEXT}"
     line = text.partition("\n")[0].strip()
