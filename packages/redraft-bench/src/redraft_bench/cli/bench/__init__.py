@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from redraft_bench.cli.bench.compare import compare
 from redraft_bench.cli.bench.load import capacity, load
 from redraft_bench.cli.bench.report import report
 from redraft_bench.cli.bench.run import run
@@ -21,10 +22,10 @@ def bench() -> None:
     """Benchmark methods on your model, text and machine.
 
     `redraft bench run` runs a table, whose lines take turns, update by update. The same command resumes an interrupted
-    run, and `redraft bench report` shows all runs in --out. Test sets do not ship with Redraft; docs/metrics.md says
-    where to put them.
+    run, `redraft bench report` shows all runs in --out, and `redraft bench compare` the captions that differ. Test sets
+    do not ship with Redraft; docs/metrics.md says where to put them.
     """
 
 
-for _command in (run, report, load, capacity, viewers):
+for _command in (run, report, compare, load, capacity, viewers):
     bench.add_command(_command)
