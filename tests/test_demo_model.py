@@ -107,7 +107,7 @@ def test_bias_and_masks(shipped: LlamaCpp) -> None:
 
 
 def test_unchanged_source_costs_no_pass_and_final_unmasks(shipped: LlamaCpp) -> None:
-    with Translator(shipped, ["de"], display=Display(mask_k=3)) as translator:
+    with Translator(shipped, ["de"], display=Display(mask_k=3), options={"search": 0}) as translator:
         first = translator.translate(Update("1", 0, "I have a very small dog."))
         passes = translator.state("de").tally.passes
         last = translator.translate(Update("1", 1, "I have a very small dog.", final=True))

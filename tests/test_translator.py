@@ -12,9 +12,8 @@ import pytest
 
 from redraft import Caption, Failure, Style, Translator, Update
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import Rows, Score
-from redraft.errors import CapabilityError, InputError, ModelError, OptionError
+from redraft.errors import InputError, ModelError, OptionError
 from tests.fakes import RandomModel
 
 
@@ -56,24 +55,20 @@ def test_languages_by_name() -> None:
 EXACT = LlamaOptions(512, threads=1, gpu_layers=0, exact=True)
 
 
-def final_text(model: str, final: str) -> str:
-    with Translator.open(model, to=["de", "ja"], final=final, engine=EXACT) as translator:
+def final_text(options: dict[str, float]) -> str:
+    with Translator.open("demo-tiny", to=["de", "ja"], options=options, engine=EXACT) as translator:
         for seq, text in enumerate(("I have", "I have a dog and two", "I have a dog and two cats.")):
             events = translator.translate(Update("1", seq, text, final=seq == 2))
     assert all(isinstance(event, Caption) and event.text for event in events)
     return " ".join(event.text for event in events if isinstance(event, Caption))
 
 
-def test_finals() -> None:
-    plain = final_text("demo-tiny", "exact")
+def test_no_bias() -> None:
+    """Without a bias, candidates for a final text are what greedy decoding finds."""
     with Translator.open("demo-tiny", to=["de", "ja"], method="ar", engine=EXACT) as greedy:
         events = greedy.translate(Update("1", 0, "I have a dog and two cats.", final=True))
-    assert plain == " ".join(event.text for event in events if isinstance(event, Caption))
-    assert final_text("demo-tiny", "beam:3")
-    chains = RandomModel()
-    chains.capabilities = Capabilities()
-    with pytest.raises(CapabilityError, match="needs a backend with trees"):
-        Translator(chains, ["de"], style=Style(template="tower"), final="beam:3")
+    expected = " ".join(event.text for event in events if isinstance(event, Caption))
+    assert final_text({"beta": 0, "hidden_beta": 0, "hypotheses": 1, "margin": 0}) == expected
 
 
 @pytest.mark.parametrize(

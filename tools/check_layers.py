@@ -45,6 +45,7 @@ CORE = (
     "captions/capitals",
     "captions/events",
     "captions/ending",
+    "captions/finals",
     "captions/state",
     "captions/unchanged",
     "captions/markup",

@@ -47,7 +47,6 @@ class Options(TypedDict, total=False):
     display: Display | None
     style: Style
     max_tokens: int
-    final: str
     engine: LlamaOptions
     draft_model: str | os.PathLike[str] | None
     dtype: str | None

@@ -19,10 +19,8 @@ from redraft.backends.load import MakesPrompts, backends_of, open_models
 from redraft.captions.chat import ChatTemplate
 from redraft.captions.metadata import CHAT_KEY
 from redraft.decoding.backend import Backend
-from redraft.decoding.beam import BIASED, Beam, beam_width, require_trees
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
-from redraft.decoding.lines import NO_BREAKS
 from redraft.decoding.method import Method, Setup, Value
 from redraft.decoding.methods import get_method
 from redraft.decoding.segments import PromptSegment
@@ -61,7 +59,6 @@ class Generator:
         raw: whether prompts are continued as they are; otherwise, the model's chat template makes them a turn of the
             user if the model has one.  Encoder-decoders read prompts as they are.
         watch: called for every pass.
-        final: ``biased`` as the method decodes, or ``beam:N`` for a search with N hypotheses.
 
     Raises:
         OptionError: an option is unknown or out of range.
@@ -79,12 +76,9 @@ class Generator:
         max_tokens: int = 256,
         raw: bool = False,
         watch: Watch | None = None,
-        final: str = BIASED,
     ) -> None:
         self.method = get_method(method)
         self._options = self.method.check(options or {})
-        require_trees(final, backend.capabilities)
-        self._beam = beam_width(final)
         template = "" if raw else backend.metadata.get(CHAT_KEY, "")
         self._chat = ChatTemplate(template, end="") if template else None
         self._max_tokens, self._watch = max_tokens, watch
@@ -140,8 +134,6 @@ class Generator:
             )
         setup = Setup(self._options, target.end_tokens, target.pad_token, self._memory)
         drafter, rule = self.method.build(setup)
-        if self._beam > 1:
-            drafter = rule = Beam(self._beam, target.end_tokens, frozenset(), NO_BREAKS.end, ())
         asking = decode(
             ids,
             drafter,

@@ -31,7 +31,6 @@ from redraft.captions.state import START, State
 from redraft.captions.style import Style
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend
-from redraft.decoding.beam import BIASED, beam_width, require_trees
 from redraft.decoding.display import Display
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
 from redraft.decoding.lines import LineBreaks
@@ -71,9 +70,6 @@ class Translator:
         max_tokens: maximum length of one translation in tokens.
         small: the draft model, for methods that need one; must share the vocabulary of ``backend``.
         watch: called for every pass; lanes are numbered like the languages in ``to``.
-        final: how final texts are decoded: ``biased``, as the method does; ``exact``, without a bias; or ``beam:N``,
-            by a search with N hypotheses and the method's bias, which needs a backend with trees and N further
-            branches per language.
 
     Raises:
         OptionError: an option is unknown or out of range.
@@ -94,13 +90,11 @@ class Translator:
         max_tokens: int = 256,
         small: Backend | None = None,
         watch: Watch | None = None,
-        final: str = BIASED,
     ) -> None:
         chosen = get_method(method)
         expect(style, Style, "style", 'Style("en")')
         values = chosen.check(options or {})
-        require_trees(final, backend.capabilities)
-        settings = Settings(chosen, values, display or chosen.display, style.context, max_tokens, final)
+        settings = Settings(chosen, values, display or chosen.display, style.context, max_tokens)
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         style.check_targets([*languages])
         encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
@@ -133,7 +127,6 @@ class Translator:
         display: Display | None = None,
         style: Style = Style(),
         max_tokens: int = 256,
-        final: str = BIASED,
         engine: LlamaOptions = LlamaOptions(),
         draft_model: str | os.PathLike[str] | None = None,
         dtype: str | None = None,
@@ -141,7 +134,7 @@ class Translator:
         """Load a model by name or path and translate with it; `close` frees it. Other arguments as for the class.
 
         Args:
-            engine: options of the backend; slots, and branches for draft trees and beams, are increased as needed.
+            engine: options of the backend; slots are increased as needed.
             draft_model: name or path of the draft model, for methods that need one; None uses the one that ships for
                 ``model``.
             dtype: data type of transformers models, ``float32`` (the default) or ``bfloat16``.
@@ -150,8 +143,6 @@ class Translator:
         expect(engine, LlamaOptions, "engine", "LlamaOptions(threads=2)")
         small = None if draft_model is None else os.fspath(draft_model)
         engine = replace(engine, slots=max(engine.slots, len(as_tags(to))))
-        if (width := beam_width(final)) > 1:
-            engine = replace(engine, branches=max(engine.branches, width * engine.slots))
         with ExitStack() as owned:
             backend, drafting = open_models(chosen, os.fspath(model), small, engine, dtype, owned)
             made = cls(
@@ -162,7 +153,6 @@ class Translator:
                 display=display,
                 style=style,
                 max_tokens=max_tokens,
-                final=final,
                 small=drafting,
             )
             owned.push(made._closing)
@@ -258,6 +248,7 @@ def vocabulary_of(backends: Mapping[str, Backend]) -> Vocabulary:
         target.pad_token,
         final_mark(target.metadata),
         line_breaks(target),
+        target.capabilities.hypotheses,
     )
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from redraft.backends.llamacpp import LlamaOptions
-from redraft.decoding.beam import Beam
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.drive import run
+from redraft.decoding.methods.beam import Beam
 from redraft.decoding.types import Asking, Draft, Output, Provenance, Score
 from tests.backends.test_llamacpp import IDS, Ids, Watched
 from tests.gguf_models import write_llama

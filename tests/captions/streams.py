@@ -35,6 +35,7 @@ class Stream:
         final_mark: str = "",
         writing: Writing = PLAIN,
         breaks: LineBreaks = NO_BREAKS,
+        hypotheses: int = 0,
         **settings: Any,
     ) -> None:
         chosen = get_method(method)
@@ -42,7 +43,13 @@ class Stream:
         self.asked: list[Score] = []
         self.encoded: list[tuple[str, str, Pairs]] = []
         vocabulary = Vocabulary(
-            model.end_tokens, model.token_bytes, model.tokenize, room, final_mark=final_mark, breaks=breaks
+            model.end_tokens,
+            model.token_bytes,
+            model.tokenize,
+            room,
+            final_mark=final_mark,
+            breaks=breaks,
+            hypotheses=hypotheses,
         )
         checked = chosen.check({"beta": 0.0} if method == "ssbd" and options is None else options or {})
         shared = vocabulary, Settings(chosen, checked, **settings)

@@ -312,7 +312,7 @@ def ids_and_passes(seed: int, method: str, display: Display, **options: Value) -
 
 @pytest.mark.parametrize("beta", [0.2, 0.5])
 def test_equal_biases_give_output_of_ssbd(beta: float) -> None:
-    both: dict[str, Value] = {"beta": beta, "hidden_beta": beta}
+    both: dict[str, Value] = {"beta": beta, "hidden_beta": beta, "search": 0}
     for seed in SEEDS[:12]:
         expected = ids_and_passes(seed, "ssbd", Display(), beta=beta)
         assert ids_and_passes(seed, "redraft", Display(), **both) == expected
@@ -403,20 +403,18 @@ class Growing(RandomModel):
 
 
 @pytest.mark.parametrize(
-    ("method", "options", "final", "text", "again"),
+    ("method", "options", "text", "again"),
     [
-        ("redraft", {}, "biased", "A B.", 1),
-        ("redraft", {"beta": 0.5, "hidden_beta": 0.0}, "biased", "A.", 0),  # LocalAgreement: nothing is retracted
-        ("redraft", {"beta": 0.4, "hidden_beta": 0.4}, "biased", "A.", 0),  # as much towards hidden words
-        ("redraft", {}, "beam:2", "A B.", 1),  # a search has the bias too
-        ("redraft", {}, "exact", "A B.", 0),
-        ("ssbd", {"beta": 0.4}, "biased", "A.", 0),
-        ("ar", {}, "biased", "A B.", 0),
+        ("redraft", {}, "A B.", 1),
+        ("redraft", {"search": 0}, "A B.", 1),  # needed, whatever the time
+        ("redraft", {"beta": 0.5, "hidden_beta": 0.0}, "A.", 0),  # LocalAgreement: nothing is retracted
+        ("ssbd", {"beta": 0.4}, "A.", 0),
+        ("ar", {}, "A B.", 0),
     ],
 )
-def test_bias_does_not_keep_old_end(method: str, options: dict[str, Value], final: str, text: str, again: int) -> None:
+def test_bias_does_not_keep_old_end(method: str, options: dict[str, Value], text: str, again: int) -> None:
     display = get_method(method).display
-    stream = Stream(Growing(), method=method, options=options, display=display, final=final)
+    stream = Stream(Growing(), method=method, options=options, display=display)
     for _ in range(2):
         assert stream.caption("one").text in ("", "A.")
     assert stream.caption("one more", final=True).text == text

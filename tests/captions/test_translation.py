@@ -306,13 +306,6 @@ def test_text_that_loses_its_words() -> None:
     assert stream.asked
 
 
-@pytest.mark.parametrize("final", ["exact", "beam:2"])
-def test_final_answered_with_nothing_by_other_search(final: str) -> None:
-    stream = Stream(Silent(), final=final)
-    assert stream.caption("a b", final=True).text
-    assert stream.states[0].tally.reopened == 1
-
-
 def test_draft_comes_back_after_runaway() -> None:
     model = Speaker()
     stream = Stream(model, max_tokens=8)
@@ -493,17 +486,3 @@ def test_wrong_writing_is_reported_once() -> None:
     assert isinstance(failure, Failure) and isinstance(caption, Caption)
     assert (failure.message, failure.language) == (f"wrong: {caption.text}", "de")
     assert [type(event) for event in stream.send("her duck", "v", final=True)] == [Caption]
-
-
-@pytest.mark.parametrize(("method", "keeps"), [("aasd", False), ("ssbd", True)])
-def test_beam_has_bias_of_method(method: str, keeps: bool) -> None:
-    """The threshold ``beta`` of `aasd` is no bias towards the previous output."""
-    outputs = {}
-    for beta in (0.0, 1.0):
-        stream = Stream(Speaker(), method=method, options={"beta": beta}, final="beam:2")
-        stream.send("a b")
-        before = stream.output()
-        stream.send("x y", final=True)
-        outputs[beta] = stream.output()
-    assert (outputs[0.0] != outputs[1.0]) == keeps
-    assert (outputs[1.0][: len(before)] == before) == keeps

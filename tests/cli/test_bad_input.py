@@ -70,7 +70,6 @@ BAD = [
     ([*T, "--to", "ja", "--push", "zoom:https://a"], ["--push must name one of the languages de, ja"]),
     ([*T, "--push", "ja=zoom:https://a"], ["--push must name one of the languages de,"]),
     ([*T, "--mask-k", "-1"], ["--mask-k", "'-1'", "of 0 or more"]),
-    ([*T, "--final", "best"], ["--final must be biased, exact, or beam:N", "'best'"]),
     ([*T, "--max-tokens", "0"], ["--max-tokens", "'0'", "of 1 or more"]),
     ([*T, "--context", "-1"], ["--context", "'-1'", "of 0 or more"]),
     ([*T, "--context-length", "15"], ["--context-length", "'15'", "from 16 to"]),

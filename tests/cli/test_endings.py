@@ -234,6 +234,7 @@ def test_closed_output(speed: str, moment: int) -> None:
         time.sleep(0.3)
         assert run.process.stdout
         os.dup2(os.open(os.devnull, os.O_RDONLY), run.process.stdout.fileno())
+        time.sleep(0.1)  # until no thread waits for the pipe, which keeps it open
         run.stdin.close()
         run.process.send_signal(signal.SIGCONT)
         assert run.ended() == 0

@@ -32,7 +32,7 @@ def decoded(model: RandomModel, name: str, certainty: Certainty | None = None, s
         shown=shown,
         end_tokens=model.end_tokens,
         limit=12,
-        certainty=certainty,
+        follower=certainty,
     )
     return run(asking, model, model.open_slot())
 

@@ -43,7 +43,7 @@ EXACT: list[tuple[str, dict[str, Value]]] = [
     ("speculative-sampling", {"temperature": 0}),
 ]
 #: Methods that have no exact setting.
-OTHERS = {"cd"}
+OTHERS = {"beam", "cd"}
 
 ids = st.lists(st.integers(1, 5), min_size=1, max_size=10).map(tuple)
 

@@ -202,6 +202,13 @@ class LlamaContext:
         """
         lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
+    def copy(self, source: int, other: LlamaContext, target: int) -> bool:
+        """Copy a sequence into one of another context of the model; return whether that is possible."""
+        size = int(lib.llama_state_seq_get_size(self._handle, source))
+        data = (ctypes.c_uint8 * size)()
+        got = int(lib.llama_state_seq_get_data(self._handle, data, size, source))
+        return bool(got and lib.llama_state_seq_set_data(other._handle, data, got, target))
+
     def stored(self, sequence: int, *, states: bool = False) -> int:
         """Return the bytes that a sequence takes: its cells and states, or only the states of its recurrent layers."""
         flags = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY if states else 0

@@ -8,6 +8,8 @@ layers go back to copies of their sequences instead (`redraft.backends.llama_anc
 Single and batched passes are bit-identical only if the cells of a sequence are in the order of its positions, since
 attention sums over cells in order.  So with `LlamaOptions.exact` every slot that would share cells has its own context,
 and after a tree only what is in order stays in the cache; accepted tokens beyond that are computed again.
+
+The search for a better final text has a context of its own (`redraft.backends.llama_search`).
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import LEAST_EXACT_BATCH, Feed, LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
+from redraft.backends.llama_search import LlamaSearch
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.slots import Slotted, check_whole_numbers
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
 from redraft.decoding.backend import Capabilities
+from redraft.decoding.search import MOST
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ModelError, OptionError
 
@@ -112,7 +116,14 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             self._check_anchored()
         #: Recurrent layers cannot read branches.
         self._branches = 0 if self._anchored else options.branches
-        self.capabilities = Capabilities(trees=self._branches > 0, prompt_rows=True, batches=True)
+        self.capabilities = Capabilities(
+            trees=self._branches > 0,
+            prompt_rows=True,
+            batches=True,
+            hypotheses=0 if self._anchored or options.exact else MOST,
+        )
+        #: Opened by the first search.
+        self._search: LlamaSearch | None = None
         self.end_tokens, self.pad_token = self.model.end_tokens, self.model.pad_token
         self.metadata, self.vocabulary_size = self.model.metadata, self.model.vocabulary_size
         self.tokenize, self.encode, self.token_bytes = self.model.tokenize, self.model.encode, self.model.token_bytes
@@ -185,12 +196,13 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
         """Run all passes in the block on ``count`` threads, for measurements; 0 leaves their number."""
-        for context in self._contexts:
+        contexts = [*self._contexts, *([self._search.context] if self._search else [])]
+        for context in contexts:
             context.threads = FixedThreads(count) if count else self._threads
         try:
             yield
         finally:
-            for context in self._contexts:
+            for context in contexts:
                 context.threads = self._threads
 
     def _new_slot(self, slot: int) -> LlamaSlot | AnchoredSlot:
@@ -222,9 +234,9 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     def close(self) -> None:
         """Free the context, and the weights unless they are shared."""
-        for context in self._contexts:
+        for context in [*self._contexts, *([self._search.context] if self._search else [])]:
             context.close()
-        self._contexts, self._places = [], []
+        self._contexts, self._places, self._search = [], [], None
         if self._owns_model:
             self.model.close()
 
@@ -233,10 +245,13 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
         Raises:
             ContextOverflow: prefix and draft of a request exceed the context length.
-            CapabilityError: the draft trees together have more branches than the backend was opened with.
+            CapabilityError: the draft trees together have more branches than the backend was opened with, or a search
+                shares the pass.
         """
         if not self._contexts:
             raise ModelError(f"model {self.model.path.name!r} is closed")
+        if any(score.spare and score.draft.leaves_only for _, score in requests):
+            return [self._searched(requests)]
         self._check(requests)
         answers: dict[int, Rows] = {}
         # llama.cpp batches sequences only if they are in order of number without gaps.
@@ -249,6 +264,21 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
                 self._slots[slot].forget()
             raise
         return [answers[slot] for slot, _score in requests]
+
+    def _searched(self, requests: Sequence[tuple[int, Score]]) -> Rows:
+        """Return the rows of a search, whose pass is its own."""
+        (slot, score), *others = requests
+        state = self._slots[slot]
+        if others or isinstance(state, AnchoredSlot) or not self.capabilities.hypotheses:
+            raise CapabilityError(f"model {self.model.path.name!r} searches for one slot at a time, if at all")
+        self._check_length(len(score.prefix) + score.draft.depth)
+        if self._search is None:
+            self._search = LlamaSearch(self.model, self.context_length, self._threads)
+        started = _clocks()
+        rows, new, wanted = self._search.rows(state, score)
+        wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))
+        self._took(new, wanted, own if self._alone and self._search.context.running == 1 else wall)
+        return rows
 
     def _answer(self, context: LlamaContext, requests: Sequence[tuple[int, Score]]) -> dict[int, Rows]:
         """Return the rows of each slot after one pass of a context."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from redraft.decoding.beam import BIASED, beam_width
 from redraft.decoding.display import Display
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
+from redraft.decoding.methods.ssbd import KEEPS_ALL
+from redraft.decoding.search import Search
 from redraft.errors import expect, whole
 
 
@@ -24,6 +25,7 @@ class Vocabulary:
         pad_token: id of the padding token.
         final_mark: mark that a final text needs at its end (`redraft.captions.sentence`); empty if it needs none.
         breaks: its tokens with a line break, which ends a translation.
+        hypotheses: most hypotheses of a search that it scores in one pass; 0 if it cannot search.
     """
 
     end_tokens: frozenset[int]
@@ -33,6 +35,7 @@ class Vocabulary:
     pad_token: int = 0
     final_mark: str = ""
     breaks: LineBreaks = NO_BREAKS
+    hypotheses: int = 0
 
 
 def _no_problem(text: str) -> str:
@@ -69,12 +72,9 @@ class Settings:
         context: number of earlier sentences in the prompt, at least 0.
         max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
             Reaching it is reported as a failure.
-        final: how final texts are decoded: ``biased``, as the method does; ``exact``, with the method's drafts but
-            without bias; ``beam:N``, by a search with N hypotheses and the method's bias
-            (`redraft.decoding.beam`).
 
     Raises:
-        OptionError: a number is out of range, or ``final`` is unknown.
+        OptionError: a number is out of range.
     """
 
     method: Method
@@ -82,15 +82,29 @@ class Settings:
     display: Display = Display()
     context: int = 0
     max_tokens: int = 256
-    final: str = BIASED
 
     def __post_init__(self) -> None:
         expect(self.display, Display, "display", "Display(agree=2)")
         whole("context", self.context, 0)
         whole("max_tokens", self.max_tokens, 1)
-        beam_width(self.final)
 
     @property
     def stop(self) -> float:
         """Joint probability of new tokens below which a partial output ends (`redraft.decoding.certainty`); 0 never."""
         return 0.0 if self.method.stop is None else float(self.options[self.method.stop.name])
+
+    @property
+    def search(self) -> Search | None:
+        """How final texts are searched for; None if only the method decodes them.
+
+        A bias that keeps everything that was shown is meant to.
+        """
+        method = self.method
+        if not method.search or (method.bias and float(self.options[method.bias.name]) >= KEEPS_ALL):
+            return None
+        return Search.of(self.options)
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is time for a search."""
+        return bool(self.search and self.search.seconds)

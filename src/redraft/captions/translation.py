@@ -17,32 +17,36 @@ from redraft.captions.align import end_of
 from redraft.captions.answer import OutputReader
 from redraft.captions.ending import is_committed
 from redraft.captions.events import Caption, Event, Failure, Update
+from redraft.captions.finals import Flaw, Way, flaw_of, is_better, repeats, stops_short
 from redraft.captions.markup import echoes
-from redraft.captions.sentence import as_sentence, ends_sentence
+from redraft.captions.sentence import as_sentence
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.stabilise import stabilise, whole_words
 from redraft.captions.state import Decoded, Ids, State
 from redraft.captions.thoughts import closing_mark
 from redraft.captions.unchanged import LONG_PAUSE, Since
-from redraft.captions.words import bare_words, has_words
-from redraft.decoding.beam import BIASED, Beam, beam_width
+from redraft.captions.words import has_words
 from redraft.decoding.certainty import Certainty
 from redraft.decoding.decode import decode
+from redraft.decoding.likelihood import Weighing
 from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
-from redraft.decoding.methods.ssbd import KEEPS_ALL
+from redraft.decoding.methods.beam import Beam
 from redraft.decoding.rules.exact import Exact
+from redraft.decoding.search import DOUBTFUL
 from redraft.decoding.types import (
     NOTHING_BARRED,
     Asking,
     Barred,
-    Draft,
+    Declined,
     Drafter,
     Output,
     Prompt,
     Rule,
-    biases_of,
+    Spare,
+    Tally,
     common_prefix,
+    spared,
 )
 
 #: ``encode(source, context)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
@@ -59,8 +63,6 @@ EMPTY = (
 )
 #: Error message for a translation that is the text.
 REPEATED = "the model repeats the text instead of translating it: use another model, or another prompt (--prompt)"
-#: Fewest words without a capital of a text that is not taken for names and numbers if its translation is the same.
-LEAST_REPEATED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,13 @@ class _Decoding:
 
     Attributes:
         whole: whether the output is decoded to its end; final texts always are.
-        unseen: whether to decode as though the reader had seen nothing of the last output.
+        way: how a final text is decoded.
     """
 
     text: str
     final: bool = False
     whole: bool = False
-    unseen: bool = False
+    way: Way = Way.METHOD
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,20 +195,17 @@ class Translation:
             if before.confirmed is not None and is_committed(update.text, update.committed):
                 state = replace(state, decoded=replace(before, confirmed=max(before.confirmed, before.certain)))
         how = _Decoding(text, final, whole=final or pauses)
-        # An unchanged source needs no pass, unless its output was stopped.
-        if changed or (final and self.settings.final != BIASED) or (how.whole and before.output.stopped):
-            state = yield from self._decode(state, prompt, how)
-            if final and self._stands_still(state, before):
-                how = replace(how, unseen=True)
-                state = yield from self._decode_again(state, prompt, how)
+        # An unchanged source needs no pass, unless its output was stopped, or candidates are to be compared with it.
+        if changed or (final and self.settings.searches) or (how.whole and before.output.stopped):
+            own = yield from self._decode(state, prompt, how)
+            state = (yield from self._chosen(state, own, how)) if final else own
         if final:
-            state = yield from self._reopened(state, how)
+            state = yield from self._repaired(state, how)
         return state, pauses or (changed and state.is_slow)
 
     def _problem(self, translation: str, text: str) -> str:
         """Return what is wrong with a final translation as such; empty if nothing."""
-        words = [word for word in text.split() if word[0].isalpha() and not word[0].isupper()]
-        if len(words) >= LEAST_REPEATED and echoes(translation, text):
+        if repeats(translation, text):
             return REPEATED
         return self.writing.problem(translation)
 
@@ -225,27 +224,71 @@ class Translation:
                 return prompt
         return self.encode(text, ())
 
-    # Final texts that are decoded again
+    # Candidates for final texts
+
+    def _chosen(self, start: State, own: State, how: _Decoding) -> Asking[State]:
+        """Return the state with the best translation of a final text.
+
+        Args:
+            start: the state before the final text.
+            own: the state with the method's own output for it.
+        """
+        search, first, likelihood = self.settings.search, own.decoded, own.decoded.output.likelihood
+        if search is None or likelihood is None:
+            return own
+        flaw = self._flaw(first, start.decoded, first)
+        length, still = len(first.output.tokens), flaw is Flaw.STILL
+        seconds = search.seconds * (DOUBTFUL if likelihood.given_up > search.doubt else 1)
+        # A search has a pass for each token, and one to begin with; what no bias has changed is the exact output.
+        ways = []
+        if (width := min(search.hypotheses, self.vocabulary.hypotheses)) > 1:
+            ways.append((Way.BEAM, Spare(seconds, length + 2, width), 0.0))
+        if likelihood.given_up:
+            ways.append((Way.EXACT, Spare(seconds, length - likelihood.first + 2), search.margin))
+        best = own
+        for way, spare, margin in ways:
+            needed = still and way is Way.EXACT
+            if not (seconds or needed):
+                continue
+            asking = self._decode_again(
+                replace(start, draft=first.output.tokens) if way is Way.EXACT else start,
+                first.prompt,
+                replace(how, way=way),
+                tally=best.tally,
+            )
+            try:
+                found = yield from (asking if needed else spared(asking, spare))
+            except Declined:
+                continue
+            theirs = self._flaw(found.decoded, start.decoded, first)
+            wins = is_better(found.decoded, best.decoded, (theirs, flaw), margin)
+            best, flaw = (found, theirs) if wins else (replace(best, tally=found.tally), flaw)
+        return best
+
+    def _flaw(self, decoded: Decoded, before: Decoded, own: Decoded) -> Flaw:
+        return flaw_of(decoded, before, own, self.vocabulary.final_mark)
 
     def _decode_again(
-        self, state: State, prompt: Prompt, how: _Decoding, barred: Barred = NOTHING_BARRED
+        self, state: State, prompt: Prompt, how: _Decoding, barred: Barred = NOTHING_BARRED, tally: Tally | None = None
     ) -> Asking[State]:
-        state = replace(state, tally=replace(state.tally, reopened=state.tally.reopened + 1))
+        """Decode a further candidate; ``tally`` are the counts so far, by default those of the state."""
+        counts = tally or state.tally
+        state = replace(state, tally=replace(counts, reopened=counts.reopened + 1))
         return (yield from self._decode(state, prompt, how, barred))
 
-    def _reopened(self, state: State, how: _Decoding) -> Asking[State]:
+    def _repaired(self, state: State, how: _Decoding) -> Asking[State]:
         """Decode a final text again if the model has answered it with nothing, or with less than a sentence."""
         if not has_words(state.decoded.written) and state.earlier:
             # without earlier sentences, which may have been taken for the text
             state = yield from self._decode(state, self.encode(how.text, ()), how)
-        first, prompt = state.decoded, state.decoded.prompt
+        first, prompt, mark = state.decoded, state.decoded.prompt, self.vocabulary.final_mark
         if not has_words(first.written):
             # Small models end the translation of a short text at once, or after a mark or a space, often with a
             # probability of less than half.
             barred = {0: self._ends.union(first.output.tokens[:1])}
             state = yield from self._decode_again(state, prompt, how, barred)
             return state if has_words(state.decoded.text) else replace(state, decoded=first)
-        if not self._stops_short(state.decoded, how.text):
+        if not stops_short(state.decoded, mark):
             return state
         place = len(first.output.tokens)
         attempts = [{place: self._ends}]
@@ -253,32 +296,9 @@ class Translation:
             attempts.insert(0, {place - 1: self._ends | {first.output.tokens[-1]}})
         for barred in attempts:
             state = yield from self._decode_again(state, prompt, how, barred)
-            if state.decoded.output.finished and not self._stops_short(state.decoded, how.text):
+            if state.decoded.output.finished and not stops_short(state.decoded, mark):
                 return state
         return replace(state, decoded=first)
-
-    def _stands_still(self, state: State, before: Decoded) -> bool:
-        """Whether the source has more words than before and the same translation, only because the reader has seen it.
-
-        A bias towards an old full stop would end the new sentence too early.  A bias that keeps everything that was
-        shown (0.5 and above) is meant to.
-        """
-        grew = 0 < len(bare_words(before.source)) < len(bare_words(state.decoded.source))
-        if not grew or bare_words(before.text) != (words := bare_words(state.decoded.text)) or not words:
-            return False
-        # A search has the bias of the method; exact decoding has none.
-        shown, how = len(state.shown), _Decoding(state.decoded.source, final=beam_width(self.settings.final) == 1)
-        _, rule = self._parts(how, self._read(how.text), dict(state.memory), state.draft, shown)
-        seen, unseen = (biases_of(rule, Draft.previous(state.draft, each)) for each in (shown, 0))
-        return seen != unseen and max(seen or (0.0,)) < KEEPS_ALL
-
-    def _stops_short(self, decoded: Decoded, text: str) -> bool:
-        """Whether an output lacks the end of a sentence that the text has.
-
-        Models that were trained on beginnings of sentences take some sentences for the beginning of one.
-        """
-        marked = self.vocabulary.final_mark and decoded.output.finished and ends_sentence(text)
-        return bool(marked) and not ends_sentence(decoded.text)
 
     @property
     def _ends(self) -> frozenset[int]:
@@ -297,15 +317,15 @@ class Translation:
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
 
         def attempt(draft: Ids, barred: Barred) -> Asking[tuple[Output, Certainty | None]]:
-            shown = 0 if how.unseen else common_prefix(state.shown, draft)
-            drafter, rule = self._parts(how, reader, memory, draft, shown)
+            drafter, rule = self._parts(how, memory)
             certainty = self._certainty(state, how)
+            weighing = drafter if isinstance(drafter, Beam) else Weighing()
             output = yield from decode(
                 prompt.ids,
                 drafter,
                 rule,
                 previous=draft,
-                shown=shown,
+                shown=common_prefix(state.shown, draft),
                 source_ids=prompt.source_ids,
                 encoder=prompt.encoder,
                 selection=prompt.selection,
@@ -314,9 +334,10 @@ class Translation:
                 line_end=reader.end,
                 limit=limit,
                 stop_loops=True,
-                certainty=certainty,
+                follower=certainty or (weighing if how.final else None),
             )
-            return output, certainty
+            likelihood = weighing.of(len(output.tokens), finished=output.finished)
+            return replace(output, likelihood=likelihood), certainty
 
         output, certainty = yield from out_of_loops(attempt, state.draft, barred)
         outputs, confirmed, certain, agree = state.outputs, None, 0, settings.display.agree
@@ -345,19 +366,16 @@ class Translation:
         known = reduce(_common, state.outputs) if enough else ()
         return Certainty(known, display.first_sight, stop, state.ending.trust)
 
-    def _parts(
-        self, how: _Decoding, reader: OutputReader, memory: dict[type, object], draft: Ids, shown: int
-    ) -> tuple[Drafter, Rule]:
+    def _parts(self, how: _Decoding, memory: dict[type, object]) -> tuple[Drafter, Rule]:
         """Return drafter and rule for one decoding."""
         vocabulary, settings = self.vocabulary, self.settings
         setup = Setup(settings.options, vocabulary.end_tokens, vocabulary.pad_token, memory, vocabulary.breaks.ends)
         drafter, rule = settings.method.build(setup)
-        width = beam_width(settings.final) if how.final else 0
-        if width > 1:
-            towards = biases_of(rule, Draft.previous(draft, shown)) or ()
-            beam = Beam(width, vocabulary.end_tokens, vocabulary.breaks.ends, reader.end, towards)
+        if how.way is Way.BEAM and settings.search:
+            width = min(settings.search.hypotheses, vocabulary.hypotheses)
+            beam = Beam(width, vocabulary.end_tokens, vocabulary.breaks.ends, rule)
             return beam, beam
-        return drafter, Exact() if width else rule
+        return drafter, Exact() if how.way is Way.EXACT else rule
 
     # What is shown
 

@@ -37,7 +37,6 @@ SETTINGS: dict[str, dict[str, str]] = {
         "transcripts": "FOLDER",
     },
     "Model": {"model": "MODEL", "draft_model": "MODEL", "methods": LIST, "slots": "NUMBER", "threads": "NUMBER"},
-    "Captions": {"final": common.FINALS},
     "Speech": {"recogniser": "[NAME[:MODEL|:URL]]", "punctuation": "FOLDER", "sentences": ""},
     "Several servers": {"fanout": "URL", "viewers_only": ""},
 }

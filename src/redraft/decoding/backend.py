@@ -26,12 +26,18 @@ class Capability(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend supports; methods that need more are rejected by name."""
+    """What a backend supports; methods that need more are rejected by name.
+
+    Attributes:
+        hypotheses: most hypotheses of a search that it scores in one pass (`redraft.decoding.types.Spare`), for one
+            slot at a time; 0 if it cannot search.
+    """
 
     trees: bool = False
     prompt_rows: bool = False
     batches: bool = False
     early_exit: bool = False
+    hypotheses: int = 0
 
     def has(self, capability: Capability) -> bool:
         """Whether the backend supports it."""

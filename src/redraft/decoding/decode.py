@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redraft.decoding.allowed import AllowedRows, allows, judge
-from redraft.decoding.certainty import Certainty
 from redraft.decoding.lines import NO_BREAKS, LineEnd
 from redraft.decoding.loops import loop_at_end
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -21,6 +20,7 @@ from redraft.decoding.types import (
     Context,
     Draft,
     Drafter,
+    Follower,
     Output,
     Rows,
     Rule,
@@ -44,7 +44,7 @@ def decode(
     line_end: LineEnd = NO_BREAKS.end,
     limit: int,
     stop_loops: bool = False,
-    certainty: Certainty | None = None,
+    follower: Follower | None = None,
 ) -> Asking[Output]:
     """Decode at most ``limit`` tokens after ``prompt``.
 
@@ -62,7 +62,7 @@ def decode(
         line_end: finds the line break that ends the output like an end token; by default, none does.
         limit: maximum output tokens, at least 1.
         stop_loops: cut an output that repeats itself (`redraft.decoding.loops`), keeping one cycle.
-        certainty: follows the output, and may stop it behind what the reader sees.
+        follower: follows the output, and may stop it behind what the reader sees.
 
     Returns:
         The output ids without the end token, with the counts that the papers report.
@@ -73,7 +73,7 @@ def decode(
     while not finished and len(output) < limit:
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
-        context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown)
+        context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown, line_end)
         draft, asked = yield from _counted(drafter.propose(context))
         draft = draft.truncated(context.room)
         if draft.settled and draft and allows(draft, output, selection, barred):
@@ -84,8 +84,8 @@ def decode(
                 drafted + draft.depth,
                 accepted + len(output) - before,
             )
-            if certainty:
-                certainty.keep(draft.tokens)
+            if follower:
+                follower.keep(draft.tokens)
             continue
         bars = [place - len(output) for place in barred if 0 <= place - len(output) <= draft.depth]
         rows = yield Score(
@@ -97,8 +97,8 @@ def decode(
         else:
             verdict = rule.judge(draft, rows)
         drafter.observe(draft, rows, verdict)
-        if certainty:
-            certainty.observe(draft, rows, verdict)
+        if follower:
+            follower.observe(draft, rows, verdict)
         passes += 1
         draft_passes += asked
         drafted += draft.depth
@@ -113,7 +113,7 @@ def decode(
                 left = _before_word(output[: length - repeated], selection)
                 accepted = min(accepted, len(left))
                 return Output(left, False, passes, drafted, accepted, draft_passes, output[len(left)])
-        if not finished and certainty and certainty.stops and len(output) > shown and not selection.is_forced(output):
+        if not finished and follower and follower.stops and len(output) > shown and not selection.is_forced(output):
             return Output(output, False, passes, drafted, accepted, draft_passes, stopped=True)
     return Output(output, finished, passes, drafted, accepted, draft_passes)
 

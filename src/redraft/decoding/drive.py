@@ -1,6 +1,7 @@
 """Drivers: run the generators of `redraft.decoding.decode` on backends, one or many in lock-step.
 
 Each round collects the next request of every generator and answers all requests for a model with one batched pass.
+Requests of searches (`redraft.decoding.types.Spare`) come after all others, as long as there is time.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from redraft.decoding.backend import Backend
-from redraft.decoding.types import TARGET, Asking, Rows, Score
-from redraft.errors import CapabilityError
+from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Spare
+from redraft.errors import CapabilityError, RedraftError
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 #: Called after every pass with lanes and requests, and the wall time of the pass in seconds.
 Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
@@ -59,35 +61,81 @@ def run_together(lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend], 
     Raises:
         ContextOverflow: a request exceeds the context length; all lanes are abandoned.
     """
-    results: dict[int, T] = {}
-    waiting: dict[int, Score] = {}
+    rounds = _Rounds(lanes, backends)
+    for index in range(len(lanes)):
+        rounds.step(index, None)
+    while rounds.waiting:
+        rounds.answer(watch)
+    return [rounds.results[index] for index in range(len(lanes))]
 
-    def step(index: int, rows: Rows | None) -> None:
+
+class _Rounds(Generic[T]):
+    """Rounds of passes until every lane has a result."""
+
+    def __init__(self, lanes: Sequence[Decoding[T]], backends: Mapping[str, Backend]) -> None:
+        self._lanes, self._backends = lanes, backends
+        self.results: dict[int, T] = {}
+        self.waiting: dict[int, Score] = {}
+        #: The search of a lane, and when it began.
+        self._searches: dict[int, tuple[Spare, float]] = {}
+
+    def step(self, index: int, rows: Rows | None, *, declined: bool = False) -> None:
+        """Go on with a lane until its next request or its end."""
+        asking = self._lanes[index].asking
         try:
             # A generator is started by sending None; afterwards it always waits for rows.
-            waiting[index] = lanes[index].asking.send(rows)  # type: ignore[arg-type]
+            self.waiting[index] = asking.throw(Declined()) if declined else asking.send(rows)  # type: ignore[arg-type]
         except StopIteration as stop:
-            results[index] = stop.value
-            for name, slot in lanes[index].slots.items():
-                if name in backends:
-                    backends[name].settle(slot)
+            self.results[index] = stop.value
+            for name, slot in self._lanes[index].slots.items():
+                if name in self._backends:
+                    self._backends[name].settle(slot)
 
-    for index in range(len(lanes)):
-        step(index, None)
-    while waiting:
-        model = next(iter(waiting.values())).model
-        backend = backends[model]
-        asked = [index for index, score in waiting.items() if score.model == model]
+    def answer(self, watch: Watch | None) -> None:
+        """Answer what can share a pass, or end the searches for which there is no time."""
+        asked = [index for index, score in self.waiting.items() if score.spare is None]
+        if not asked:
+            over = [index for index, score in self.waiting.items() if self._is_over(index, score)]
+            for index in over:
+                del self.waiting[index]
+                self.step(index, None, declined=True)
+            if over:
+                return
+            asked = one_search(self.waiting)
+        model = self.waiting[asked[0]].model
+        backend = self._backends[model]
+        asked = [index for index in asked if self.waiting[index].model == model]
         if not backend.capabilities.batches:
             asked = asked[:1]
-        scores = [(index, waiting.pop(index)) for index in asked]
+        scores = [(index, self.waiting.pop(index)) for index in asked]
         started = time.perf_counter()
-        answers = backend.score([(lanes[index].slots[model], score) for index, score in scores])
+        try:
+            answers = backend.score([(self._lanes[index].slots[model], score) for index, score in scores])
+        except RedraftError:
+            if scores[0][1].spare is None:
+                raise
+            for index in asked:  # the lanes have an output already
+                self.step(index, None, declined=True)
+            return
         if watch:
             watch(scores, time.perf_counter() - started)
         for index, rows in zip(asked, answers, strict=True):
-            step(index, rows)
-    return [results[index] for index in range(len(lanes))]
+            self.step(index, rows)
+
+    def _is_over(self, index: int, score: Score) -> bool:
+        now = time.thread_time()  # so that other programs do not decide what is found
+        spare, began = self._searches.get(index, (None, now))
+        if score.spare is None or spare is not score.spare:
+            began = now
+        if score.spare:
+            self._searches[index] = score.spare, began
+        return bool(score.spare and score.spare.ends(self._backends[score.model].curve(), now - began))
+
+
+def one_search(waiting: Mapping[K, Score]) -> list[K]:
+    """Return the requests of searches that share a pass: all without hypotheses, or one with them."""
+    chains = [lane for lane, score in waiting.items() if not score.draft.leaves_only]
+    return chains or [next(iter(waiting))]
 
 
 def run(asking: Asking[T], backend: Backend, slot: int) -> T:

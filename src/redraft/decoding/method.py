@@ -150,11 +150,13 @@ class Method:
             sets it.
         stop: the option with the joint probability below which a partial output ends, if it has one
             (`redraft.decoding.certainty`).
+        search: the option with the time in which better final texts are searched for, if it has one; then it has all
+            options of `redraft.decoding.search`.
         display: what is shown of partial outputs, unless the user chooses.
 
     Raises:
-        OptionError: ``needs`` has something that is no `Capability`, ``bias``, ``stop`` or ``layers`` is not among
-            ``options``, or ``layers`` does not fit ``draft_model``.
+        OptionError: ``needs`` has something that is no `Capability`, ``bias``, ``stop``, ``search`` or ``layers`` is
+            not among ``options``, or ``layers`` does not fit ``draft_model``.
     """
 
     name: str
@@ -169,6 +171,7 @@ class Method:
     layers: Option | None = None
     bias: Option | None = None
     stop: Option | None = None
+    search: Option | None = None
     display: Display = Display()
 
     def __post_init__(self) -> None:
@@ -176,7 +179,12 @@ class Method:
             if not isinstance(each, Capability):
                 known = ", ".join(capability.name for capability in Capability)
                 raise OptionError(f"needs of method {self.name!r} must be of Capability ({known}), not {each!r}")
-        for name, option in (("bias", self.bias), ("stop", self.stop), ("layers", self.layers)):
+        for name, option in (
+            ("bias", self.bias),
+            ("stop", self.stop),
+            ("search", self.search),
+            ("layers", self.layers),
+        ):
             if option is not None and option not in self.options:
                 raise OptionError(f"{name} of method {self.name!r} must be one of its options")
         if (self.draft_model is DraftModel.LAYERS) != (self.layers is not None):

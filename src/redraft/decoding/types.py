@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.selection import EVERYTHING, Selection
 
 T = TypeVar("T")
@@ -156,6 +157,38 @@ def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
     return shared
 
 
+#: After how many times its seconds a search is over whatever delays it.
+_PATIENCE = 2
+
+
+class Declined(Exception):
+    """Thrown into a generator instead of the rows of a `Spare` request; the generator goes on without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """What a search for a better output may cost; a driver declines its requests when there is less time.
+
+    Attributes:
+        seconds: most seconds of the search.
+        passes: number of its passes, as far as can be foreseen.
+        tokens: new tokens of each pass.
+    """
+
+    seconds: float
+    passes: int
+    tokens: int = 1
+
+    def ends(self, curve: CostCurve | None, spent: float) -> bool:
+        """Whether the search is over: by what passes cost, it takes too long, or it has taken ``spent`` seconds.
+
+        What is spent counts only from twice the time on: other work delays a search, and its result should not depend
+        on that.  An unknown cost of passes stands in no search's way.
+        """
+        expected = curve(self.tokens) * self.passes if curve else 0.0
+        return expected > self.seconds or spent > _PATIENCE * self.seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """A request to run ``model`` over ``prefix`` and ``draft`` in one pass and return rows.
@@ -168,6 +201,7 @@ class Score:
         encoder: encoder input; empty for decoder-only models.
         biases: bias of the acceptance rule for each draft token (`Rule`), for servers that verify drafts; None if the
             rule has none.
+        spare: what the search may cost to which the request belongs; None if the request must be answered.
     """
 
     prefix: tuple[int, ...]
@@ -176,6 +210,7 @@ class Score:
     model: str = TARGET
     encoder: tuple[int, ...] = ()
     biases: tuple[float, ...] | None = field(default=None, compare=False)
+    spare: Spare | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.prompt_rows <= len(self.prefix):
@@ -226,6 +261,7 @@ class Context:
         shown: how many of these, from the first on, the reader sees.
         room: number of draft tokens that can still be useful.
         encoder: ids read by the encoder, for drafters with a model of their own.
+        line_end: returns how many ids of an output precede the line break that ends it; None if none does.
     """
 
     prompt: tuple[int, ...]
@@ -235,10 +271,30 @@ class Context:
     source_ids: tuple[int, ...] = ()
     encoder: tuple[int, ...] = ()
     shown: int = 0
+    line_end: Callable[[Sequence[int]], int | None] = field(default=lambda _output: None, repr=False, compare=False)
 
 
 #: A generator that yields `Score` requests and is sent `Rows`.
 Asking: TypeAlias = Generator[Score, Rows, T]
+
+
+def spared(asking: Asking[T], spare: Spare) -> Asking[T]:
+    """Yield the requests of a generator as those of a search that a driver may decline.
+
+    Raises:
+        Declined: it did.
+    """
+    rows: Rows | None = None
+    try:
+        while True:
+            try:
+                score = asking.send(rows)  # type: ignore[arg-type]  # a generator starts by being sent None
+            except StopIteration as stop:
+                found: T = stop.value
+                return found
+            rows = yield replace(score, spare=spare)
+    finally:
+        asking.close()
 
 
 @runtime_checkable
@@ -268,10 +324,40 @@ class Rule(Protocol):
         """Return the accepted path and the token after it."""
 
 
+@runtime_checkable
+class Follower(Protocol):
+    """Follows an output while it is decoded."""
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
+
+    def keep(self, tokens: Sequence[int]) -> None:
+        """Take note of tokens that were added without a pass."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether the output so far is to end here."""
+
+
 def biases_of(rule: Rule, draft: Draft) -> tuple[float, ...] | None:
     """Return the bias of a rule towards each token of a draft; None if it has none."""
     biases: Callable[[Draft], tuple[float, ...] | None] | None = getattr(rule, "biases", None)
     return biases(draft) if biases else None
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """How probable an output is to the model.
+
+    Attributes:
+        mean: log-probability per token in nats, end included, at most 0.
+        given_up: by how many nats its tokens together are less probable than the most probable ones in their places.
+        first: number of tokens before the first that is not the most probable one.
+    """
+
+    mean: float
+    given_up: float = 0.0
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +373,7 @@ class Output:
         draft_passes: passes of the drafter's own model.
         loop: token that would begin a loop after the output (`redraft.decoding.loops`); None if it was not cut there.
         stopped: whether it ends where the rest would be a guess (`redraft.decoding.certainty`).
+        likelihood: how probable it is, if that was followed.
     """
 
     tokens: tuple[int, ...]
@@ -297,6 +384,7 @@ class Output:
     draft_passes: int = 0
     loop: int | None = None
     stopped: bool = False
+    likelihood: Likelihood | None = None
 
     @property
     def cut(self) -> bool:
@@ -325,8 +413,7 @@ class Prompt:
 class Tally:
     """Totals over several outputs, for the papers' acceptance figures.
 
-    ``reopened`` counts final texts that were decoded again: the model answered them with nothing or with less than a
-    sentence, or the bias kept the translation of a shorter text.
+    ``reopened`` counts further candidates for final texts (`redraft.captions.finals`).
     """
 
     updates: int = 0

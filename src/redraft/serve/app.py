@@ -29,7 +29,6 @@ from redraft.backends.remote.address import is_remote
 from redraft.captions.chinese import writing_of
 from redraft.captions.languages import parse_language
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.beam import beam_width
 from redraft.decoding.drive import open_slots
 from redraft.decoding.method import DraftModel
 from redraft.decoding.methods import get_method
@@ -89,14 +88,12 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
 
     Raises:
         ModelError: a model does not exist, or its file is invalid.
-        OptionError: a method or an option is unknown, or there are too many slots for draft trees or a beam.
+        OptionError: a method or an option is unknown, or there are too many slots for draft trees.
     """
     methods, count = [get_method(name) for name in settings.methods], _engines(settings)
     slots = _share(settings.slots, count)
     # What takes further sequences of the cache for each slot -> their number.
     trees = {method.name: BRANCHES_OF_A_TREE for method in methods if Capability.TREES in method.needs}
-    if (width := beam_width(settings.final)) > 1:
-        trees[f"final {settings.final!r}"] = width
     reason = max(trees, key=trees.__getitem__, default="")
     branches = trees.get(reason, 0)
     most = MOST_SEQUENCES // (1 + branches)

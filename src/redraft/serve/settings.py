@@ -22,7 +22,6 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from redraft.decoding.beam import BIASED, beam_width
 from redraft.errors import OptionError
 from redraft.models.hub import default_model
 from redraft.speech.endpoint import PAUSE
@@ -78,10 +77,6 @@ class ServeSettings(BaseSettings):
         0.85, gt=0, le=1000, description="engine load above which new sessions are refused; 1000 admits all"
     )
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
-    final: str = Field(
-        BIASED,
-        description="how final captions are decoded: `biased` (as the method does), `exact` (without bias) or `beam:N`",
-    )
     max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
     context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")
     glossary: int = Field(64, ge=0, le=1000, description="maximum entries of a glossary for one language")
@@ -187,7 +182,6 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         raise OptionError(f"{error}: lists and objects in the environment must be JSON") from None
     except (OSError, ValueError) as error:
         raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
-    beam_width(found.final)
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
         raise OptionError(problem, "viewers_only")

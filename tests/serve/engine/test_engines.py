@@ -153,38 +153,34 @@ def test_transformers() -> None:
         open_backends(ServeSettings(model="hf:x", engines=2))
 
 
-@pytest.mark.parametrize(
-    ("wanted", "most"),
-    [
-        ({"methods": ("ar", "aasd")}, 32),
-        ({"methods": ("ar",), "final": "beam:4"}, 102),
-        ({"methods": ("aasd",), "final": "beam:16"}, 30),
-    ],
-)
-def test_slots_for_trees(wanted: dict[str, Any], most: int) -> None:
-    given = {"model": "demo-tiny", "context_length": 64, "engines": 2, **wanted}
-    with pytest.raises(OptionError, match=f"slots must be at most {most}"):
-        open_backends(ServeSettings(**given, slots=most + 1))
-    for each in reversed(open_backends(ServeSettings(**given, slots=most))):
+def test_slots_for_trees() -> None:
+    given: dict[str, Any] = {"model": "demo-tiny", "context_length": 64, "engines": 2, "methods": ("ar", "aasd")}
+    with pytest.raises(OptionError, match="slots must be at most 32"):
+        open_backends(ServeSettings(**given, slots=33))
+    for each in reversed(open_backends(ServeSettings(**given, slots=32))):
         each[TARGET].close()
 
 
-def test_beam() -> None:
-    """The finals of two sessions at once are those that a translator finds."""
-    given = {"final": "beam:3", "exact": True, "context_length": 256, "slots": 2, "threads": 1}
+def test_search() -> None:
+    """The finals of two sessions at once are those that a translator finds, searches included."""
+    given: dict[str, Any] = {"context_length": 256, "slots": 2, "threads": 1, "methods": ("redraft",)}
+    options = {"search": 10_000}
     [engine] = open_backends(ServeSettings(model="demo-tiny", engines=1, **given))
-    texts = "I have a dog and two cats.", "We live in a small house."
+    texts = "I have a dog and two cats.", "We live in a small house by the sea."
     model: Any = engine[TARGET]
     with running(model, **given) as server, server.socket() as first, server.socket() as second:
         for socket, text in zip((first, second), texts, strict=True):
-            socket.start("de")
+            socket.start("de", options=options)
             socket.say("update", utterance="1", seq=0, text=text[:12])
             socket.say("update", utterance="1", seq=1, text=text, final=True)
         found = [socket.until("final")[-1]["text"] for socket in (first, second)]
     engine[TARGET].close()
-    options = LlamaOptions(256, threads=1, exact=True)
+    again = 0
     for text, caption in zip(texts, found, strict=True):
-        with Translator.open("demo-tiny", to=["de"], final="beam:3", engine=options) as translator:
+        engine_options = LlamaOptions(256, threads=1)
+        with Translator.open("demo-tiny", to=["de"], options=options, engine=engine_options) as translator:
             translator.translate(Update("1", 0, text[:12]))
             (event,) = translator.translate(Update("1", 1, text, True))
+            again += translator.state("de").tally.reopened
         assert isinstance(event, Caption) and event.text == caption
+    assert again

@@ -42,11 +42,16 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A finished sentence: its utterance, its final caption, and the totals at its end."""
+    """A finished sentence: its utterance, its final caption, and the totals at its end.
+
+    Attributes:
+        likelihood: log-probability of the caption per token, in nats; None if it is unknown.
+    """
 
     utterance: str
     text: str
     counts: Counts
+    likelihood: float | None = None
 
 
 class Player:
@@ -84,7 +89,9 @@ class Player:
         if update.final:
             now.length += len(ids[0])
             now.length_shown += len(ids[1])
-            self.finished.append(Sentence(update.utterance, self.text, replace(now)))
+            likelihood = self.translator.state(self.language).decoded.output.likelihood
+            mean = likelihood.mean if likelihood else None
+            self.finished.append(Sentence(update.utterance, self.text, replace(now), mean))
             self._ids = [], []
 
 
@@ -117,7 +124,7 @@ FIGURES = {
     "ne_display": ("erased tokens, per shown one", ".2f"),
     "seconds": ("seconds for all updates", ",.2f"),
     "speedup": ("speed-up over ar", ".2f"),
-    "same": ("final captions as with ar", ""),
+    "other_than_ar": ("finals unlike ar's, likelier", ".0f"),
 }
 #: What stands for a figure that a method does not have.
 NONE = "–"
@@ -153,9 +160,17 @@ def _row(player: Player, baseline: Player | None) -> dict[str, Any]:
     if baseline is not None:
         theirs = baseline.finished[-1].counts
         row["speedup"] = _ratio(theirs.seconds, counts.seconds, 3)
-        pairs = zip(player.finished, baseline.finished, strict=True)
-        row["same_as_ar"] = sum(mine.text == other.text for mine, other in pairs)
+        if player is not baseline:
+            row |= _unlike(player, baseline)
     return row
+
+
+def _unlike(player: Player, baseline: Player) -> dict[str, int]:
+    """Return how many final captions are others than those of re-translation, and which the model prefers."""
+    pairs = zip(player.finished, baseline.finished, strict=True)
+    others = [(mine.likelihood, theirs.likelihood) for mine, theirs in pairs if mine.text != theirs.text]
+    known = [(mine, theirs) for mine, theirs in others if mine is not None and theirs is not None]
+    return {"other_than_ar": len(others), "more_probable": sum(mine > theirs for mine, theirs in known)}
 
 
 def _ratio(above: float, below: float, digits: int = 4) -> float | None:
@@ -176,7 +191,7 @@ def print_table(rows: Sequence[dict[str, Any]], console: Console) -> None:
 
 
 def _cell(row: dict[str, Any], name: str) -> str:
-    if name == "same":
-        known = row["method"] != "ar" and "same_as_ar" in row
-        return f"{row['same_as_ar']} of {row['segments']}" if known else NONE
-    return NONE if row[name] is None else format(row[name], FIGURES[name][1])
+    if row.get(name) is None:
+        return NONE
+    more = f", {row['more_probable']}" if name == "other_than_ar" else ""
+    return format(row[name], FIGURES[name][1]) + more

@@ -43,16 +43,14 @@ prompt = click.option(
 Opened = Callable[[Ending], AbstractContextManager[Iterable[Item]]]
 
 #: Options of model and engine, which a server sets itself.
-_OF_THE_SERVER = tuple(
-    "final model draft_model template prompt threads context_length gpu_layers dtype exact plain".split()
-)
+_OF_THE_SERVER = tuple("model draft_model template prompt threads context_length gpu_layers dtype exact plain".split())
 #: What helps if captions of a server are late, and it does not report what its model can do.
 _REMOTE = "look at the server, and at the network between"
 #: Options that few need, most to tune model and decoding, which `--help-all` lists.
 ADVANCED = (
     *common.DISPLAY,
     *("term", "key"),
-    *("draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens", "context"),
+    *("draft_model", "template", "prompt", "method", "beta", "option", "max_tokens", "context"),
     *("threads", "gpu_layers", "context_length", "dtype", "exact"),
 )
 
@@ -63,7 +61,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
         "Languages": ("to", "from", "term", "context"),
         **inputs,
         "Captions": ("output", *common.DISPLAY, "reading", "push"),
-        "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
+        "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "key"),
     }
@@ -103,7 +101,6 @@ translation = common.all_of(
         common.beta,
         common.option,
         common.max_tokens,
-        common.final,
         click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences in the prompt."),
         click.option(
             "--term",
@@ -173,10 +170,8 @@ def caption(
         from redraft.captions.style import Style
         from redraft.cli.shared import driver, stream
         from redraft.cli.shared.uncaptioned import accounted
-        from redraft.decoding.beam import beam_width
 
     parse_language(chosen["source_language"], "source language")
-    beam_width(chosen["final"], "--final")
     languages = parse_targets(chosen["to"])
     glossary = _glossary(chosen["term"], languages)
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
@@ -237,7 +232,7 @@ def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any],
         from redraft.cli.shared.driver import Place
         from redraft.translator import Translator
 
-        more = {name: chosen[name] for name in ("max_tokens", "draft_model", "dtype", "final")}
+        more = {name: chosen[name] for name in ("max_tokens", "draft_model", "dtype")}
         engine = LlamaOptions(**{name: chosen[name] for name in ("context_length", "threads", "gpu_layers", "exact")})
         made = Translator.open(
             chosen["model"],

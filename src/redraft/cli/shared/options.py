@@ -140,13 +140,6 @@ gpu_layers = click.option(
 punctuation = click.option(
     "--punctuation", metavar="FOLDER", help="Punctuation model of sherpa-onnx, for recognisers without punctuation."
 )
-FINALS = "biased|exact|beam:N"
-final = click.option(
-    "--final",
-    default="biased",
-    metavar=FINALS,
-    help="Decode final captions as the method does, without bias, or with a beam of N.",
-)
 exact = click.option("--exact", is_flag=True, help="Make all passes bit-identical; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of a table.")
 

@@ -1,8 +1,9 @@
 """The default method, which is ours.
 
 It is SSBD (`redraft.decoding.methods.ssbd`) with two biases, one towards what the reader sees and a smaller one towards
-the rest of the previous output.  A partial output stops where the model guesses (`redraft.decoding.certainty`), and
-what two outputs agree on is shown (`redraft.decoding.display`; LocalAgreement, Liu et al. 2020).
+the rest of the previous output.  A partial output stops where the model guesses (`redraft.decoding.certainty`), what
+two outputs agree on is shown (`redraft.decoding.display`; LocalAgreement, Liu et al. 2020), and a final caption is
+chosen among candidates (`redraft.captions.finals`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 from redraft.decoding.display import Display
 from redraft.decoding.method import Method, Option, Setup
 from redraft.decoding.methods.ssbd import BETA, FLOOR, Biased, PreviousOutput
+from redraft.decoding.search import OPTIONS, SEARCH
 from redraft.decoding.types import Drafter, Rule
 
 SHOWN = replace(BETA, default=0.4, help="bias towards shown words: 0 accepts only exact matches, 0.5 and above all")
@@ -32,14 +34,15 @@ METHODS = (
     Method(
         "redraft",
         "the default: keeps the previous translation unless the model clearly prefers another word, shows a word once "
-        "two translations agree on it, and stops where the model only guesses",
+        "two translations agree on it, stops where the model only guesses, and chooses a final one among several",
         "ours; SSBD v2, Algorithm 1; Liu et al. 2020 (LocalAgreement)",
         "previous output",
         "biased",
         _redraft,
-        (SHOWN, HIDDEN, FLOOR, STOP),
+        (SHOWN, HIDDEN, FLOOR, STOP, *OPTIONS),
         bias=SHOWN,
         stop=STOP,
+        search=SEARCH,
         display=AGREEMENT,
     ),
 )

@@ -15,7 +15,8 @@ from redraft.captions.events import Event, Failure, Update
 from redraft.captions.state import START, State
 from redraft.captions.translation import Answered, Translation
 from redraft.decoding.backend import Backend
-from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally, common_prefix
+from redraft.decoding.cost import CostCurve
+from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Spare, Tally, common_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,12 @@ class Answer:
 
 @dataclass(slots=True)
 class Running:
-    """The update being translated: its generator, and its target passes so far."""
+    """The update being translated: its generator, its target passes so far, and its search and when that began."""
 
     waiting: Waiting
     asking: Asking[Answered]
     passes: int = 0
+    search: tuple[Spare | None, float] = None, 0.0
 
 
 def _key(update: Update, rest: bool = False) -> Hashable:
@@ -164,9 +166,25 @@ class Lane:
             self.running.passes += self.score.model == TARGET
             self._send(self.running, rows, now)
 
-    def _send(self, running: Running, rows: Rows | None, now: float) -> None:
+    def overdue(self, now: float, curve: CostCurve | None) -> bool:
+        """Whether the current request is one of a search that ends here: another update waits, or it takes too long."""
+        if not (self.running and self.score and self.score.spare):
+            return False
+        spare = self.score.spare
+        if self.running.search[0] is not spare:
+            self.running.search = spare, now
+        return bool(self._waiting) or spare.ends(curve, now - self.running.search[1])
+
+    def decline(self, now: float) -> None:
+        """End the search that the current request is of; the update goes on without it."""
+        if self.running:
+            self._send(self.running, None, now, declined=True)
+
+    def _send(self, running: Running, rows: Rows | None, now: float, *, declined: bool = False) -> None:
+        asking = running.asking
         try:
-            self.score = running.asking.send(rows)  # type: ignore[arg-type]  # it starts by being sent None
+            # It starts by being sent None.
+            self.score = asking.throw(Declined()) if declined else asking.send(rows)  # type: ignore[arg-type]
         except StopIteration as stop:
             self.running = self.score = None
             events, self.state = stop.value

@@ -2,8 +2,9 @@
 
 Verifying a draft, decoding a token and reading a prompt are the same kind of request and share passes.  Lanes take
 turns: after a pass, its lanes go to the end of the queue.  The number of updates under way is limited: more would not
-make passes cheaper, and would all wait for each other half done.  There are no threads and no network here; one thread
-makes all calls (`redraft.serve.engine`).
+make passes cheaper, and would all wait for each other half done.  Searches for better final texts
+(`redraft.decoding.search`) take the passes that nobody else wants, and end at once where many have work.  There are no
+threads and no network here; one thread makes all calls (`redraft.serve.engine`).
 
 `choose` picks the requests of a pass within a budget of new tokens.  `Load` measures the engine's load, to refuse new
 sessions before the captions of the running ones lag.
@@ -25,6 +26,7 @@ from redraft.backends.pace import busy_share, pace
 from redraft.captions.events import Update
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.drive import one_search
 from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
 from redraft.errors import RedraftError
 from redraft.serve.engine.lanes import Lane, Slot, SlotPool
@@ -38,6 +40,8 @@ LEAST_BUDGET, MOST_BUDGET = 16, 2048
 FIRST_BUDGET, UNLIMITED = 256, 1 << 40
 #: Lanes under way at a time (one per slot), by default, which keeps passes of a small model on the CPU cheap.
 DEFAULT_LANES = 32
+#: Most lanes with work while any of them searches.
+SEARCHING = 4
 #: Seconds over which the load is measured.
 WINDOW = 10.0
 _BUCKET = 0.5
@@ -265,7 +269,7 @@ class Scheduler:
         if not ready and not self.working:
             return False
         if ready:
-            self._pass(ready)
+            self._pass(self._chosen(ready))
         self.load.worked(self.clock() - started, self.clock())
         return True
 
@@ -283,9 +287,27 @@ class Scheduler:
             if not lane.running:
                 self._guarded(lane, lane.begin)
                 room -= lane.running is not None
+            self._end_searches(lane)
             if lane.score is not None:
                 ready.append((lane, slot))
         return ready
+
+    def _end_searches(self, lane: Lane) -> None:
+        """End the search of a lane if there is no time for it."""
+        curve = self._backends[TARGET].curve()
+        while lane.overdue(self.clock(), curve) or (lane.score and lane.score.spare and len(self._busy) > SEARCHING):
+            self._guarded(lane, lane.decline)
+
+    def _chosen(self, ready: Sequence[tuple[Lane, Slot]]) -> list[Part]:
+        """Return what the next pass answers."""
+        if needed := [each for each in ready if each[0].score and not each[0].score.spare]:
+            return choose(needed, self._room())
+        slots = dict(ready)
+        searches = one_search({lane: lane.score for lane in slots if lane.score})
+        (lane, *_) = searches
+        if lane.score and lane.score.draft.leaves_only:  # its cache is not the slot's
+            return [Part(lane, slots[lane], lane.score, lane.score.spare.tokens if lane.score.spare else 1)]
+        return choose([(lane, slots[lane]) for lane in searches], self._room())
 
     def _guarded(self, lane: Lane, work: Callable[..., None], *given: object) -> None:
         """Call ``work`` of a lane with the time; an exception fails only this lane's update."""
@@ -298,8 +320,7 @@ class Scheduler:
         if lane.idle:
             self._busy.discard(lane)
 
-    def _pass(self, ready: Sequence[tuple[Lane, Slot]]) -> None:
-        parts = choose(ready, self._room())
+    def _pass(self, parts: Sequence[Part]) -> None:
         model = parts[0].score.model
         backend = self._backends[model]
         for part in parts:
@@ -310,6 +331,11 @@ class Scheduler:
         except Exception:
             log.exception("a pass failed; its %d requests are tried alone", len(parts))
             self.failed_passes += 1
+            if parts[0].score.spare:  # its update has an output already
+                for part in parts:
+                    self.pool.renew(part.slot)
+                    self._guarded(part.lane, part.lane.decline)
+                return
             for part in parts:
                 self._alone(part, backend)
             return
@@ -341,7 +367,8 @@ class Scheduler:
             self._answered(part, rows)
 
     def _answered(self, part: Part, rows: Rows) -> None:
-        part.slot.hold(part.score)
+        if not (part.score.spare and part.score.draft.leaves_only):  # a search has a cache of its own
+            part.slot.hold(part.score)
         part.lane.worked = self.clock()
         if part.score is part.lane.score:  # otherwise more of the prompt is left to read
             self._guarded(part.lane, part.lane.advance, rows)

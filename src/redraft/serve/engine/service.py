@@ -16,7 +16,6 @@ from redraft.captions.settings import Settings
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
-from redraft.decoding.beam import require_trees
 from redraft.decoding.method import Choice, DraftModel, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
@@ -54,7 +53,6 @@ class Service:
                 )
             if method.draft_model and DRAFT_MODEL not in backends:
                 raise CapabilityError(f"method {method.name!r} needs a small model; name it with --draft-model")
-        require_trees(settings.final, backends[TARGET].capabilities)
         if DRAFT_MODEL in backends:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
         self.vocabulary = vocabulary_of(backends)
@@ -84,8 +82,7 @@ class Service:
         method = self.methods[wanted.method or self.settings.methods[0]]
         most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
         options = method.check(wanted.options)
-        display, final = wanted.display(method.display), self.settings.final
-        settings = Settings(method, options, display, wanted.context, most, final)
+        settings = Settings(method, options, wanted.display(method.display), wanted.context, most)
         return [
             Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
             for each in languages

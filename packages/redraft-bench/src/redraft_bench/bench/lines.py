@@ -5,7 +5,6 @@ the method, or what any method has:
 
     agree, first_sight, mask_k, plain   what is shown of partial captions (`redraft.decoding.display.Display`)
     lines                               complete lines that never change, each after at most so many seconds
-    final                               how final texts are decoded: biased, exact or beam:N
     threads                             CPU threads
     batch                               number of segments that are translated at once
     small                               draft model, instead of the one of the command
@@ -33,7 +32,6 @@ _DISPLAY = {
 GENERAL: Mapping[str, Callable[[str], Any]] = {
     **_DISPLAY,
     "lines": float,
-    "final": str,
     "threads": int,
     "batch": int,
     "small": str,

@@ -26,7 +26,6 @@ from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers
 from redraft.captions.events import Update
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend, Capability
-from redraft.decoding.beam import beam_width
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import get_method
 from redraft.errors import CapabilityError, InputError, MissingExtra
@@ -303,12 +302,10 @@ class Bench:
 
 
 def _branches(contender: Contender) -> int:
-    """Return the number of further branches that a contender needs for trees or a beam."""
+    """Return the number of further branches that a contender needs for trees."""
     if contender.method in PEERS:
         return 0
-    trees = BRANCHES_OF_A_TREE if Capability.TREES in get_method(contender.method).needs else 0
-    width = beam_width(contender.final)
-    return max(trees, width if width > 1 else 0)
+    return BRANCHES_OF_A_TREE if Capability.TREES in get_method(contender.method).needs else 0
 
 
 def _path(name: str) -> Path:

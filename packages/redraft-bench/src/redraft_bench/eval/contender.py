@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redraft.decoding.beam import BIASED
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
@@ -20,7 +19,6 @@ class Contender:
         display: what is shown of partial captions; None for the method's own.
         lines: shows lines that never change (`redraft.captions.reading`), each after this many seconds at most; None
             for captions that grow.
-        final: how final texts are decoded (`redraft.captions.settings.Settings`).
         threads: CPU threads; None for those of the run.
         batch: number of segments that are translated at once.
     """
@@ -32,15 +30,15 @@ class Contender:
     max_tokens: int = 256
     small: str = ""
     lines: float | None = None
-    final: str = BIASED
     threads: int | None = None
     batch: int = 1
 
     @property
     def settings(self) -> str:
-        """The options that are set, e.g. ``beta=0.2``, and how final texts are decoded if not by the method."""
-        options = (*self.options, *(() if self.final == BIASED else (("final", self.final),)))
-        return " ".join(f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in options)
+        """The options that are set, e.g. ``beta=0.2``."""
+        return " ".join(
+            f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in self.options
+        )
 
     @property
     def shows(self) -> str:

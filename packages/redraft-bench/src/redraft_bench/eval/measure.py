@@ -77,7 +77,6 @@ class MethodSystem:
                 max_tokens=contender.max_tokens,
                 small=small,
                 watch=self._meter,
-                final=contender.final,
             )
 
         self.translator = open_(replace(method, build=build))

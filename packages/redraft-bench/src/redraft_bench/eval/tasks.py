@@ -101,9 +101,7 @@ class TaskSystem:
 
         watched: Method = replace(method, build=build)
         options, limit = dict(contender.options), contender.max_tokens
-        self._generator = Generator(
-            backend, watched, options, small=small, max_tokens=limit, watch=self._meter, final=contender.final
-        )
+        self._generator = Generator(backend, watched, options, small=small, max_tokens=limit, watch=self._meter)
         self._tokenize = backend.tokenize
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TypeAlias
 
+from redraft.captions.languages import parse_language
 from redraft.models import SHIPPED, shipped_path
 from redraft.signature import file_hash, with_processor
 from redraft_bench.bench.plots import Plot
@@ -82,15 +83,26 @@ KERNELS: Columns = {
     },
 }
 FINALS: Columns = {
+    "model": lambda row: NAMES[row["model"]] if "model" in row else "",
     "data": lambda row: str(row["data"]),
     "to": lambda row: row["target_language"],
     "final": lambda row: str(row["final"]),
     "segments": lambda row: str(row["segments"]),
+    "BLEU": lambda row: f"{row['bleu']:.1f}",
     "chrF": lambda row: f"{row['chrf']:.1f}",
-    "gain over biased": lambda row: f"{row['gain']:+.1f} ({row['gain_low']:+.1f} to {row['gain_high']:+.1f})",
+    "gain": lambda row: _gained(row, "chrf_gain"),
+    "gain over ar": lambda row: _gained(row, "chrf_gain_over_ar"),
     "ms": lambda row: f"{row['milliseconds']:.0f}",
-    "changed": lambda row: f"{row['changed']:.0%}",
+    "ms, 95%": lambda row: f"{row['milliseconds_p95']:.0f}",
+    "changed": lambda row: f"{row['changed']:.1%}",
+    "finals that change": lambda row: str(row["changed_finals"]),
 }
+
+
+def _gained(row: Row, field: str) -> str:
+    return f"{row[field]:+.1f} ({row[f'{field}_low']:+.1f} to {row[f'{field}_high']:+.1f})"
+
+
 LISTENING: Columns = {
     "recogniser": lambda row: str(row["recogniser"]).partition(" ")[0],
     "to": lambda row: ", ".join(row["to"]),
@@ -203,9 +215,33 @@ class Check:
 
 def finals(rows: Sequence[Row]) -> str:
     """Return a sentence for each way to decode a final caption: its gain and its time."""
-    biased = {(row["data"], row["target_language"]): row for row in rows if row["final"] == "biased"}
-    names = dict.fromkeys(row["final"] for row in rows if row["final"] != "biased")
-    return " ".join(_gain(name, [row for row in rows if row["final"] == name], biased) for name in names)
+    rows = [row for row in rows if "final" in row]
+    plain = {_cell_of(row): row for row in rows if row["final"] == "no search"}
+    names = dict.fromkeys(row["final"] for row in rows if row["final"] not in ("no search", "ar"))
+    return " ".join(_gain(name, [row for row in rows if row["final"] == name], plain) for name in names)
+
+
+def _finals_page(rows: Sequence[Row]) -> str:
+    """Return the table, and below it, folded, the captions of the demo talk that differ."""
+    captions: dict[str, list[Row]] = {}
+    for row in rows:
+        if "source" in row:
+            captions.setdefault(row["target_language"], []).append(row)
+    ways = {way: lambda row, way=way: str(row[way]) for way in ("source", "no search", "beam of 4 and exact", "ar")}
+    lists = [
+        folded(f"The demo talk, {parse_language(language).name}: {len(found)} finals differ", table(found, ways))
+        for language, found in captions.items()
+    ]
+    return "\n".join([table([row for row in rows if "final" in row], FINALS), *lists])
+
+
+def _read_finals(results: Path) -> list[Row]:
+    return [*_rows(results / "finals.jsonl"), *_rows(results / "finals-talk.jsonl")]
+
+
+def _cell_of(row: Row) -> tuple[str, ...]:
+    """Return what a row of `finals` shares with those of other ways."""
+    return row["data"], row["target_language"], row["signature"]
 
 
 def hybrids(rows: Sequence[Row]) -> str:
@@ -235,14 +271,15 @@ def _timed(data: str, rows: Sequence[Row]) -> str:
     return f"On random weights in the shape of {rows[0]['shape']}, an update of `{data}` takes {listed(times)}."
 
 
-def _gain(name: str, rows: Sequence[Row], biased: Mapping[tuple[str, str], Row]) -> str:
-    gains = [row["gain"] for row in rows]
-    better, worse = sum(row["gain_low"] > 0 for row in rows), sum(row["gain_high"] < 0 for row in rows)
-    times = [row["milliseconds"] / biased[row["data"], row["target_language"]]["milliseconds"] for row in rows]
+def _gain(name: str, rows: Sequence[Row], plain: Mapping[tuple[str, ...], Row]) -> str:
+    gains, over = ([row[field] for row in rows] for field in ("chrf_gain", "chrf_gain_over_ar"))
+    better, worse = sum(row["chrf_gain_low"] > 0 for row in rows), sum(row["chrf_gain_high"] < 0 for row in rows)
+    times = [row["milliseconds"] / plain[_cell_of(row)]["milliseconds"] for row in rows]
     return (
-        f"`{name}` gains {fmean(gains):+.1f} chrF on average ({min(gains):+.1f} to {max(gains):+.1f}), and is better "
-        f"beyond chance in {better} of {len(rows)} cells and worse in {worse}; it takes {min(times):.1f} to "
-        f"{max(times):.1f} times as long."
+        f"*{name.capitalize()}* gains {fmean(gains):+.1f} chrF on average ({min(gains):+.1f} to {max(gains):+.1f}) "
+        f"over no search, and {fmean(over):+.1f} over `ar`. It is better than no search beyond chance in {better} of "
+        f"{len(rows)} cells and worse in {worse}, and a final caption takes {min(times):.1f} to {max(times):.1f} times "
+        "as long."
     )
 
 
@@ -339,16 +376,18 @@ CHECKS = (
     ),
     Check(
         "finals",
-        "Final captions: biased, exact, or by a beam",
-        "Whether it pays to decode a final caption more carefully than partial ones.",
+        "Final captions: how they are chosen",
+        "Whether it pays to compare several translations of a final text.",
         FINALS,
         (),
-        "Partial captions are those of `redraft`; the final text of each segment was decoded in every way. "
-        "Intervals are paired. *ms* is the processor time of a final update on one thread. *changed* is the share of "
-        "the last partial caption, in words or characters, that the final one does not begin with. A beam has the bias "
-        "of the method towards what has been shown. The default is `biased`, the fastest. A final update takes longer "
-        "than a partial one, which stops where the model guesses.",
+        "Texts grow by two words an update. Partial captions are those of `redraft`; the final text of each segment "
+        "was decoded in every way. *No search* is the method alone (`--option search=0`); *beam of 4 and exact* is the "
+        "default, with as much time as it needs; `ar` translates the final text from scratch. Intervals are paired. "
+        "*ms* is the processor time of a final update on one thread. *changed* is the share of the last partial "
+        "caption, in words or characters, that the final one does not begin with.",
         findings=finals,
+        overview=_finals_page,
+        read=_read_finals,
     ),
 )
 

@@ -21,8 +21,8 @@ def test_commas_are_a_product() -> None:
 
 
 def test_settings_of_any_method() -> None:
-    line = "ar final=beam:4 threads=2 batch=8 lines=1.5"
-    assert contenders([line], "ja") == [Contender("ar", "ja", lines=1.5, final="beam:4", threads=2, batch=8)]
+    line = "ar threads=2 batch=8 lines=1.5"
+    assert contenders([line], "ja") == [Contender("ar", "ja", lines=1.5, threads=2, batch=8)]
     names = [each.name for each in contenders(["ar threads=1,2 batch=1,4"], "ja")]
     assert len({*names}) == 4
 

@@ -195,14 +195,14 @@ def test_typed_figures_fail(root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_findings_are_those_of_the_rows() -> None:
-    cells = [("de", "biased", 0.0, (0.0, 0.0), 50), ("de", "beam:4", -0.17, (-1.2, 0.8), 150)]
-    cells += [("ja", "biased", 0.0, (0.0, 0.0), 40), ("ja", "beam:4", 1.5, (0.2, 2.8), 60)]
+    cells = [("de", "no search", 0.0, (0.0, 0.0), 50), ("de", "exact", -0.17, (-1.2, 0.8), 150)]
+    cells += [("ja", "no search", 0.0, (0.0, 0.0), 40), ("ja", "exact", 1.5, (0.2, 2.8), 60)]
     rows = [
-        {"data": "x", "target_language": to, "final": final, "gain": gain, "gain_low": low, "gain_high": high}
-        | {"milliseconds": ms}
+        {"data": "x", "target_language": to, "final": final, "chrf_gain": gain, "chrf_gain_low": low, "signature": "s"}
+        | {"chrf_gain_high": high, "chrf_gain_over_ar": 0.5, "milliseconds": ms}
         for to, final, gain, (low, high), ms in cells
     ]
     assert finals(rows) == (
-        "`beam:4` gains +0.7 chrF on average (-0.2 to +1.5), and is better beyond chance in 1 of 2 cells and worse in "
-        "0; it takes 1.5 to 3.0 times as long."
+        "*Exact* gains +0.7 chrF on average (-0.2 to +1.5) over no search, and +0.5 over `ar`. It is better than no "
+        "search beyond chance in 1 of 2 cells and worse in 0, and a final caption takes 1.5 to 3.0 times as long."
     )

@@ -6,12 +6,13 @@ import math
 
 import pytest
 
-from redraft.captions.settings import Settings
-from redraft.decoding.beam import Beam, beam_width
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.lines import LineBreaks
+from redraft.decoding.method import Setup
 from redraft.decoding.methods import get_method
+from redraft.decoding.methods.beam import Beam
+from redraft.decoding.methods.ssbd import Biased
 from redraft.decoding.types import ROOT, Score, common_prefix
 from redraft.errors import OptionError
 from tests.fakes import RandomModel
@@ -79,8 +80,10 @@ def test_bias(beta: float) -> None:
         model.open_slot()
         previous = reference(RandomModel(seed + 100, end_bias=-1.5), prompt, 2)
         width = 3 - seed % 2
-        beam = Beam(width, model.end_tokens, biases=(beta,) * len(previous))
-        asking = decode(prompt, beam, beam, previous=previous, end_tokens=model.end_tokens, limit=LIMIT)
+        beam = Beam(width, model.end_tokens, towards=Biased(beta))
+        asking = decode(
+            prompt, beam, beam, previous=previous, shown=len(previous), end_tokens=model.end_tokens, limit=LIMIT
+        )
         output = run(asking, model, 0).tokens
         assert output == reference(model, prompt, width, previous, beta)
         kept += common_prefix(output, previous)
@@ -94,7 +97,7 @@ def test_line_breaks() -> None:
     breaks = LineBreaks(before=frozenset({4, 5, 6, 7, 8}), blank=frozenset({4, 5, 6, 7, 8}))
     begun = 0
     for first in range(1, 12):
-        beam = Beam(3, model.end_tokens, breaks.ends, breaks.end)
+        beam = Beam(3, model.end_tokens, breaks.ends)
         asking = decode((first, 2, 3), beam, beam, end_tokens=model.end_tokens, line_end=breaks.end, limit=LIMIT)
         tokens = run(asking, model, 0).tokens
         assert breaks.end(tokens) is None and tokens[:1] * LIMIT != tokens
@@ -102,10 +105,37 @@ def test_line_breaks() -> None:
     assert begun
 
 
-def test_width() -> None:
-    assert [beam_width(final) for final in ("biased", "exact", "beam:2", "beam:16")] == [0, 1, 2, 16]
-    for wrong in ("", "beam", "beam:1", "beam:17", "beam:x", 5, None, math.nan):
-        with pytest.raises(OptionError, match="final must be"):
-            beam_width(wrong)
-    with pytest.raises(OptionError, match="final must be"):
-        Settings(get_method("ssbd"), {}, final="best")
+@pytest.mark.parametrize("width", [2, 4])
+def test_likelihood(width: int) -> None:
+    """That of the output without the bias, end included, as the model gives it in one pass."""
+    finished = 0
+    for seed in range(20):
+        model, prompt = RandomModel(seed, end_bias=0.5), (1, 2, 3)
+        model.open_slot()
+        beam = Beam(width, model.end_tokens, towards=Biased(0.4))
+        output = run(
+            decode(prompt, beam, beam, previous=(4, 5), shown=1, end_tokens=model.end_tokens, limit=LIMIT), model, 0
+        )
+        found = beam.of(len(output.tokens), finished=output.finished)
+        assert (found is not None) == output.finished
+        if found is None:
+            continue
+        finished += 1
+        ids = prompt + output.tokens
+        total = 0.0
+        for place, token in enumerate((*output.tokens, *model.end_tokens)):
+            total += dict(row(model, ids[: len(prompt) + place]))[token]
+        assert found.mean == pytest.approx(total / (len(output.tokens) + 1))
+    assert finished > 10
+
+
+def test_method() -> None:
+    """`beam` searches from scratch, whatever was translated before."""
+    model = RandomModel(9, end_bias=1.0)
+    model.open_slot()
+    method = get_method("beam")
+    drafter, rule = method.build(Setup(method.check({"width": 3}), model.end_tokens))
+    asking = decode((1, 2, 3), drafter, rule, previous=(7, 8, 9), shown=3, end_tokens=model.end_tokens, limit=LIMIT)
+    assert run(asking, model, 0).tokens == reference(model, (1, 2, 3), 3)
+    with pytest.raises(OptionError, match="width must be a whole number from 2 to 16, not 1"):
+        method.check({"width": 1})
