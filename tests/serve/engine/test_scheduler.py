@@ -615,6 +615,11 @@ def searching(rig: Rig, number: int = 1) -> list[Lane]:
     return lanes
 
 
+def searched(rig: Rig) -> int:
+    assert isinstance(rig.model, Searching)
+    return rig.model.searched
+
+
 def until_search(rig: Rig, lane: Lane) -> None:
     while not (lane.score and lane.score.spare):
         assert rig.scheduler.step()
@@ -624,7 +629,7 @@ def test_search() -> None:
     rig = Rig(Searching(5), slots=8)
     (lane,) = searching(rig)
     rig.run()
-    assert rig.model.searched > 2
+    assert searched(rig) > 2
     assert lane.state.tally.reopened and len(finals(rig, lane)) == 1
 
 
@@ -652,12 +657,12 @@ def test_others_first() -> None:
     until_search(rig, lane)
     other = rig.lanes(method="ar")[0]
     rig.offer(other, Update("o", 0, "the old table", True))
-    before = rig.model.searched
+    before = searched(rig)
     while not finals(rig, other):
         rig.scheduler.step()
-    assert rig.model.searched == before and not finals(rig, lane)
+    assert searched(rig) == before and not finals(rig, lane)
     rig.run()
-    assert rig.model.searched > before and len(finals(rig, lane)) == 1
+    assert searched(rig) > before and len(finals(rig, lane)) == 1
 
 
 def test_no_search_where_many_have_work() -> None:
@@ -665,7 +670,7 @@ def test_no_search_where_many_have_work() -> None:
     lanes = searching(rig, SEARCHING + 1)
     rig.scheduler.step()
     while any(not finals(rig, lane) for lane in lanes[:-SEARCHING]):
-        assert rig.model.searched == 0
+        assert searched(rig) == 0
         rig.scheduler.step()
     rig.run()
     assert all(len(finals(rig, lane)) == 1 for lane in lanes)
@@ -676,10 +681,10 @@ def test_slow_search_ends() -> None:
     (lane,) = searching(rig)
     until_search(rig, lane)
     rig.scheduler.step()
-    before = rig.model.searched
+    before = searched(rig)
     rig.clock.now += 60
     rig.run()
-    assert rig.model.searched == before and len(finals(rig, lane)) == 1
+    assert searched(rig) == before and len(finals(rig, lane)) == 1
 
 
 def test_failing_search() -> None:
@@ -687,7 +692,7 @@ def test_failing_search() -> None:
     rig = Rig(Searching(5, broken=lambda scores: scores[0].spare is not None), slots=8)
     (lane,) = searching(rig)
     rig.run()
-    assert rig.model.searched and len(finals(rig, lane)) == 1
+    assert searched(rig) and len(finals(rig, lane)) == 1
     assert all(isinstance(event, Caption) for _, answer in rig.answers for event in answer.events)
     rig.offer(lane, Update("v", 0, "it was there", True))
     rig.run()

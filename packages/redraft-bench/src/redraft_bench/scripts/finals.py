@@ -141,11 +141,12 @@ def _rows(
             "changed_finals": sum(each.changed > 0 for each in finals),
         }
         for metric, (table, statistic) in scores[way].items():
-            row[metric] = round(statistic(np.asarray(table).sum(axis=0)), 2)
+            score = statistic(np.asarray(table).sum(axis=0))
+            row[metric] = round(score, 2)
             for other, field in (("no search", "gain"), ("ar", "gain_over_ar")):
                 base = scores[other][metric][0]
                 gain = bootstrap.difference(table, base, statistic)
-                row[f"{metric}_{field}"] = round(row[metric] - statistic(np.asarray(base).sum(axis=0)), 2)
+                row[f"{metric}_{field}"] = round(score - statistic(np.asarray(base).sum(axis=0)), 2)
                 row[f"{metric}_{field}_low"], row[f"{metric}_{field}_high"] = (round(each, 2) for each in gain)
         yield row
 

@@ -46,7 +46,7 @@ def test_compared(folder: Path) -> None:
     assert 0 < one <= 100 and 0 < other <= 100 and interval.low <= other - one <= interval.high
     [back] = comparisons(folder, "ssbd beta=0.49", "ar")
     assert back.scores()["chrf"][:2] == (other, one)
-    assert [row["chrf_gain"] for row in found.rows()] == [-row["chrf_gain"] for row in back.rows()]
+    assert [each.gain for each in found.different] == [-each.gain for each in back.different]
 
 
 def test_printed(folder: Path) -> None:
