@@ -194,6 +194,22 @@ def test_update_is_one_request_by_default() -> None:
         assert sum("vllm_xargs" in body for body in server.bodies) >= len(ours) // 2
 
 
+def test_final_is_one_request_more() -> None:
+    """The exact output is compared where the bias has given up something; a server searches no beams."""
+    found = []
+    for seed in range(6):
+        server = FakePlugin(Table())
+        with closing(connected(server)) as backend, Translator(backend, ["de"]) as translator:
+            for update in stream(seed):
+                before = len(server.bodies)
+                translator.translate(update)
+                likelihood = translator.state("de").decoded.output.likelihood
+                found.append((update.final, len(server.bodies) - before))
+                assert (likelihood is not None) == update.final
+    assert {asked for final, asked in found if not final} <= {0, 1}
+    assert {asked for final, asked in found if final} == {1, 2}
+
+
 @pytest.mark.parametrize("kind", SERVERS)
 def test_stop_ends_request(kind: type[FakeServer]) -> None:
     """What is not decoded is not asked for, and a stopped update is no further request."""

@@ -90,7 +90,31 @@ def summary(results: Sequence[Result]) -> str:
         f"never change once they are shown. A word changes for the last time {good[0]} after it was spoken "
         f"(re-translation: {good[1]}; LocalAgreement, which never retracts a word: {good[2]}). Redraft needs "
         f"{share(ar):.0%} of the processor time of re-translation, and {share(peer):.0%} of LocalAgreement's. These "
-        f"are medians over {streams} streams and three languages."
+        f"are medians over {streams} streams and three languages.{_quality(ours, ar, peer)}{_talk(results)}"
+    )
+
+
+def _quality(*lines: Sequence[Line]) -> str:
+    """Return a sentence on the final captions of the default, `ar` and the peer; nothing without references."""
+    found = [fmean(float(line["chrf"]) for line in each if line.get("chrf") is not None) for each in lines]
+    scored = sum(line.get("chrf") is not None for line in lines[0])
+    if not scored:
+        return ""
+    return (
+        f" Its final captions have a chrF of {found[0]:.1f} (re-translation: {found[1]:.1f}; LocalAgreement: "
+        f"{found[2]:.1f}; means of the {scored} with references)."
+    )
+
+
+def _talk(results: Sequence[Result]) -> str:
+    """Return a sentence on the demo talk, which is easier than the others; nothing without it."""
+    found = [lines_of(each) for each in results if each.data == "talk"]
+    if not found:
+        return ""
+    ours, ar = (median(float(lines[name]["lag_good"]) for lines in found) for name in (OURS, "`ar`"))
+    return (
+        f" The sentences of the demo talk are short: there, a word changes for the last time after {ours:.1f}\u00a0s "
+        f"(re-translation: {ar:.1f}\u00a0s)."
     )
 
 
