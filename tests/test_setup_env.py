@@ -22,6 +22,7 @@ import pytest
 
 from redraft.backends import kernels, machine, selftest
 from redraft.backends.selftest import Kernels, SelfTestResult
+from tests.programs import program
 from tools import build_llama, compilers, setup_env
 
 ROOT = Path(__file__).parents[1]
@@ -196,13 +197,11 @@ class TestEngine:
         assert list(folder.iterdir()) == []
 
 
-CMAKE = shutil.which("cmake")
 KERNELS = setup_env.KERNELS[0]
 #: Files of llama.cpp that get kernels.
 CHANGED = ["sgemm.cpp", "repack.cpp", "tiled.cpp", "ops.cpp", "ggml-cpu.cpp"]
 
 
-@pytest.mark.skipif(CMAKE is None, reason="cmake is not installed")
 class TestKernels:
     @pytest.fixture
     def tree(self, tmp_path: Path) -> Path:
@@ -220,7 +219,7 @@ class TestKernels:
 
     def build(self, tree: Path, *options: str, changes: Path = KERNELS) -> subprocess.CompletedProcess[str]:
         include = f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={changes}"
-        command = [str(CMAKE), "-S", str(tree), "-B", str(tree / "build"), include, *options]
+        command = [program("cmake"), "-S", str(tree), "-B", str(tree / "build"), include, *options]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def sources(self, tree: Path) -> dict[str, str]:
@@ -379,7 +378,7 @@ def test_libraries_look_for_others_in_their_own_folder(tmp_path: Path) -> None:
 def test_this_build_has_its_kernels() -> None:
     tag = setup_env.wheel_folder("", setup_env.build_environment(os.environ)).name
     if f"/{tag}/" not in (distribution(setup_env.ENGINE).read_text("direct_url.json") or ""):
-        pytest.skip("llama.cpp was not compiled from these kernels on this machine: run make")
+        pytest.skip("needs llama.cpp with the kernels of this processor: make")
     assert kernels.mark() == setup_env.kernels_mark(os.environ)
 
 

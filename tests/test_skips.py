@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -38,6 +39,8 @@ def test_nothing():
     pass
 """
 PROCESSES = pytest.mark.parametrize("options", [(), ("-p", "xdist.plugin", "-n", "1")], ids=["one process", "xdist"])
+#: Folders with tests.
+TESTS = [ROOT / "tests", *ROOT.glob("p*/*/tests")]
 
 
 def run(folder: Path, *options: str, **variables: str) -> list[str]:
@@ -61,3 +64,18 @@ def test_summary_and_option(tmp_path: Path, options: tuple[str, ...]) -> None:
     assert first[0] == "1 files  needs a library"
     assert first[1].startswith("2 passed, 1 skipped")  # and not test_nothing
     assert run(tmp_path, *options, "--skipped", LIBRARY="here")[-1].startswith("1 passed")
+
+
+def test_reasons() -> None:
+    """Each library that `make test` does not install is named with what installs it; programs are in one table."""
+    wrong = []
+    for path in (path for folder in TESTS for path in folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name, reason = ast.unparse(node.func), {each.arg: ast.unparse(each.value) for each in node.keywords}
+            if name == "pytest.importorskip" and not reason.get("reason", "").startswith("'needs "):
+                wrong.append(f"{path}:{node.lineno}: importorskip without reason='needs ...'")
+            if name.endswith("which") and path.name != "programs.py":
+                wrong.append(f"{path}:{node.lineno}: use tests.programs")
+    assert not wrong, "\n".join(wrong)
