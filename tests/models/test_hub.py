@@ -53,6 +53,7 @@ def test_without_network_that_is_said_at_once_and_once(capfd: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("offline")
 def test_models_of_transformers_say_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs the extra hf")
     from redraft.backends.hf.model import open_hf
     from redraft.backends.hf.options import HfOptions
 
