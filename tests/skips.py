@@ -55,10 +55,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for report in reports:
         _path, _line, reason = report.longrepr
-        kind = "tests" if isinstance(report, pytest.TestReport) else "files"
+        kind = "test" if isinstance(report, pytest.TestReport) else "file"
         reasons[reason.removeprefix("Skipped: ")][kind] += 1
     if reasons:
         terminalreporter.section("skipped")
     for reason, counts in sorted(reasons.items(), key=lambda each: -each[1].total()):
-        numbers = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+        numbers = ", ".join(f"{count} {kind}{'s' * (count > 1)}" for kind, count in sorted(counts.items()))
         terminalreporter.write_line(f"{numbers:>20}  {reason}")
