@@ -23,7 +23,7 @@ import pytest
 from redraft.backends import kernels, machine, selftest
 from redraft.backends.selftest import Kernels, SelfTestResult
 from tests.programs import program
-from tools import build_llama, compilers, setup_env
+from tools import build_llama, compilers, fetch_tokenizers, setup_env
 
 ROOT = Path(__file__).parents[1]
 
@@ -383,6 +383,7 @@ def test_this_build_has_its_kernels() -> None:
 
 
 def test_missing_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REDRAFT_TOKENIZERS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.delenv("CXX", raising=False)
@@ -392,6 +393,8 @@ def test_missing_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup_env, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="apt-get install python3-venv"):
         setup_env.check_python()
+    with pytest.raises(SystemExit, match="apt-get install npm"):
+        fetch_tokenizers.main()
     monkeypatch.setattr(sys, "version_info", (3, 10, 4))
     with pytest.raises(SystemExit, match=r"must be 3\.11 or newer"):
         setup_env.check_python()

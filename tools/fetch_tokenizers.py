@@ -76,6 +76,8 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _npm(package: str, into: Path) -> None:
+    if not shutil.which("npm"):
+        raise SystemExit("npm is needed: run `sudo apt-get install npm`")
     subprocess.run(["npm", "pack", "--silent", package], cwd=into, check=True, stdout=subprocess.DEVNULL)
 
 
