@@ -1,9 +1,9 @@
 # Every target works alone on a fresh clone: it first makes .venv with what it needs.  Needed: Python 3.11 or newer with
 # venv, make and a C++ compiler.  Variables: PYTHON, the interpreter to start from; ARGS, further arguments of the
-# command; EXTRAS, the optional dependencies of `test`, `check` and `fix`; DOCS, those of `docs`.
+# command; EXTRAS, the optional dependencies of `test`, `check` and `fix`, all that are small; DOCS, those of `docs`.
 
 PYTHON ?= python3
-EXTRAS ?= dev,serve
+EXTRAS ?= chinese,dev,fanout,listen,listen-sherpa,omnisteval,remote,serve,tasks
 DOCS ?= docs,serve
 ARGS ?=
 
@@ -30,8 +30,8 @@ help: ## list the targets
 demo: $(RUN_READY) ## watch a talk being translated into German, Chinese and Japanese
 	$(BIN)/redraft demo $(ARGS)
 
-test: $(DEV_READY) ## run the tests
-	$(BIN)/python -m pytest $(ARGS)
+test: $(DEV_READY) ## run the tests, in three processes, since they often wait
+	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal $(ARGS)
 
 fuzz: $(DEV_READY) ## send the server more than 20,000 frames and requests of all kinds
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m fuzz tests/serve $(ARGS)

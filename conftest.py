@@ -1,4 +1,4 @@
-"""Shared by all tests: the folder of the data, hypothesis's profiles, Ctrl-C, logging, and the watchdog for threads."""
+"""Shared by all tests: the folder of the data, hypothesis's profiles, Ctrl-C, logging, threads, and what is skipped."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from tests.watchdog import Watchdog
 
+pytest_plugins = ["tests.skips"]
 ROOT = Path(__file__).resolve().parent
 
 # A shell lets what it runs in the background ignore Ctrl-C, and then a test that waits for it waits for ever.
@@ -57,5 +58,5 @@ def data_dir() -> Path:
     """The folder of the shared data, REDRAFT_DATA or ../shared/data (relative to the repository); skips without it."""
     folder = (ROOT / os.environ.get("REDRAFT_DATA", "../shared/data")).resolve()
     if not folder.is_dir():
-        pytest.skip(f"no data in {folder}: set REDRAFT_DATA to a folder with train/, test/ and asr/")
+        pytest.skip("needs data: set REDRAFT_DATA to a folder with train/, test/ and asr/")
     return folder

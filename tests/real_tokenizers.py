@@ -16,6 +16,7 @@ from typing import Any
 
 import gguf
 import pytest
+from sentencepiece import SentencePieceProcessor
 
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
@@ -76,7 +77,7 @@ def found(name: str) -> Path:
     """A file or folder of the packages; skips the test where there is none."""
     path = folder() / name
     if not path.exists():
-        pytest.skip(f"no {name} in {folder()}: run python -m tools.fetch_tokenizers")
+        pytest.skip("needs tokenizers: python -m tools.fetch_tokenizers")
     return path
 
 
@@ -166,9 +167,7 @@ def _from_gguf(source: Path) -> Callable[[gguf.GGUFWriter], int]:
 
 
 def _sentencepiece(source: Path) -> Callable[[gguf.GGUFWriter], int]:
-    pieces = pytest.importorskip("sentencepiece", reason="the hf extra is not installed").SentencePieceProcessor(
-        model_file=str(source)
-    )
+    pieces = SentencePieceProcessor(model_file=str(source))
     kinds = {
         True: gguf.TokenType.CONTROL,
         False: gguf.TokenType.NORMAL,

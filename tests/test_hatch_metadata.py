@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("hatchling", reason="hatchling is not installed (extra `dev`)")
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 

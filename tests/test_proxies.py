@@ -73,7 +73,6 @@ def recogniser(url: str) -> None:
 
 
 def client(url: str) -> None:
-    pytest.importorskip("pydantic")
     from redraft.client import Client
 
     async def enter() -> None:
@@ -84,7 +83,6 @@ def client(url: str) -> None:
 
 
 def model(url: str) -> None:
-    pytest.importorskip("httpx2")
     from redraft.backends.remote.address import RemoteOptions
     from redraft.backends.remote.client import RemoteClient
 

@@ -46,8 +46,6 @@ def run(folder: Path, test: str, *options: str) -> subprocess.CompletedProcess[s
 
 @pytest.mark.parametrize("options", [(), ("-p", "xdist.plugin", "-n", "1")], ids=["one process", "xdist"])
 def test_thread_is_left(tmp_path: Path, options: tuple[str, ...]) -> None:
-    if options:
-        pytest.importorskip("xdist", reason="pytest-xdist is not installed")
     done = run(tmp_path, LEAVES_A_THREAD, *options)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "'forgotten' (first seen after test_it.py::test_first)" in done.stdout

@@ -17,12 +17,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
+from tools.archives import unpack
 from tools.setup_env import ENGINE, KERNELS, NATIVE, PORTABLE, ROOT, engine_version
 
 PACKAGE = ROOT / "packages" / "redraft-llama"
@@ -62,8 +62,7 @@ def fetch(version: str, folder: Path) -> Path:
         command = ["download", "--no-deps", "--no-binary", ENGINE, "--no-build-isolation", "--dest", str(folder)]
         subprocess.run([sys.executable, "-m", "pip", *command, f"{ENGINE}=={version}"], check=True)
         unpacked = folder / "unpacked"
-        with tarfile.open(folder / f"{source.name}.tar.gz") as archive:
-            archive.extractall(unpacked, filter="data")
+        unpack(folder / f"{source.name}.tar.gz", unpacked)
         (unpacked / source.name).rename(source)  # only a whole one
     return source
 

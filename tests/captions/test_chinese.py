@@ -46,7 +46,6 @@ def test_other_languages_are_left_alone(language: str) -> None:
 
 @pytest.mark.parametrize("language", ["zh-TW", "Traditional Chinese", "zh-HK"])
 def test_converts(language: str) -> None:
-    pytest.importorskip("opencc", reason="OpenCC is not installed")
     writing = writing_of(parse_language(language))
     assert (writing.convert(SIMPLIFIED), writing.problem(SIMPLIFIED)) == (TRADITIONAL, "")
     assert writing.convert("皇后來了。") == "皇后來了。"

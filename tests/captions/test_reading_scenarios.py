@@ -16,7 +16,7 @@ import pytest
 
 from redraft.captions.events import Caption, Event
 from redraft.captions.formats.rows import RowsWriter
-from tests.serve.javascript import in_node, needs_node
+from tests.serve.javascript import in_node
 
 SCENARIOS: dict[str, list[list[Any]]] = json.loads(Path(__file__).with_name("reading.json").read_text("utf-8"))
 WIDTH = 16
@@ -96,7 +96,6 @@ def test_writer(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [lines for _, _, lines in SCENARIOS[name]]
 
 
-@needs_node
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_page(name: str, tmp_path: Path) -> None:
     (found,) = in_node(tmp_path, "captions/reading", PAGE, [SCENARIOS[name]])

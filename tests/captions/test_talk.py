@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby, islice, pairwise
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from redraft.captions.events import Update
 from redraft.captions.talk import RECORDING, SCRIPT, TRANSCRIPT, load_talk
@@ -19,6 +19,7 @@ from redraft.speech.recogniser import transcribe
 from redraft.speech.registry import open_recogniser
 from redraft.speech.sentences import SentenceCutter
 from redraft_bench.eval.stream import Stream, beside
+from tests.programs import program
 from tools.talk import VOICES, phonemes, sentences, write
 
 #: Maximum size of what the talk adds to the wheel.
@@ -59,7 +60,6 @@ def test_one_final_ends_utterance(utterances: list[list[Update]]) -> None:
 
 
 def test_times_follow_recording() -> None:
-    soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
     length = soundfile.info(str(RECORDING)).duration
     times = [update.time or 0.0 for update in load_talk()]
     assert times == sorted(times)
@@ -88,7 +88,7 @@ def test_transcript_has_words_of_script() -> None:
 
 @pytest.mark.slow
 def test_recording_recognised_again() -> None:
-    pytest.importorskip("moonshine_voice", reason="moonshine-voice is not installed (extra `listen`)")
+    pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     blocks = islice(file_blocks(str(RECORDING)), round(EXCERPT / BLOCK_SECONDS))
     found = transcribe(blocks, open_recogniser("moonshine"), SentenceCutter())
     again = finals(update for update in found if isinstance(update, Update))
@@ -110,7 +110,6 @@ def test_two_voices_speak() -> None:
 
 
 def test_phonemes_of_sentence() -> None:
-    if shutil.which("espeak-ng") is None:
-        pytest.skip("espeak-ng is not installed")
+    program("espeak-ng")
     assert phonemes("We ate, at 7:15.").count(",") == 1
     assert ":" not in phonemes("We ate, at 7:15.") and phonemes("We ate.").endswith("t.")

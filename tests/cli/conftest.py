@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +16,6 @@ import pytest
 from redraft.cli import main
 from redraft.speech import isolated, registry
 from tests.speech.recognisers import Scripted
-
-#: What needs the extra `serve`.
-collect_ignore = [] if find_spec("starlette") and find_spec("websockets") else ["test_serve.py"]
 
 
 @dataclass(frozen=True)

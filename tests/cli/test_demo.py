@@ -16,6 +16,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import soundfile
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -171,7 +172,6 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_live_translates_what_is_recognised_now(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
     monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises())
     monkeypatch.setenv("FORCE_COLOR", "1")
     done = redraft("demo", "--live", "--sentences", "2", "--to", "de", "--method", "cd", "--threads", "1")
@@ -182,7 +182,6 @@ def test_live_translates_what_is_recognised_now(redraft: Command, monkeypatch: p
 
 @pytest.mark.usefixtures("hurried")
 def test_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
     monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises(dies=True))
     done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--threads", "1")
     assert (
@@ -205,8 +204,7 @@ def test_updates_are_those_of_the_talk(redraft: Command) -> None:
 
 @pytest.mark.slow
 def test_live_with_real_recogniser(redraft: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pytest.importorskip("moonshine_voice", reason="moonshine-voice is not installed (extra `listen`)")
-    soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed (extra `listen`)")
+    pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     samples, rate = soundfile.read(RECORDING, frames=8 * 24_000)
     soundfile.write(tmp_path / "start.wav", samples, rate)
     monkeypatch.setattr(stage, "RECORDING", tmp_path / "start.wav")

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pytest
+import soundfile
 
 if TYPE_CHECKING:
     from tests.serve.servers import Running
@@ -277,7 +278,6 @@ def heard(log: Path) -> dict[str, str]:
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    soundfile = pytest.importorskip("soundfile")
     soundfile.write(tmp_path / "talk.flac", np.zeros(16_000 * 900, np.int16), 16_000)
     return tmp_path / "talk.flac"
 
@@ -331,7 +331,6 @@ def test_standard_input_of_living_feeder(tmp_path: Path, twice: bool, moment: in
 @pytest.fixture
 def serve() -> Iterator[Running]:
     """A server on a table model whose passes take a while."""
-    pytest.importorskip("starlette")
     from tests.serve.fakes import CachedModel
     from tests.serve.servers import running
 

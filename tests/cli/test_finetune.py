@@ -67,7 +67,7 @@ class TestWithTheExtra:
     @pytest.fixture(autouse=True)
     def extra(self) -> None:
         for library in LIBRARIES:
-            pytest.importorskip(library, reason="the finetune extra is not installed")
+            pytest.importorskip(library, reason="needs the extra train")
 
     @pytest.mark.parametrize(
         ("option", "words"),

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="the hf extra is not installed")
-pytest.importorskip("transformers", reason="the hf extra is not installed")
-pytest.importorskip("gguf", reason="the gguf extra is not installed")
+pytest.importorskip("torch", reason="needs the extra hf")
+pytest.importorskip("accelerate", reason="needs the extra gguf")
 
 from redraft.models import shipped_path
 from redraft_train.recipe.export_hf import gguf_to_hf

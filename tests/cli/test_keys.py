@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 from redraft.captions.events import Caption
 from redraft.cli.shared.keys import HELP, Keys
 from redraft.errors import InputError, RedraftError
-
-pytest.importorskip("websockets")
+from tests.cli import terminals
+from tests.serve import servers, talking
 
 
 class Controlled:
@@ -154,7 +155,6 @@ def test_nothing_yet() -> None:
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     """Two minutes of audio, in which the stand-in recogniser hears words."""
-    soundfile = pytest.importorskip("soundfile")
     path = tmp_path / "talk.wav"
     soundfile.write(path, np.zeros(16_000 * 120, np.float32), 16_000)
     return path
@@ -162,8 +162,6 @@ def recording(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("output", ["live", "lines"])
 def test_terminal(output: str, recording: Path) -> None:
-    terminals, servers = pytest.importorskip("tests.cli.terminals"), pytest.importorskip("tests.serve.servers")
-    talking = pytest.importorskip("tests.serve.talking")
     with servers.running() as server:
         stand_in = [sys.executable, "-m", "tests.cli.stand_in", "0", "/dev/null"]
         chosen = ["--speed", "4", "--to", "de", "--server", server.url, "--output", output]
@@ -195,7 +193,6 @@ def test_terminal(output: str, recording: Path) -> None:
 
 
 def test_typed_input_is_left_alone(tmp_path: Path) -> None:
-    terminals, servers = pytest.importorskip("tests.cli.terminals"), pytest.importorskip("tests.serve.servers")
     with servers.running() as server:
         command = terminals.program("translate", "--to", "de", "--server", server.url, "--output", "lines")
         with terminals.Terminal(100, 30, command) as terminal:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from redraft.cli import main
 from redraft.errors import install
@@ -18,8 +19,6 @@ from redraft.speech.audio import RATE, Samples
 from redraft.speech.recogniser import Recognised
 from tests.cli.conftest import Run
 from tests.speech.recognisers import Scripted, dickens
-
-soundfile = pytest.importorskip("soundfile")
 
 
 @pytest.fixture
@@ -52,7 +51,6 @@ def test_what_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, r
 
 @pytest.mark.usefixtures("scripted")
 def test_what_is_heard_is_translated_by_server(redraft: Run, recording: Path) -> None:
-    pytest.importorskip("starlette")
     from tests.serve.servers import running
     from tests.serve.talking import expected
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from tests.cli.conftest import Run
 from tests.speech.servers import serving
-
-pytest.importorskip("websockets")
 
 
 def test_captions_of_server_that_listens_by_itself(redraft: Run) -> None:

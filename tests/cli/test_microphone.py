@@ -23,8 +23,6 @@ from redraft.speech.recogniser import transcribe
 from tests.cli.conftest import Run
 from tests.speech.recognisers import Scripted
 
-pytest.importorskip("soxr")
-
 
 class PortAudioError(Exception):
     """As sounddevice raises it."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def forks() -> Iterator[Forks]:
-    for name in ("starlette", "websockets", "soundfile", "soxr"):
-        pytest.importorskip(name)
     from tests.cli.stops import Forks
 
     made = Forks()

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-pytest.importorskip("pydantic")
-
 from redraft.captions.events import Caption
 from redraft.cli.transcript import transcript
 from redraft.errors import InputError, OptionError

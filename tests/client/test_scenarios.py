@@ -25,8 +25,8 @@ from redraft.captions.events import Caption, Update
 from redraft.client import Client, ServerError
 from redraft.errors import InputError
 from redraft.serve.http.pages import WEB
+from tests.programs import program
 
-NODE = shutil.which("node")
 SECONDS = 30.0
 SCENARIOS: dict[str, list[list[Any]]] = json.loads(Path(__file__).with_name("scenarios.json").read_text("utf-8"))
 TOKEN, LONG = "t" * 32, "日" * 400
@@ -215,16 +215,12 @@ def test_python_client(name: str) -> None:
     asyncio.run(work())
 
 
-@pytest.mark.skipif(NODE is None, reason="node is not installed")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_page(name: str, tmp_path: Path) -> None:
+    page = str(Path(__file__).with_name("page.mjs"))
+    command = [program("node"), "--experimental-websocket", page, str(tmp_path / "web")]
+
     async def work() -> None:
-        command = [
-            str(NODE),
-            "--experimental-websocket",
-            str(Path(__file__).with_name("page.mjs")),
-            str(tmp_path / "web"),
-        ]
         pipe = asyncio.subprocess.PIPE
         node = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
         try:

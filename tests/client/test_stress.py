@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import random
-import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from websockets.exceptions import WebSocketException
 from redraft.captions.events import Caption, Update
 from redraft.client import Backoff, Client
 from tests.client.lines import EXACT, Line, line
+from tests.programs import program
 from tests.serve.fanout.conftest import RedisServer
 from tests.serve.servers import Running, running
 
@@ -276,10 +276,6 @@ def test_stress_with_viewers_elsewhere(redis: RedisServer) -> None:
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Any:
-    pytest.importorskip("redis")
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("there is no redis-server")
-    found = RedisServer(program, tmp_path)
+    found = RedisServer(program("redis-server"), tmp_path)
     yield found
     found.kill()

@@ -6,6 +6,7 @@ import socket
 import time
 from pathlib import Path
 
+import huggingface_hub as hub
 import pytest
 
 from redraft.errors import ModelError, OptionError
@@ -13,7 +14,6 @@ from redraft.models.hub import SPEECH, choose, chosen_model, default_model, fetc
 
 
 def test_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    hub = pytest.importorskip("huggingface_hub")
 
     def fail(*_: object, **__: object) -> str:
         raise OSError("The hub cannot be reached. Please check your connection.\nMore of it.")
@@ -42,7 +42,6 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("offline")
 def test_without_network_that_is_said_at_once_and_once(capfd: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("huggingface_hub")
     began = time.monotonic()
     with pytest.raises(
         ModelError, match=r"'qwen3-4b'.*: no network, 127.0.0.1 does not answer; you can copy \S+\.gguf of \S+ from"
@@ -54,7 +53,7 @@ def test_without_network_that_is_said_at_once_and_once(capfd: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("offline")
 def test_models_of_transformers_say_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
+    pytest.importorskip("torch", reason="needs the extra hf")
     from redraft.backends.hf.model import open_hf
     from redraft.backends.hf.options import HfOptions
 
@@ -80,7 +79,6 @@ def test_host_that_answers_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_revision_goes_to_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    hub = pytest.importorskip("huggingface_hub")
     asked: list[object] = []
 
     def note(*_: object, **options: object) -> str:
@@ -95,7 +93,6 @@ def test_revision_goes_to_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_recogniser_is_fetched_file_by_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    hub = pytest.importorskip("huggingface_hub")
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
     monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
 

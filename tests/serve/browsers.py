@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +13,12 @@ from typing import Any
 import pytest
 
 from redraft.captions.talk import load_talk
+from tests.programs import program
 from tests.serve.servers import SECONDS
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed (extra `browser`)")
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra browser")
 expect = sync_api.expect
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("there is no chromium", allow_module_level=True)
+CHROMIUM = program("chromium")
 #: What root needs.
 SANDBOX = ["--no-sandbox"] if os.geteuid() == 0 else []
 

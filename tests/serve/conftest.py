@@ -1,17 +1,14 @@
-"""Without the extra `serve` there is nothing to test here; what shows pages in a real browser, Debian's chromium."""
+"""A server, and what shows its pages in a real browser."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urljoin
 
 import pytest
-
-collect_ignore_glob = [] if find_spec("starlette") and find_spec("websockets") else ["test_*.py", "*/test_*.py"]
 
 DESKTOP = {"width": 1280, "height": 800}
 

@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--sentence", default=SENTENCE)
     wanted = parser.parse_args()
     if wanted.babbles:
-        print("loading the model")
+        print("loading the model", flush=True)
 
     def opened() -> Scripted:
         if wanted.fails:

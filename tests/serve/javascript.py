@@ -8,12 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from redraft.serve.http.pages import BREAK_RULES, WEB, break_rules
-
-NODE = shutil.which("node")
-needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
+from tests.programs import program
 
 #: Calls a function with each case.
 SCRIPT = """
@@ -32,6 +28,7 @@ def in_node(folder: Path, module: str, body: str, cases: list[Any]) -> Any:
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "run.js").write_text(SCRIPT)
     given = json.dumps({"module": module, "body": body, "cases": cases})
-    done = subprocess.run([str(NODE), "run.js"], input=given, capture_output=True, text=True, cwd=folder, timeout=60)
+    command = [program("node"), "run.js"]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, cwd=folder, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import time
@@ -10,8 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
+from tests.programs import program
 from tests.serve.servers import SECONDS
 
 
@@ -22,9 +20,6 @@ def nginx(folder: Path, configuration: Callable[[int], str]) -> Iterator[str]:
     Args:
         configuration: returns it, given the port.
     """
-    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
-    if program is None:
-        pytest.skip("there is no nginx")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -32,7 +27,7 @@ def nginx(folder: Path, configuration: Callable[[int], str]) -> Iterator[str]:
     file = folder / "nginx.conf"
     text = configuration(port).replace("http {", f"http {{ access_log off; {kept}")
     file.write_text(f"daemon off; pid {folder}/pid; error_log stderr;\n{text}", encoding="utf-8")
-    command = [program, "-c", str(file), "-p", str(folder)]
+    command = [program("nginx"), "-c", str(file), "-p", str(folder)]
     tested = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=SECONDS)
     assert tested.returncode == 0, tested.stderr
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)

@@ -11,7 +11,7 @@ from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, play, wait_for_end, wait_for_finals
 from tests.serve.servers import Running, running
 
-axe = pytest.importorskip("axe_playwright_python.base", reason="axe is not installed (extra `browser`)")
+axe = pytest.importorskip("axe_playwright_python.base", reason="needs the extra browser")
 
 SIZES = {"phone": {"width": 390, "height": 844}, "desktop": {"width": 1280, "height": 800}}
 COLOURS = {

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 from tests.cli.served import served
 from tests.serve.browsers import CHROMIUM, SANDBOX, chromium, expect, final, finals, session_of, until
@@ -331,7 +332,6 @@ def test_phone(server: Running, speaker: Callable[..., Any]) -> None:
 
 @pytest.mark.slow
 def test_spoken_talk(browser: Any, tmp_path: Path) -> None:
-    soundfile = pytest.importorskip("soundfile")
     audio, rate = soundfile.read(dickens(tmp_path / "start.wav", seconds=5.2))
     # Silence until the page listens, and afterwards until it complains.
     audio = np.concatenate([np.zeros(2 * rate), audio, np.zeros(9 * rate)])

@@ -22,8 +22,6 @@ from redraft.serve.engine.scheduler import Load, PassReport, Scheduler
 from redraft.serve.engine.service import Service
 from redraft.serve.settings import ServeSettings
 
-pytest.importorskip("gguf")
-
 WORDS = "we saw her duck under the old table and it was there again in the rain".split()
 #: Methods with options that make their acceptance exact.
 EXACT = {"ar": {}, "ssbd": {"beta": 0}, "redraft": {"beta": 0, "hidden_beta": 0}, "pld": {}}

@@ -15,9 +15,7 @@ from redraft.captions.events import Caption
 from redraft.captions.reading import Reading
 from redraft.captions.words import UNBREAKABLE
 from redraft.speech.audio import RATE
-from tests.serve.javascript import in_node, needs_node
-
-pytestmark = needs_node
+from tests.serve.javascript import in_node
 
 LINES = """
 const [width, steps] = given, reading = new module.Reading(width);

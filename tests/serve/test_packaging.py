@@ -12,6 +12,7 @@ from configparser import RawConfigParser
 from pathlib import Path
 
 import pytest
+import yaml
 
 from conftest import ROOT
 from redraft.cli.serve import serve
@@ -95,7 +96,6 @@ def test_unit_drain_time() -> None:
 
 
 def test_ray_settings() -> None:
-    yaml = pytest.importorskip("yaml")
     config = yaml.safe_load((PACKAGING / "ray.yaml").read_text(encoding="utf-8"))
     (application,) = config["applications"]
     found = load(**application["args"])

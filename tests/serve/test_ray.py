@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from redraft.errors import OptionError
 from redraft.serve.settings import ServeSettings
@@ -27,7 +28,7 @@ from tests.client.crowd import Crowd, Speaker
 # Ray's own warnings are none of ours.
 pytestmark = [
     pytest.mark.scale,
-    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: make test-ray installs it"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="needs Ray: make test-ray"),
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -76,7 +77,6 @@ class Deployed:
         from ray.serve.context import _get_global_client
         from ray.serve.schema import ServeDeploySchema
 
-        yaml = pytest.importorskip("yaml")
         config = yaml.safe_load((ROOT / "packaging" / "ray.yaml").read_text(encoding="utf-8"))
         (application,) = config["applications"]
         for name in ("host", "keys"):  # clients are on this machine

@@ -13,6 +13,8 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+import yaml
+from kubernetes_validate import validate
 
 from conftest import ROOT
 from redraft.serve.http.api import OPERATIONS
@@ -51,7 +53,6 @@ TIERS = {
 
 
 def documents() -> list[Any]:
-    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     return [each for path in MANIFESTS for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
 
 
@@ -146,8 +147,7 @@ def test_every_path_has_a_tier() -> None:
 
 @pytest.mark.parametrize("version", ["1.27", "1.34"])
 def test_manifest_schemas(version: str) -> None:
-    validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
-    kinds = [document["kind"] for document in documents() if validate.validate(document, version, strict=True)]
+    kinds = [document["kind"] for document in documents() if validate(document, version, strict=True)]
     assert sorted(set(kinds)) == [
         *("ConfigMap", "Deployment", "HorizontalPodAutoscaler", "Ingress"),
         *("NetworkPolicy", "PodDisruptionBudget", "Service"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -73,11 +72,12 @@ def dickens(path: Path | None = None, seconds: float | None = None) -> Path:
     """The recording of `DICKENS`, read by a person, or its beginning as a WAV file; skips without the package."""
     import pytest
 
-    package = pytest.importorskip("moonshine_voice")
+    package = pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     recording = Path(package.get_assets_path()) / "two_cities.wav"
     if path is None:
         return recording
-    soundfile = pytest.importorskip("soundfile")
+    import soundfile
+
     samples, rate = soundfile.read(recording, dtype="int16")
     soundfile.write(path, samples[: None if seconds is None else round(rate * seconds)], rate)
     return path
@@ -85,11 +85,9 @@ def dickens(path: Path | None = None, seconds: float | None = None) -> Path:
 
 def spoken(path: Path, lines: Sequence[str]) -> Path:
     """A WAV file with sentences, spoken by espeak-ng; the test is skipped where that is not installed."""
-    if shutil.which("espeak-ng") is None:
-        import pytest
+    from tests.programs import program
 
-        pytest.skip("espeak-ng is not installed, which speaks the sentences")
-    subprocess.run(["espeak-ng", *VOICE, "-w", str(path), "\n".join(lines)], check=True)
+    subprocess.run([program("espeak-ng"), *VOICE, "-w", str(path), "\n".join(lines)], check=True)
     return path
 
 

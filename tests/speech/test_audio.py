@@ -10,13 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
 from redraft.errors import InputError, MissingExtra
 from redraft.speech import audio
 from redraft.speech.audio import RATE, Mixer, Samples, at_speed, container, file_blocks, pcm_blocks
-
-soundfile = pytest.importorskip("soundfile")
-pytest.importorskip("soxr")
 
 
 def tone(rate: int, seconds: float = 2.0, channels: int = 1) -> Samples:

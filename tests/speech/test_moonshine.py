@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
+import soxr
 
 from redraft.captions.events import Failure, Update
 from redraft.errors import MissingExtra, ModelError, OptionError, install
@@ -50,7 +52,7 @@ def test_growing_line(tmp_path: Path) -> None:
 
 def final_text(samples: Samples, rate: int, path: Path) -> str:
     """What is recognised in samples, in the final updates."""
-    pytest.importorskip("soundfile").write(path, samples, rate, "FLOAT")
+    soundfile.write(path, samples, rate, "FLOAT")
     items = list(transcribe(file_blocks(str(path)), open_recogniser("moonshine")))
     assert not any(isinstance(item, Failure) for item in items)
     return " ".join(item.text for item in items if isinstance(item, Update) and item.final)
@@ -60,8 +62,8 @@ def final_text(samples: Samples, rate: int, path: Path) -> str:
 def test_bad_audio(tmp_path: Path) -> None:
     """Overdriven, from a telephone, in one channel of two."""
     path = dickens(tmp_path / "start.wav", seconds=5)
-    samples, rate = pytest.importorskip("soundfile").read(path, dtype="float32")
-    samples = pytest.importorskip("soxr").resample(samples / np.abs(samples).max() * 3, rate, 8000)
+    samples, rate = soundfile.read(path, dtype="float32")
+    samples = soxr.resample(samples / np.abs(samples).max() * 3, rate, 8000)
     samples = np.stack([samples, np.zeros_like(samples)], axis=1)
     reference = words(DICKENS)[:12]
     assert errors(reference, words(final_text(samples, 8000, tmp_path / "fault.wav"))) <= 1
@@ -69,7 +71,7 @@ def test_bad_audio(tmp_path: Path) -> None:
 
 def test_no_words_in_other_sounds(tmp_path: Path) -> None:
     """Noise, chords that fade, a constant, and silence."""
-    pytest.importorskip("moonshine_voice")
+    pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     seconds = np.arange(5 * RATE) / RATE
     chord = sum(np.sin(2 * np.pi * pitch * seconds) for pitch in (220, 277, 330, 440, 660)) / 6
     sounds = (
@@ -229,7 +231,7 @@ def test_refusals(package: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("moonshine_voice")
+    pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     import requests
 
     asked: list[str] = []
@@ -252,7 +254,7 @@ def test_no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pyt
 
 def test_every_model_can_be_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """All names are those of the package, and its files end up in the cache folder."""
-    pytest.importorskip("moonshine_voice")
+    pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     from moonshine_voice import download
 
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))

@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("websockets")
-
 from websockets.exceptions import ConnectionClosed
 
 from redraft.backoff import Backoff

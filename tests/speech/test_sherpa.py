@@ -131,7 +131,7 @@ def test_refusals(library: Any, tmp_path: Path) -> None:
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
-    pytest.importorskip("sherpa_onnx")
+    pytest.importorskip("sherpa_onnx", reason="needs the extra listen-sherpa")
     with pytest.raises(ModelError, match=r"mine' cannot be used by sherpa-onnx: "):
         open_recogniser(f"sherpa:{folder(tmp_path / 'mine')}")
     for vocabulary in (), ("bpe.vocab",):

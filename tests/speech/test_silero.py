@@ -16,8 +16,6 @@ pytest.importorskip("faster_whisper", reason="needs the extra listen-whisper")
 
 
 def test_utterances(tmp_path: Path) -> None:
-    pytest.importorskip("soundfile")
-    pytest.importorskip("soxr")
     talk = np.concatenate(list(file_blocks(str(spoken(tmp_path / "talk.wav", ["We saw two bicycles."])))))
     gap = np.concatenate(list(silence(2)))
     audio = np.concatenate((gap, talk, gap, talk, gap))

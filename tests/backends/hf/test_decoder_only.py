@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch", reason="the hf extra is not installed")
-pytest.importorskip("transformers", reason="the hf extra is not installed")
+torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft.backends.hf.cache import BLOCK, SlotCache  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the hf extra is not installed")
-pytest.importorskip("transformers", reason="the hf extra is not installed")
+torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft import Style, Translator, Update  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="the hf extra is not installed")
-pytest.importorskip("transformers", reason="the hf extra is not installed")
-pytest.importorskip("gguf", reason="the gguf extra is not installed")
+pytest.importorskip("torch", reason="needs the extra hf")
+pytest.importorskip("accelerate", reason="needs the extra gguf")
 
 from redraft.backends.hf import facts
 from redraft.backends.hf.options import HfOptions

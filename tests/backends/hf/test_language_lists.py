@@ -9,8 +9,7 @@ import pytest
 from iso639 import iter_langs
 from langcodes.data_dicts import LIKELY_SUBTAGS
 
-pytest.importorskip("torch", reason="the hf extra is not installed")
-pytest.importorskip("transformers", reason="the hf extra is not installed")
+pytest.importorskip("torch", reason="needs the extra hf")
 
 from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES as M2M
 from transformers.models.mbart.tokenization_mbart import FAIRSEQ_LANGUAGE_CODES as MBART_25

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import transformers
 
-pytest.importorskip("torch", reason="the hf extra is not installed")
-transformers = pytest.importorskip("transformers", reason="the hf extra is not installed")
+pytest.importorskip("torch", reason="needs the extra hf")
 
-from redraft.backends.hf.languages import SourcePrompts  # noqa: E402
-from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
-from redraft.captions.languages import parse_language  # noqa: E402
-from redraft.decoding.types import Prompt  # noqa: E402
-from redraft.errors import CapabilityError, OptionError  # noqa: E402
-from tests.backends.hf import models as tiny  # noqa: E402
-from tests.backends.hf.models import END, PAD  # noqa: E402
+from redraft.backends.hf.languages import SourcePrompts
+from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.captions.languages import parse_language
+from redraft.decoding.types import Prompt
+from redraft.errors import CapabilityError, OptionError
+from tests.backends.hf import models as tiny
+from tests.backends.hf.models import END, PAD
 
 
 def prompt(model: Any, tokenizer: Any, source: str, target: str, text: str = "a b") -> Prompt:

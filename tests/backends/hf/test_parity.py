@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="the hf extra is not installed")
-pytest.importorskip("transformers", reason="the hf extra is not installed")
+pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft import Translator, Update
 from redraft.backends.hf.decoder_only import HfDecoder

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import transformers
 
-transformers = pytest.importorskip("transformers", reason="the hf extra is not installed")
-
-from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
-from redraft.captions.languages import parse_language  # noqa: E402
-from redraft.captions.prompt import Prompter  # noqa: E402
-from redraft.captions.request import Request  # noqa: E402
-from tests.backends.injections import CONTEXT, INJECTIONS, SOURCE  # noqa: E402
-from tests.real_tokenizers import FAMILIES, ON_TRANSFORMERS, found, template_of  # noqa: E402
+from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.captions.languages import parse_language
+from redraft.captions.prompt import Prompter
+from redraft.captions.request import Request
+from tests.backends.injections import CONTEXT, INJECTIONS, SOURCE
+from tests.real_tokenizers import FAMILIES, ON_TRANSFORMERS, found, template_of
 
 
 @pytest.fixture(scope="module", params=ON_TRANSFORMERS)

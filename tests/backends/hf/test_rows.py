@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch", reason="the hf extra is not installed")
+torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft.backends.hf.base import TorchRows  # noqa: E402
 from redraft.backends.numpy_rows import NumpyRows  # noqa: E402

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
+import transformers
 
-torch = pytest.importorskip("torch", reason="the hf extra is not installed")
-transformers = pytest.importorskip("transformers", reason="the hf extra is not installed")
-sentencepiece = pytest.importorskip("sentencepiece", reason="the hf extra is not installed")
+torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft import Translator, Update  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402

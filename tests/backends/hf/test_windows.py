@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import transformers
 
-torch = pytest.importorskip("torch", reason="the hf extra is not installed")
-transformers = pytest.importorskip("transformers", reason="the hf extra is not installed")
+torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters.nothing import Nothing  # noqa: E402

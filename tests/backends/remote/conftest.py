@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _VARIABLE = "REDRAFT_VLLM_PYTHON"
 NEEDS_VLLM = [
     pytest.mark.scale,
-    pytest.mark.skipif(_VARIABLE not in os.environ, reason=f"{_VARIABLE} is not set: run make test-scale"),
+    pytest.mark.skipif(_VARIABLE not in os.environ, reason="needs vLLM: make test-scale"),
 ]
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("httpx2", reason="needs the extra remote")
-
 from redraft.backends.remote import batching
 from redraft.backends.remote.batching import batched
 from tests.backends.remote.servers import FakeVllm, Table, connected

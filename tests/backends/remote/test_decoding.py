@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("httpx2", reason="needs the extra remote")
-
 from redraft import Translator
 from redraft.backends.remote.backend import FEW, RemoteBackend
 from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows

@@ -7,11 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
-import pytest
-
-pytest.importorskip("httpx2", reason="needs the extra remote")
-
 import httpx2
+import pytest
 
 from redraft import Translator, Update
 from redraft.backends.load import open_backend, open_model, resolve

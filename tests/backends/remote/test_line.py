@@ -6,11 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import pytest
-
-pytest.importorskip("httpx2", reason="needs the extra remote")
-
 import httpx2
+import pytest
 
 from redraft import Translator, Update
 from redraft.backends.remote.rows import ChosenToken, RemoteRow, RowLine, Steps, beside

@@ -10,9 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("httpx2", reason="needs the extra remote")
 pytest.importorskip("torch", reason="needs the extra hf")
-pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 import uvicorn
 from click.testing import CliRunner

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("httpx2", reason="needs the extra remote")
 pytest.importorskip("torch", reason="needs the extra hf")
 
 import httpx2

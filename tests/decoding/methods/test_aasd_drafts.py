@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.backends.load import BRANCHES_OF_A_TREE
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
 from redraft.decoding.drive import run
@@ -188,8 +189,7 @@ def test_caps_of_tree(seed: int, prompt: tuple[int, ...], leaves: int, nodes: in
 
 
 def test_trees_fit_branches_that_backend_is_opened_with() -> None:
-    load = pytest.importorskip("redraft.backends.load")
-    assert MOST_LEAVES - 1 <= load.BRANCHES_OF_A_TREE
+    assert MOST_LEAVES - 1 <= BRANCHES_OF_A_TREE
 
 
 def test_alignment_sampling_saves_passes() -> None:

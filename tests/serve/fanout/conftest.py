@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import socketserver
 import subprocess
@@ -10,15 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.programs import program
 from tests.serve.servers import SECONDS, Running, running
-
-collect_ignore_glob = [] if find_spec("redis") else ["test_*.py"]
 
 
 class RedisServer:
@@ -64,10 +61,7 @@ class RedisServer:
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[RedisServer]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("there is no redis-server")
-    found = RedisServer(program, tmp_path)
+    found = RedisServer(program("redis-server"), tmp_path)
     yield found
     found.kill()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from redraft.cli.main import main
 from redraft.errors import MissingExtra, OptionError, RedraftError
 from redraft.serve import run
 from redraft.serve.settings import load
+from tests.programs import program
 from tests.serve.fanout.conftest import RedisServer, replica
 
 ADDRESS = "fanout must be an address such as redis://host:6379/0, or rediss://host:6379/0 with TLS"
@@ -84,9 +84,7 @@ def test_version_that_is_not_told(redis: RedisServer) -> None:
 
 
 def test_a_connection_with_tls(tmp_path: Path) -> None:
-    redis_server, openssl = shutil.which("redis-server"), shutil.which("openssl")
-    if redis_server is None or openssl is None:
-        pytest.skip("there is no redis-server, or no openssl")
+    redis_server, openssl = program("redis-server"), program("openssl")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = f"req -x509 -newkey rsa:2048 -nodes -keyout {key} -out {certificate} -days 1 -subj /CN=localhost"
     names = ["-addext", "subjectAltName=IP:127.0.0.1"]

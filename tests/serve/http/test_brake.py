@@ -75,11 +75,13 @@ def test_reasons_not_to_read() -> None:
 def test_never_modest(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
         monkeypatch.setattr(brake, "PATIENCE", 0.05)
+        now = mock.Mock(return_value=asyncio.get_running_loop().time())
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", now)
         found, transport = braked(Costly())
         for _ in range(4):
             found.data_received(b"")
         assert not transport.abort.called
-        await asyncio.sleep(0.06)
+        now.return_value += 0.06
         found.data_received(b"")
         assert transport.abort.called
 

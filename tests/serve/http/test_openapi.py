@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import schemathesis
 from hypothesis import settings
 
 from redraft.serve.http.pages import API
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import FUZZED, SECONDS, Running, running
-
-schemathesis = pytest.importorskip("schemathesis")
 
 OPENAPI = json.loads((API / "openapi.json").read_text(encoding="utf-8"))
 DESCRIPTION = schemathesis.openapi.from_dict(OPENAPI)

@@ -54,8 +54,7 @@ def test_vocabulary_of_a_smaller_model(recorded: Path) -> None:
 @pytest.fixture
 def rows(recorded: Path, tmp_path: Path) -> list[dict[str, Any]]:
     """The rows of a run on the CPU."""
-    pytest.importorskip("torch", reason="the hf extra is not installed")
-    pytest.importorskip("transformers", reason="the hf extra is not installed")
+    pytest.importorskip("torch", reason="needs the extra hf")
     import torch
 
     from redraft_bench.scripts.gpu import Card, compared, parts, report_on, run

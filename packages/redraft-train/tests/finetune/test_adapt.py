@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the finetune extra is not installed")
-pytest.importorskip("transformers", reason="the finetune extra is not installed")
-peft = pytest.importorskip("peft", reason="the finetune extra is not installed")
-pytest.importorskip("tqdm", reason="the finetune extra is not installed")
+torch = pytest.importorskip("torch", reason="needs the extra train")
+peft = pytest.importorskip("peft", reason="needs the extra train")
 
 from transformers import AutoModelForCausalLM  # noqa: E402
 

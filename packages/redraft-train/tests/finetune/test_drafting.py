@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the finetune extra is not installed")
-pytest.importorskip("transformers", reason="the finetune extra is not installed")
-pytest.importorskip("peft", reason="the finetune extra is not installed")
-pytest.importorskip("tqdm", reason="the finetune extra is not installed")
+torch = pytest.importorskip("torch", reason="needs the extra train")
+pytest.importorskip("peft", reason="needs the extra train")
 
 from click.testing import CliRunner  # noqa: E402
 

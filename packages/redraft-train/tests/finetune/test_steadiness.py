@@ -55,7 +55,6 @@ SOURCES = ["a b c d e f g", "h i"]  # revealed as 3, 6 and 7 words, and as 2
 
 
 def test_model_that_keeps_pace_erases_nothing(measured) -> None:
-    pytest.importorskip("sacrebleu", reason="the eval extra is not installed")
     found = measured(str, SOURCES, SOURCES)
     assert (found.sentences, found.ne, found.chrf, found.length) == (2, 0, pytest.approx(100), pytest.approx(1))
     assert measured(str, SOURCES).chrf is None

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the finetune extra is not installed")
-pytest.importorskip("transformers", reason="the finetune extra is not installed")
+torch = pytest.importorskip("torch", reason="needs the extra train")
 
 from finetune.tiny import FAMILIES, sentences, teacher  # noqa: E402
 from redraft import Translator, Update  # noqa: E402

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-for library in ("torch", "fastchrf"):
-    pytest.importorskip(library, reason="recipe.txt of redraft-train is not installed")
+pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
+pytest.importorskip("fastchrf", reason="needs recipe.txt of redraft-train")
 
-from redraft_train.agreement import Agreement  # noqa: E402
-from redraft_train.recipe import align  # noqa: E402
-from redraft_train.recipe.__main__ import recipe  # noqa: E402
+from redraft_train.agreement import Agreement
+from redraft_train.recipe import align
+from redraft_train.recipe.__main__ import recipe
 
 
 def run(*arguments: str) -> Result:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("opencc", reason="recipe.txt of redraft-train is not installed")
-
 from redraft_train.recipe.clean import clean, stray_words
 
 

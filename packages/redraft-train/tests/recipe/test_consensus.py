@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="recipe.txt of redraft-train is not installed")
-pytest.importorskip("fastchrf", reason="recipe.txt of redraft-train is not installed")
+torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
+pytest.importorskip("fastchrf", reason="needs recipe.txt of redraft-train")
 
 from redraft_train.recipe.consensus import consensus  # noqa: E402
 from redraft_train.recipe.generate import CANDIDATES, FLOOR, choose, epsilon_sample, greedy  # noqa: E402

@@ -7,8 +7,6 @@ import re
 
 import pytest
 
-pytest.importorskip("opencc", reason="recipe.txt of redraft-train is not installed")
-
 from redraft_bench.eval.losses import number_lost
 from redraft_bench.eval.numbers import numbers
 from redraft_train.recipe.constructions import constructions

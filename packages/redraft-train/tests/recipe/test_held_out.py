@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-torch = pytest.importorskip("torch", reason="recipe.txt of redraft-train is not installed")
-pytest.importorskip("fastchrf", reason="recipe.txt of redraft-train is not installed")
+torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
+pytest.importorskip("fastchrf", reason="needs recipe.txt of redraft-train")
 
 from recipe.toys import toy_pairs, write_pairs  # noqa: E402
 from redraft.models import shipped_path  # noqa: E402

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
 
 from redraft_train.recipe.muon import Muon  # noqa: E402
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import gguf
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="recipe.txt of redraft-train is not installed")
-pytest.importorskip("tokenizers", reason="recipe.txt of redraft-train is not installed")
-gguf = pytest.importorskip("gguf", reason="recipe.txt of redraft-train is not installed")
-pytest.importorskip("tqdm", reason="recipe.txt of redraft-train is not installed")
+torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
 
 from gguf.quants import dequantize, quantize  # noqa: E402
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="recipe.txt of redraft-train is not installed")
+torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
 
 from redraft.errors import ModelError  # noqa: E402
 from redraft.models import shipped_path  # noqa: E402

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="recipe.txt of redraft-train is not installed")
-pytest.importorskip("fastchrf", reason="recipe.txt of redraft-train is not installed")
+torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
+pytest.importorskip("fastchrf", reason="needs recipe.txt of redraft-train")
 
 from recipe.toys import toy_pairs, write_pairs  # noqa: E402
 from redraft.captions.sentence import ends_sentence  # noqa: E402

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="recipe.txt of redraft-train is not installed")
-pytest.importorskip("fastchrf", reason="recipe.txt of redraft-train is not installed")
+torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
+pytest.importorskip("fastchrf", reason="needs recipe.txt of redraft-train")
 
 from redraft_train.prefixes import Cuts  # noqa: E402
 from redraft_train.recipe.calibrate import Calibration, draw  # noqa: E402

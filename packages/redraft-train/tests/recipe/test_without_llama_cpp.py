@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="recipe.txt of redraft-train is not installed")
-pytest.importorskip("fastchrf", reason="recipe.txt of redraft-train is not installed")
+pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
+pytest.importorskip("fastchrf", reason="needs recipe.txt of redraft-train")
 
 from redraft_train.recipe.stages import FINAL
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
+import deepl
+import libretranslatepy
+import openai
 import pytest
 
 from tests.serve.servers import Running
@@ -12,7 +15,6 @@ from tests.serve.talking import expected
 
 
 def test_the_client_of_deepl(imitating: Running) -> None:
-    deepl = pytest.importorskip("deepl", reason="DeepL's client is not installed")
     with closing(deepl.Translator("key", server_url=imitating.url)) as client:
         found = client.translate_text(["we saw", "her duck"], target_lang="DE", source_lang="EN")
         assert [each.text for each in found] == [expected("we saw"), expected("her duck")]
@@ -26,7 +28,6 @@ def test_the_client_of_deepl(imitating: Running) -> None:
 
 
 def test_the_client_of_libretranslate(imitating: Running) -> None:
-    libretranslatepy = pytest.importorskip("libretranslatepy", reason="LibreTranslate's client is not installed")
     client = libretranslatepy.LibreTranslateAPI(imitating.url)
     assert client.translate("we saw", "en", "de") == expected("we saw")
     assert client.detect("we saw") == [{"confidence": 0.0, "language": "en"}]
@@ -34,7 +35,6 @@ def test_the_client_of_libretranslate(imitating: Running) -> None:
 
 
 def test_the_client_of_openai(imitating: Running) -> None:
-    openai = pytest.importorskip("openai", reason="OpenAI's client is not installed")
     with openai.OpenAI(api_key="key", base_url=f"{imitating.url}/v1") as client:
         system = {"role": "system", "content": "Translate into German. Answer with the translation only."}
         asking: dict[str, Any] = {"model": "any", "messages": [system, {"role": "user", "content": "we saw"}]}

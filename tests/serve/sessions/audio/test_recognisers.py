@@ -53,7 +53,7 @@ def test_recogniser_command() -> None:
     ],
 )
 def test_a_recogniser_is_tried(spec: str, languages: tuple[str, ...], sentence: str) -> None:
-    pytest.importorskip("moonshine_voice")
+    pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     with pytest.raises(OptionError, match=sentence):
         try_recogniser(ServeSettings(recogniser=spec), languages)
 
@@ -92,7 +92,7 @@ def test_offered_name(spec: str, shown: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_recogniser_that_can_be_used() -> None:
-    pytest.importorskip("moonshine_voice")
+    pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     try_recogniser(ServeSettings(recogniser="moonshine"), ("en",))
     try_recogniser(ServeSettings(), ())
 

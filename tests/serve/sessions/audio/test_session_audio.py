@@ -525,7 +525,7 @@ def test_closed_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_minute_of_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("moonshine_voice")
+    pytest.importorskip("moonshine_voice", reason="needs the extra listen")
     monkeypatch.setattr(module, "BACKLOG_SECONDS", 600)
     with running(recogniser="moonshine") as server, speaking(server) as socket:
         send(socket, 60, frame=2)

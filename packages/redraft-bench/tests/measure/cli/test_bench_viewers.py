@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -10,14 +9,14 @@ import pytest
 
 from redraft_bench.loadtest import viewers
 from tests.cli.conftest import Run
+from tests.programs import program
 
 LANGUAGE = ("--to", "de", "--to", "ja", "--language", "de")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
 def test_viewers(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("redis", reason="the extra `fanout` is not installed")
+    program("redis-server")
     monkeypatch.setattr(viewers, "Show", partial(viewers.Show, alone=1.0))
     options = "--viewers 60 --seconds 4 --rate 10 --model demo-tiny --threads 1 --json --replicas 2"
     done = redraft("bench", "viewers", *options.split(), *LANGUAGE, "--out", str(tmp_path))

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from omnisteval import scoring
 
 from measure.eval.recorded import GOLDEN, GOLDEN_STREAM, by_chance, record, segment_of
 from redraft.errors import InputError
@@ -81,7 +82,6 @@ def test_half_timed_stream_is_refused() -> None:
 @pytest.mark.parametrize("language", ["de", "zh"])
 @pytest.mark.parametrize("timed", [False, True])
 def test_omnisteval_gives_same_figures(language: str, timed: bool) -> None:
-    scoring = pytest.importorskip("omnisteval.scoring", reason="the omnisteval extra is not installed")
     records, stream = by_chance(100, language, timed=timed)
     theirs = []
     for segment, each in zip(stream.segments, delays_of(records, stream, language), strict=True):

@@ -14,14 +14,12 @@ close = pytest.approx
 
 
 def test_golden_case() -> None:
-    pytest.importorskip("omnisteval", reason="the omnisteval extra is not installed")
     found = long_yaal([GOLDEN], GOLDEN_STREAM, "de")
     # Delays 1, 2, 2, 3 s; the last comes with the end of the recording, so it does not count.
     assert found.lag == close((1 + 2 - 0.75 + 2 - 1.5) / 3)
 
 
 def test_units_after_end() -> None:
-    pytest.importorskip("omnisteval", reason="the omnisteval extra is not installed")
     first, second = record(0, ["eins zwei"], times=[2.0]), record(1, ["drei vier"], times=[3.0])
     segments = (
         segment_of(first, "eins zwei", "de", (0.0, 1.0), "talk"),
@@ -34,14 +32,12 @@ def test_units_after_end() -> None:
 
 @pytest.mark.parametrize("language", ["zh", "ja"])
 def test_languages_without_spaces_are_scored_by_character(language: str) -> None:
-    pytest.importorskip("omnisteval", reason="the omnisteval extra is not installed")
     found = long_yaal(*by_chance(10, language, timed=True), language)
     assert found.lag > 0
     assert found.bleu > 5
 
 
 def test_what_it_cannot_score_is_one_sentence() -> None:
-    pytest.importorskip("omnisteval", reason="the omnisteval extra is not installed")
     bare = Stream("any", (segment_of(GOLDEN, None, "de", (0.0, 3.0)),))
     with pytest.raises(InputError, match="^OmniSTEval cannot score these captions: [^\n]+$"):
         long_yaal([GOLDEN], bare, "de")

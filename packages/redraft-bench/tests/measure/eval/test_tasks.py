@@ -53,8 +53,6 @@ def test_what_scores_is_needed_before_anything_is_decoded(
 
 
 def test_scores_by_kind() -> None:
-    pytest.importorskip("rapidfuzz")
-    pytest.importorskip("rouge_score")
     tasks = [TextTask("question", "?", "five"), TextTask("summary", "?", "a b c d"), TextTask("code", "?", "x = 1")]
     assert scores(["five", "a b c d", "```\nx = 1\ny = 2"], tasks) == {
         "f1": 100,

@@ -47,7 +47,6 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_pages_become_stale(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
     folder, picture = root / "docs" / "benchmarks", "trade-acl6060.talks-trade.svg"
     names = [f"docs/benchmarks/{name}" for name in ("README.md", "ssbd.md", "trade.md", picture)]
     assert {*names} <= {*build.stale(root)}

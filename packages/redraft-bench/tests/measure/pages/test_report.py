@@ -38,7 +38,6 @@ def save(folder: Path, name: str, objects: list[dict[str, Any]], **rest: Any) ->
 
 
 def test_report_names_every_picture_and_explains_every_column(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     for bench in dict.fromkeys(row["bench"] for row in RECORDED):
         save(tmp_path, bench, rows(bench))
     save(tmp_path, "ssbd-ja", rows("ssbd", "ja"))
@@ -56,7 +55,6 @@ def test_report_names_every_picture_and_explains_every_column(tmp_path: Path) ->
 
 
 def test_mark_of_columns_in_cell(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     save(tmp_path, "cold", [{**row, "options": "a|b"} for row in rows("cold")])
     assert "a\\|b" in report.write(tmp_path).read_text(encoding="utf-8")
 
@@ -65,7 +63,6 @@ def test_mark_of_columns_in_cell(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_leaves_out_its_column_and_its_plot(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     bare = [{**row, "chrf": None, "draft_passes": None, "limit_distance": None} for row in rows("peers")]
     save(tmp_path, "peers", bare)
     text = report.write(tmp_path).read_text(encoding="utf-8")
@@ -154,7 +151,6 @@ def test_labels_at_ends_of_lines_are_spread(heights: list[float], gap: float) ->
 
 @pytest.mark.parametrize("place", range(3))
 def test_no_two_labels_overlap(place: int) -> None:
-    pytest.importorskip("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -180,7 +176,6 @@ def swept(*settings: dict[str, Any]) -> Result:
 
 
 def test_settings_that_differ_last_are_a_line() -> None:
-    pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
     result = swept(*({"options": f"a={a} b={b} same=1"} for a in "12" for b in "345"))
@@ -198,7 +193,6 @@ def test_settings_that_differ_last_are_a_line() -> None:
 
 
 def test_lines_are_named_by_their_difference_from_the_first_without_options() -> None:
-    pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
     result = swept({"display": "2 agree"}, {"options": "beta=0.3", "display": "2 agree"}, {"display": ""})
