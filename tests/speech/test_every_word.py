@@ -244,7 +244,7 @@ def lines_input(talk: Talk) -> Iterator[Item]:
             for _, place in talk_steps(talk, first, last)
         ]
         if overwrites:
-            begin = random.choice(("\r", "\x1b[2K\r", "\x1b[2K\r   \x1b[2K\r", "\x1b[0K\x1b[G"))
+            begin = random.choice(("\r", "\x1b[2K\r", "\x1b[2K\r   \x1b[2K\r"))
             lines.append("".join(f"{begin}{text}" for text in texts) + random.choice(("", "\x1b[0m", "\r")))
         else:
             lines += [random.choice(("", "\x1b[1m", "\x1b]0;title\x07")) + text for text in texts]
