@@ -266,7 +266,7 @@ def test_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "docs" / "protocol.md").write_text(marked, encoding="utf-8")
     api = "src/redraft/serve/api"
     (tmp_path / api).mkdir(parents=True)
-    pages = [f"docs/{name}.md" for name in ("cli", "methods", "serving", "protocol")]
+    pages = [f"docs/{name}.md" for name in ("cli", "methods", "contracts", "serving", "protocol")]
     assert stale(tmp_path) == [*pages, *(f"{api}/{name}" for name in ("openapi.json", "asyncapi.json", "docs.html"))]
     write(tmp_path)
     assert stale(tmp_path) == []

@@ -29,7 +29,6 @@ from redraft.serve.http.compat.dialect import _pieces
 from redraft.serve.http.compat.instructions import Instructions
 from redraft.serve.sessions.posts import texts_of
 from redraft.speech.backlog import Backlog
-from redraft.speech.committed import Committed, Span
 from redraft.speech.sentences import in_sentences
 
 #: What adversarial texts are made of: pieces on which patterns could try many ways.
@@ -133,12 +132,6 @@ def revised(count: int) -> None:
     consume(in_sentences(updates()))
 
 
-def committed(count: int) -> None:
-    known = Committed()
-    for first in ("one", "two", "two"):
-        known.update([Span(words(count, first), 0.0, 9.0)])
-
-
 def waiting(backlog: Backlog) -> None:
     """Read everything before anything is translated."""
     items = iter(backlog)
@@ -158,7 +151,6 @@ LONG: dict[str, Callable[[int], object]] = {
     "cutter": lambda count: consume(in_sentences([Update("1", 0, words(count), True, 9.0)])),
     "cutter, whole": lambda count: consume(in_sentences([Update("1", 0, words(count), True, 9.0)], whole=True)),
     "cutter, revised": revised,
-    "committed": committed,
 }
 #: What each stage does with so many utterances.
 MANY: dict[str, Callable[[int], object]] = {

@@ -7,6 +7,7 @@ python -m tools.build_docs --check   fail where they are out of date
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import re
 import sys
@@ -18,8 +19,11 @@ import click
 from pydantic import TypeAdapter
 
 from redraft import protocol
+from redraft.captions.events import Failure
+from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli
-from redraft.cli.shared.options import WHOLE
+from redraft.cli.shared.forms import OTHERS, other_format
+from redraft.cli.shared.options import INPUTS, SERVER_INPUT, WHOLE
 from redraft.decoding.methods import Choice, Method, Option, all_methods
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
@@ -78,6 +82,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
     return {
         root / "docs" / "cli.md": cli_page(),
         root / "docs" / "methods.md": methods_page(),
+        root / "docs" / "contracts.md": contracts_page(),
         root / "docs" / "serving.md": between(serving, "settings", settings_table()),
         root / "docs" / "protocol.md": between(
             between(protocol, "codes", codes_table()), "messages", messages_tables()
@@ -195,6 +200,32 @@ def help_texts(command: click.Command, name: str, parent: click.Context | None) 
                 yield from help_texts(found, below, context)
 
 
+def contracts_page() -> str:
+    """Return a table of everything that is accepted with its contract, and of what is refused with its message."""
+    inputs = [(f"`{name}`", contract) for name, contract in [*INPUTS.items(), SERVER_INPUT]]
+    examples = [each.example.encode("latin-1") for each in OTHERS]
+    refused = [(_code(each), f"... has {other_format(each, 'lines')}") for each in (*examples, b"ID3\3")]
+    lines = b"Good morning.\nI have a dog."
+    refused += [(_code(lines), each.message) for each in read_lines(io.BytesIO(lines)) if isinstance(each, Failure)]
+    return "\n".join(
+        [
+            "# What Redraft accepts\n",
+            f"{GENERATED}\n",
+            "Each contract is a sentence that you can rely on. Everything else is refused by name.\n",
+            "## Inputs\n\nOf `redraft translate`, with `--input`; [Input and output](streams.md) has examples.\n",
+            markdown_table(("input", "contract"), inputs),
+            "## Refused inputs\n\nInput that begins like one of these, perhaps after lines of a log, is refused:\n",
+            markdown_table(("beginning", "message"), refused),
+        ]
+    )
+
+
+def _code(data: bytes) -> str:
+    """Return bytes as code for a cell of a table, with escapes for what cannot be printed."""
+    text = data.decode("latin-1").encode("unicode_escape").decode().replace("\\\\", "\\").replace("|", "\\|")
+    return f"`{text.rstrip()}`"
+
+
 def our_methods() -> list[Method]:
     """Return the built-in methods, without those of installed plug-ins."""
     return [method for method in all_methods().values() if method.build.__module__.split(".")[0] == "redraft"]
@@ -217,7 +248,7 @@ def methods_page() -> str:
         f"{GENERATED}\n",
         "A method is a *drafter*, which proposes tokens, and an *acceptance rule*, which decides how many of them to\n"
         "keep. Choose one with `--method` and set its options with `--option NAME=VALUE`:\n\n"
-        "```sh\nredraft translate talk.txt --input text --to de --method ssbd --option beta=0.3\n```\n\n"
+        "```sh\nredraft translate talk.txt --to de --method ssbd --option beta=0.3\n```\n\n"
         "`redraft methods` prints this list, including the methods of installed plug-ins.\n"
         "[Development](development.md#adding-a-method) shows how to add one.\n",
         methods_table(),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from redraft.captions import align
-from redraft.captions.align import end_of, in_common, similarity
+from redraft.captions.align import end_of, in_common
 from tests import edits
 
 PAIRS = 100_000 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 4000
@@ -48,12 +48,6 @@ def test_as_the_textbook(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
         old, new = pair(drawn)
         assert end_of(old, new) == simple(old, new), (old, new)
         assert in_common(old, new) == edits.in_common(old, new), (old, new)
-
-
-def test_similarity() -> None:
-    assert similarity("", "") == similarity("ab", "ab") == 1
-    assert similarity("ab", "cd") == similarity("", "a") == 0
-    assert similarity("abcd", "abxd") == 0.75
 
 
 @pytest.mark.parametrize("revised", [0, 0.5, 0.999], ids=["first", "middle", "last"])

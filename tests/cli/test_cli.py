@@ -73,7 +73,7 @@ class TestHelp:
     def test_choices_ranges_defaults_and_examples_are_shown(self, redraft: Run) -> None:
         text = " ".join(redraft("translate", "--help-all").out.split())
         for shown in (
-            "[lines|jsonl|text|simulstreaming|NAME:URL]",
+            "[text|lines|jsonl|simulstreaming|NAME:URL]",
             "[default: 3; x>=1]",
             "[0<=x<=1]",
             "[default: redraft]",
@@ -81,7 +81,9 @@ class TestHelp:
         ):
             assert shown in text
 
-    @pytest.mark.parametrize(("command", "default"), [("listen", "on"), ("translate", "off"), ("serve", "on")])
+    @pytest.mark.parametrize(
+        ("command", "default"), [("listen", "on"), ("translate", "on for text, else off"), ("serve", "on")]
+    )
     def test_default_is_shown_once(self, redraft: Run, command: str, default: str) -> None:
         rest = redraft(command, "--help" if command == "serve" else "--help-all").out.partition("--no-sentences")[2]
         own = rest.partition("\n  --")[0].partition("\n\n")[0]

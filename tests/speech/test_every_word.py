@@ -1,4 +1,4 @@
-"""Every recognised word is in exactly one final text, in order: whatever servers do to their lines, for every input."""
+"""Every recognised word is in exactly one final text, in order, for every input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from redraft.captions.formats.read import Item, ended, read_lines, read_text
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.speech import servers
 from redraft.speech.audio import RATE
-from redraft.speech.dialects import sherpa, vosk, whisperlivekit
+from redraft.speech.dialects import sherpa, vosk
 from redraft.speech.recogniser import transcribe
 from redraft.speech.sentences import SentenceCutter, in_sentences
 from redraft.speech.servers import ServerRecogniser, overhear
@@ -27,8 +27,6 @@ from redraft.speech.servers import ServerRecogniser, overhear
 #: Random streams of each kind; more for a long search: WORD_STREAMS=10000.
 STREAMS = int(os.environ.get("WORD_STREAMS", "40"))
 
-#: Words that a server remembers at least; those of WhisperLiveKit remember minutes.
-_REMEMBERED = 8
 _ENGLISH = (
     "the a and I we you it is was are so but when they that there talk city wall harbour winter money one two three "
     "four is. was. it. there. here! why? well, now, yes. no. Mr. 3.5 7. 15 e.g. p.m. ... a. b. I."
@@ -37,7 +35,7 @@ _CHINESE = [*"我你他好是的在城市海港冬天", "。", "，", "！", "�
 
 
 class Talk:
-    """Words that are spoken, with their times and speakers."""
+    """Words that are spoken, with their times."""
 
     def __init__(self, random: random.Random) -> None:
         self.random, self.chinese = random, random.random() < 0.15
@@ -48,15 +46,12 @@ class Talk:
         self.words = random.choices(vocabulary, k=count)
         self.starts: list[float] = []
         self.ends: list[float] = []
-        self.speakers: list[int] = []
-        time, speaker = random.choice((0.0, 3.2)), 1
+        time = random.choice((0.0, 3.2))
         for _ in self.words:
             time += random.choice((0.0, 0.0, 0.0, 0.1, 0.5, 3.0))
             self.starts.append(round(time, 2))
             time += random.choice((0.1, 0.2, 0.4))
             self.ends.append(round(time, 2))
-            speaker = random.randint(1, 3) if random.random() < 0.05 else speaker
-            self.speakers.append(speaker)
 
     def text(self, first: int, last: int) -> str:
         return ("" if self.chinese else " ").join(self.words[first:last])
@@ -79,48 +74,6 @@ class Talk:
             last = min(len(self.words), first + self.random.choice((1, 5, 20, 200)))
             yield first, last
             first = last
-
-
-def whisperlivekit_messages(talk: Talk) -> Iterator[dict[str, Any]]:
-    """Lines from which the oldest words vanish; which are split and joined; whose speakers are known later or never."""
-    random = talk.random
-    diarizes, repeats = random.random() < 0.5, random.random() < 0.5
-    splits, forgets, exact = random.random(), random.choice((0.0, 0.1, 0.6)), random.random() < 0.7
-    gone = 0
-
-    def time(seconds: float) -> str:
-        rest = f"{seconds % 60:05.2f}" if exact else f"{int(seconds % 60):02d}"
-        return f"0:{int(seconds // 60):02d}:{rest}"
-
-    def lines(first: int, last: int, known: int) -> Iterator[dict[str, Any]]:
-        while first < last:
-            end = first + 1
-            speaker = talk.speakers[first] if diarizes and first < known else 1
-            while end < last and (talk.speakers[end] if diarizes and end < known else 1) == speaker:
-                if end == known or random.random() < splits / 10:
-                    break
-                end += 1
-            text = ("" if talk.chinese else " ") + talk.text(first, end)
-            start, stop = time(talk.starts[first]), time(talk.ends[end - 1])
-            yield {"speaker": speaker, "text": text, "start": start, "end": stop}
-            if random.random() < splits / 10:
-                yield {"speaker": -2, "text": None, "start": stop, "end": stop}
-            first = end
-
-    yield {"type": "config", "useAudioWorklet": True}
-    for before, last in [*talk.steps(6), (len(talk.words), len(talk.words))]:
-        if random.random() < forgets:
-            gone = random.randint(gone, max(gone, before - _REMEMBERED))
-        known = random.randint(gone, last) if diarizes and last < len(talk.words) else last
-        shown = [*lines(gone, last if repeats else known, known)]
-        waiting = talk.text(known, last)
-        buffer = "" if talk.chinese or last == len(talk.words) else f" {talk.guess()}"
-        yield {
-            "lines": shown,
-            "buffer_diarization": f" {waiting}" if waiting and not talk.chinese else waiting,
-            "buffer_transcription": buffer,
-        }
-    yield {"type": "ready_to_stop"}
 
 
 def vosk_messages(talk: Talk) -> Iterator[dict[str, Any]]:
@@ -194,7 +147,6 @@ class Scripted:
 DIALECTS: dict[str, tuple[Any, Callable[[Talk], Iterator[dict[str, Any]]]]] = {
     "sherpa": (sherpa, sherpa_messages),
     "vosk": (vosk, vosk_messages),
-    "whisperlivekit": (whisperlivekit, whisperlivekit_messages),
 }
 
 
@@ -244,7 +196,7 @@ def lines_input(talk: Talk) -> Iterator[Item]:
             for _, place in talk_steps(talk, first, last)
         ]
         if overwrites:
-            begin = random.choice(("\r", "\x1b[2K\r", "\x1b[2K\r   \x1b[2K\r", "\x1b[0K\x1b[G"))
+            begin = random.choice(("\r", "\x1b[2K\r", "\x1b[2K\r   \x1b[2K\r"))
             lines.append("".join(f"{begin}{text}" for text in texts) + random.choice(("", "\x1b[0m", "\r")))
         else:
             lines += [random.choice(("", "\x1b[1m", "\x1b]0;title\x07")) + text for text in texts]

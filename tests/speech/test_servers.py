@@ -7,12 +7,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
-from websockets.exceptions import ConnectionClosed
 
 from redraft.backoff import Backoff
 from redraft.captions.events import Failure, Update
@@ -117,22 +115,6 @@ def dying_at_the_end(socket: Any) -> None:
         socket.send(json.dumps({"partial": " ".join(numbers)}))
 
 
-def test_server_of_another_protocol() -> None:
-    ended = threading.Event()
-
-    def talk(socket: Any) -> None:
-        socket.send(json.dumps({"text": "hello"}))
-        with suppress(ConnectionClosed):
-            socket.recv()
-        ended.set()
-
-    with serving(talk) as url:
-        sentence = f"the recogniser at {url}/asr speaks another protocol: lines must be given"
-        with pytest.raises(InputError, match=sentence):
-            ServerRecogniser(f"whisperlivekit:{url}")
-        assert ended.wait(5)  # the connection is closed
-
-
 def test_server_that_stays_away_keeps_what_it_has_ended() -> None:
     def refuses(socket: Any) -> None:
         raise Died
@@ -215,21 +197,6 @@ def test_sherpa() -> None:
         items = recognised_by(f"sherpa:{url}")
     assert finals(items) == ["A", "the end"]
     assert isinstance(items[0], Update) and items[0].time == pytest.approx(0.1, abs=0.11)
-
-
-def test_whisperlivekit() -> None:
-    def talk(socket: Any) -> None:
-        socket.send(json.dumps({"type": "config", "useAudioWorklet": True}))
-        for count, message in enumerate(socket):
-            text = "One. Two. Three"[: count + 1]
-            row = {"speaker": 1, "text": text, "start": "0:00:00", "end": "0:00:01"}
-            socket.send(json.dumps({"lines": [row], "buffer_transcription": ""}))
-            if not message:
-                socket.send(json.dumps({"type": "ready_to_stop"}))
-
-    with serving(talk) as url:
-        items = recognised_by(f"whisperlivekit:{url}")
-    assert finals(items) == ["One.", "Two.", "Three"]
 
 
 def test_no_server() -> None:

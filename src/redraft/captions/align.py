@@ -28,17 +28,6 @@ def end_of(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
     return same + (_over_all(old, new) if found is None else found)
 
 
-def distance(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
-    """Return the Levenshtein distance: how many items must be replaced, inserted and removed."""
-    return _distances(old, new)[-1] if old else len(new)
-
-
-def similarity(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
-    """Return twice the length of the longest common subsequence over the length of both: from 0 to 1."""
-    both = len(one) + len(other)
-    return 2 * in_common(one, other) / both if both else 1.0
-
-
 def in_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Return the length of the longest common subsequence.
 

@@ -27,7 +27,7 @@ Examples:
   redraft listen talk.mp3 --to de --output srt > talk.srt
   redraft listen talk.wav --speed 1 --to de --to ja
   ffmpeg -i talk.mp4 -f s16le -ac 1 -ar 16000 - | redraft listen - --to de
-  redraft listen --to de --recogniser whisperlivekit:ws://127.0.0.1:8000
+  redraft listen --to de --recogniser vosk:ws://127.0.0.1:2700
   redraft listen --to de --server http://127.0.0.1:8765 --room hall-1
 """
 

@@ -29,7 +29,7 @@ SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_co
 EXAMPLES = """\b
 Examples:
   redraft demo
-  echo "I have a dog." | redraft translate --input text --rate 3 --to de
+  redraft translate talk.txt --to de
   redraft serve
   redraft COMMAND --help
 

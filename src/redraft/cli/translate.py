@@ -18,8 +18,8 @@ from redraft.errors import OptionError
 
 EXAMPLES = """\b
 Examples:
-  echo "I have a dog." | redraft translate --input text --rate 3 --to de
-  redraft translate talk.txt --input text --rate 3 --to de --to ja
+  redraft translate talk.txt --to de
+  redraft translate talk.txt --rate 3 --to de --to ja
   my-recogniser | redraft translate --to de
   redraft translate talk.jsonl --input jsonl --to zh --output srt > talk.srt
   my-recogniser | redraft translate --to de --server http://127.0.0.1:8765
@@ -39,17 +39,18 @@ Examples:
 @click.option(
     "--rate", type=common.Real(0, min_open=True), help="With --input text: words per second.  [default: no pauses]"
 )
-@common.sentences(False)
+@common.sentences(None)
 @captioning.translation
 @common.needs("client", "--server needs")
-def translate(file: str, form: str, lag: int, rate: float | None, sentences: bool, **chosen: Any) -> None:
-    """Translate a growing transcript from FILE or standard input.
+def translate(file: str, form: str | None, lag: int, rate: float | None, sentences: bool | None, **chosen: Any) -> None:
+    """Translate a text from FILE, or a growing transcript from standard input.
 
     Ctrl-C finishes what has been read; a second one ends at once, and names the sentences that have no caption.
 
     Captions go to standard output, errors to standard error. The exit status is 1 if something could not be translated,
     and 2 if nothing was started. docs/streams.md describes all formats.
     """
+    form = common.input_of(form, file)
     common.refuse_idle_text(form)
     remote = "://" in form
     if remote and common.is_given("file"):
@@ -68,10 +69,11 @@ def translate(file: str, form: str, lag: int, rate: float | None, sentences: boo
             yield in_sentences(items, whole=not sentences)
             return
         with stream.opened(file, form, ending) as source:
-            items = _hinted(stream.updates(source, form, lag, rate, ending.sleep), file, form)
+            by_line = sentences is False
+            items = _hinted(stream.updates(source, form, lag, rate, ending.sleep, by_line=by_line), file, form)
             if not ending.drains:
                 items = ending.until(items)
-            yield in_sentences(items, whole=not sentences)
+            yield in_sentences(items, whole=form == "text" or not sentences)  # text is cut by its reader
 
     skip = True if remote or rate is not None else None
     captioning.caption(opened, live=file == "-", skip=skip, controls=remote or file != "-", **chosen)
@@ -82,7 +84,7 @@ def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:
     if file == "-" and sys.stdin is not None and sys.stdin.isatty():
         how = {
             "lines": "type a sentence, Enter after each change; an empty line ends it",
-            "text": "type a sentence per line",
+            "text": "type sentences",
         }
         notice(how.get(form, f"reading {form} from the keyboard"))
         notice("Ctrl-D ends the input")

@@ -31,16 +31,12 @@ class ServerHypothesis:
         final: whether the utterance has ended.
         start: its start in seconds from the start of the connection's audio; None if unknown.
         end: end of the recognised audio, as ``start``.
-        speaker: who is speaking; None if unknown.
-        committed: number of words, from the first on, that the server will not change; None if it does not say.
     """
 
     text: str
     final: bool = False
     start: float | None = None
     end: float | None = None
-    speaker: str | None = None
-    committed: int | None = None
 
 
 class Dialect(Protocol):
@@ -49,13 +45,11 @@ class Dialect(Protocol):
     Attributes:
         greeting: the message to send when the connection opens; empty for none.
         goodbye: the message that ends the audio.
-        listens: whether audio may be sent yet; some servers send a message first.
         over: whether everything has been recognised.
     """
 
     greeting: str = ""
     goodbye: str | bytes
-    listens: bool = True
     over: bool = False
 
     def audio(self, samples: Samples) -> bytes:

@@ -29,8 +29,6 @@ PATIENCE = Backoff(0.2, 5.0, 60.0)
 ANSWER, LAST = 30.0, 3.0
 #: Seconds after which a receiver that waits for a message checks whether it is to end.
 _ASKED = 0.5
-#: Maximum size of a message in bytes; WhisperLiveKit sends all lines of a talk every time.
-_LONGEST = 1 << 24
 #: Seconds between two pings, and without an answer to one after which a server counts as gone.
 _PING, _PONG = 5.0, 15.0
 #: The library logs a traceback for each connection that misses pings.
@@ -82,7 +80,6 @@ class Server:
             # The queue is unbounded: a full queue would stop reading while `send` blocks.
             made = connect(
                 self.url,
-                max_size=_LONGEST,
                 max_queue=None,
                 open_timeout=5,
                 close_timeout=1,
@@ -94,17 +91,12 @@ class Server:
             socket = self._stack.enter_context(made)
             if self.dialect.greeting:
                 socket.send(self.dialect.greeting)
-            if not self.dialect.listens:
-                self.dialect.read(socket.recv(timeout=5))
         except self._errors as error:
             self.close()
             way = through(self.url)
             raise InputError(f"the recogniser at {self.url} cannot be reached{way}: {error}") from error
         except ImportError as error:
             raise MissingExtra(needs_package(self.url, "python-socks")) from error
-        except InputError as error:
-            self.close()
-            raise InputError(f"the recogniser at {self.url} speaks another protocol: {error}") from error
         return socket
 
     def again(self) -> None:
@@ -234,7 +226,7 @@ class ServerRecogniser:
             self._start = min(end, origin + found.start)
         elif self._start is None:
             self._start = end
-        made = Hypothesis(found.text, self._start, end, found.final, found.speaker, found.committed)
+        made = Hypothesis(found.text, self._start, end, found.final)
         if found.final:
             self._start = None
             self._kept.forget(end)
@@ -288,4 +280,4 @@ def _at(found: ServerHypothesis | Failure, origin: float, now: float) -> Recogni
     if isinstance(found, Failure):
         return found
     start, end = (now if each is None else origin + each for each in (found.start, found.end))
-    return Hypothesis(found.text, start, end, found.final, found.speaker, found.committed)
+    return Hypothesis(found.text, start, end, found.final)

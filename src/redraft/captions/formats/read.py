@@ -4,11 +4,11 @@ Each reader takes a binary file (``sys.stdin.buffer``, or a file opened with ``"
 item is requested, and yields `Update` and `Failure` in the order of the lines. Invalid content never raises: it becomes
 one `Failure`, and reading continues with the next line.  Lines are numbered from 1.
 
-Lines longer than `MAX_LINE_BYTES` are skipped with a failure.  All readers accept LF and CR LF as the end of a line, a
-last line without one, and a UTF-8 byte order mark at the start.  Control characters (NUL, tab, escape, ...) and
-Unicode's line and paragraph separators in a text become spaces, and spaces around the text are dropped.  In plain text,
-terminal escapes vanish, a backspace erases, and a carriage return begins the line again.  An empty input is one
-failure.
+Lines longer than `MAX_LINE_BYTES`, or `MAX_TEXT_BYTES` of plain text, are skipped with a failure.  All readers accept
+LF and CR LF as the end of a line, a last line without one, and a UTF-8 byte order mark at the start.  Control
+characters (NUL, tab, escape, ...) and Unicode's line and paragraph separators in a text become spaces, and spaces
+around the text are dropped.  In lines and plain text, terminal escapes vanish, and a carriage return begins the line
+again.  An empty input is one failure.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ import io
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import wraps
-from itertools import pairwise
+from itertools import islice
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
-from redraft.captions.align import distance, end_of, in_common
 from redraft.captions.events import CONTROLS, Failure, Update
-from redraft.captions.formats.screen import Screen
-from redraft.captions.sentence import ends_sentence
-from redraft.captions.words import WORD, bare_words, has_words
+from redraft.captions.sentence import sentence_ends
+from redraft.captions.words import WORD, bare_words, joined
 from redraft.errors import OptionError, whole
 
 #: Sequences with which programs move a terminal's cursor, erase and colour.
@@ -41,10 +39,10 @@ _LONE_INVISIBLE = re.compile(
     "(?<!\\S)[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]+(?!\\S)"
 )
-#: Moves a terminal's cursor to the beginning of the line, like a carriage return.
-_TO_LINE_START = re.compile(r"\x1b\[1?G")
 #: Maximum length of a line in bytes; a spoken utterance has a few hundred.
 MAX_LINE_BYTES = 65_536
+#: The same for plain text: a book without a line break.
+MAX_TEXT_BYTES = 1 << 20
 
 
 class LineSource(Protocol):
@@ -93,14 +91,14 @@ class _Rewritten:
         return bytes(found)
 
 
-def _rewritten(source: LineSource) -> Iterator[tuple[int, str | Failure, bool]]:
+def _rewritten(source: LineSource, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, str | Failure, bool]]:
     """Yield the texts of each line, which carriage returns separate: its number, a text, and whether the line ends."""
     reader = _Rewritten(source) if isinstance(source, io.BufferedReader) else source
-    for number, text, ends in decoded(reader):
+    for number, text, ends in decoded(reader, limit):
         if isinstance(text, Failure):
             yield number, text, ends
             continue
-        *before, last = _TO_LINE_START.sub("\r", text).rstrip("\r").split("\r")
+        *before, last = text.rstrip("\r").split("\r")
         for each in before:
             yield number, each, False
         yield number, last, ends
@@ -110,7 +108,7 @@ Item: TypeAlias = Update | Failure
 _Item = TypeVar("_Item", bound=Item)
 _Parameters = ParamSpec("_Parameters")
 
-#: Maximum number of words in a line of plain text: some minutes of speech without a pause.
+#: Maximum number of words in a sentence of plain text: some minutes of speech without a pause.
 MAX_TEXT_WORDS = 500
 
 
@@ -134,149 +132,73 @@ def printable(text: str) -> str:
     return CONTROLS.sub(" ", text)
 
 
-#: What recognisers write where there is no speech: a sign, or a description of sounds.
-_SILENCE = re.compile(
-    r"\[ ?(?:BLANK_AUDIO|SILENCE|NO[ _]SPEECH|_BEG_|_TT_\d+) ?\]|<\|(?:nospeech|nocaptions|\d+\.\d+)\|>"
-)
-_DESCRIBED = re.compile(r"[(\[*♪♫]([^()\[\]*♪♫]*)[)\]*♪♫]")
-_SOUNDS = frozenset(
-    "applause audio beep beeping bell cheering chuckles clapping clicking cough coughing coughs crosstalk gasps "
-    "inaudible laughs laughter music noise noises silence sighs sound sounds static typing "
-    "applaus beifall gelächter musik applaudissements musique rires aplausos música risas".split()
-)
-
-
 def received(text: str) -> str:
-    """Return a received text as one line, without outer spaces, and without what is not a word.
-
-    Invisible characters that stand alone are removed, and what recognisers write for silence and sounds.  If the text
-    has words, descriptions of sounds stay.
-    """
-    text = _LONE_INVISIBLE.sub("", printable(text)).strip()
-    if _SILENCE.search(text):
-        text = " ".join(_SILENCE.sub(" ", text).split())
-    return "" if has_words(text) and not has_words(_DESCRIBED.sub(_unless_sound, text)) else text
-
-
-def _unless_sound(described: re.Match[str]) -> str:
-    return described[0] if _SOUNDS.isdisjoint(described[1].casefold().split()) else ""
+    """Return a received text as one line, without outer spaces and invisible characters that stand alone."""
+    return _LONE_INVISIBLE.sub("", printable(text)).strip()
 
 
 def _typed(text: str) -> str:
-    """Return a text that may have been written for a terminal, without its escapes and what backspaces erase."""
-    text = ESCAPES.sub("", text)
-    return received(_erased(text) if "\b" in text else text)
+    """Return a text that may have been written for a terminal, without its escapes."""
+    return received(ESCAPES.sub("", text))
 
 
-def _erased(text: str) -> str:
-    """Return a text without backspaces and the characters that they erase."""
-    kept: list[str] = []
-    for character in text:
-        if character != "\b":
-            kept.append(character)
-        elif kept:
-            kept.pop()
-    return "".join(kept)
-
-
-#: Fewest words that a recogniser does not replace all at once, and the share of words that it may replace from one line
-#: of a growing transcript to the next.
-_KEPT_WORDS, _REPLACED = 4, 1 / 3
-
-
-def grows(before: str, after: str) -> bool:
-    """Whether a line is another version of the one before: it continues it, or revises its end.
-
-    A sentence after another one is a new one unless it is longer, as in a list of similar sentences.
-    """
-    old, new = bare_words(before), bare_words(after)
-    if len(new) <= len(old) and old != new and ends_sentence(before) and ends_sentence(after):
-        return False
-    shorter, longer = sorted((old, new), key=len)
-    kept = longer[: end_of(shorter, longer)]
-    if old[:1] == new[:1] and not ends_sentence(before):
-        return True
-    return 2 * in_common(shorter, longer) >= len(shorter) and distance(shorter, kept) <= _REPLACED * len(shorter)
-
-
-#: Fewest pairs of lines that show whether one goes on from the other, in an input with blank lines.
-_PAIRS = 4
-
-
-def is_list(lines: Sequence[str]) -> bool:
-    """Whether each line is another text, rather than another version of a growing one, which blank lines separate."""
-    pairs = [(before, after) for before, after in pairwise(lines) if has_words(before) and has_words(after)]
-    separated = any(has_words(line) and not has_words(after) for line, after in pairwise(lines[:-1]))
-    if len(pairs) < (_PAIRS if separated else 2) and (separated or not pairs or not ends_sentence(pairs[0][0])):
-        return False
-    return 2 * sum(grows(*pair) for pair in pairs) < len(pairs)
-
-
-def _begins_another(before: str, after: str, *, listed: bool) -> bool:
-    """Whether a line begins another text.
-
-    Args:
-        listed: whether most lines do; otherwise it does only if its first word is another one, and it has so little in
-            common with the line before that a recogniser would hardly have replaced the rest.
-    """
-    old, new = bare_words(before), bare_words(after)
-    if listed:
-        kept = len(old) if ends_sentence(before) else len(old) - 1
-        return new[:kept] != old[:kept]
-    fewest = min(len(old), len(new))
-    return fewest >= _KEPT_WORDS and old[0] != new[0] and 3 * in_common(old, new) < fewest
-
-
-def _waiting(source: LineSource) -> list[str]:
-    """Return the lines that can be read at once."""
-    if not isinstance(source, io.BufferedReader):
-        return []
-    return [_typed(line) for line in source.peek(1).decode(errors="replace").split("\n")]
+#: Number of lines without an empty one after which it is reported that none has grown.
+UNGROWN = 20
 
 
 @not_empty
-def read_lines(source: LineSource, news: Callable[[str], object] = str) -> Iterator[Item]:
-    """Read one hypothesis per line, the whole text so far; a blank line ends the utterance.
+def read_lines(source: LineSource) -> Iterator[Item]:
+    """Read one hypothesis per line: the whole text so far, which replaces the last one; an empty line ends it.
 
-    A line that clearly does not continue the one before begins another utterance, so that no sentence of a list is
-    lost; ``news`` is then called once with a sentence that says so.
-
-    Every line is immediately yielded as a partial update.  At a blank line or the end of the input, the last one is
+    Every line is immediately yielded as a partial update.  At an empty line or the end of the input, the last one is
     repeated as a final update with the next ``seq``.  Utterances are named "1", "2", ...  A line of only spaces and
-    control characters counts as blank.
+    control characters counts as empty.
 
-    Programs that write for a terminal rewrite a line after a carriage return: each version is an update, and the end of
-    the line ends the utterance.  For programs that clear the screen at least twice, each line of the screen is an
-    utterance (`redraft.captions.formats.screen`).
+    After a carriage return the line begins again, as on a terminal: each version is an update, and the end of the line
+    ends the utterance.
+
+    Lines that have never grown are reported as a failure, after `UNGROWN` of them without an empty line, or at the end
+    of a shorter input without one: each is probably a text of its own, and all but the last would be lost.
     """
     utterance, last = 1, None
     returned = again = False  # whether there was a carriage return in this line, and something behind it
-    screen, listed, told = Screen(), is_list(_waiting(source)), False
+    replaced, sound = 1, False  # number of lines of the utterance, and whether any has ever grown, or this was reported
     for number, text, ends in _rewritten(source):
-        again = again or (returned and text != "")
+        again, over = again or (returned and text != ""), False
         if isinstance(text, Failure):
             yield text
+        elif hypothesis := _typed(text):
+            if last and hypothesis != last.text:
+                replaced, sound = replaced + 1, sound or returned or _goes_on(last.text, hypothesis)
+            last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
+            yield last
+            if replaced == UNGROWN and not sound:
+                sound = True
+                yield _ungrown(replaced, number)
         else:
-            screen.see(text)
-            hypothesis = _typed(text)
-            new = screen.begins(hypothesis) if hypothesis else None
-            if last and new is False and not (returned or screen.used):
-                new = _begins_another(last.text, hypothesis, listed=listed)
-                if new and not told:
-                    news(f"line {number} does not continue the previous one: such lines start new utterances")
-                    told = True
-            if last and (new or not (hypothesis or returned or screen.used)):
-                yield finished(last)
-                utterance, last = utterance + 1, None
-            if new is not None:
-                last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)
-                yield last
-        if ends and again and last and not screen.used:
+            over = not returned
+        if last and (over or (ends and again)):
             yield finished(last)
-            utterance, last = utterance + 1, None
+            utterance, last, replaced = utterance + 1, None, 1
         returned, again = not ends, again and not ends
     if last:
         yield finished(last)
+    if replaced > 1 and utterance == 1 and not sound:
+        yield _ungrown(replaced)
+
+
+def _goes_on(before: str, after: str) -> bool:
+    """Whether a text has more words than one before it, and begins with those."""
+    old, new = bare_words(before), bare_words(after)
+    return 0 < len(old) < len(new) and new[: len(old)] == old
+
+
+def _ungrown(count: int, line: int | None = None) -> Failure:
+    return Failure(
+        f"{count} lines have replaced each other and none has grown: with --input lines, each line is the whole text "
+        "so far, and an empty line ends it; if each line is a text of its own, use --input text",
+        line,
+    )
 
 
 def lines_of(text: str) -> list[tuple[str, str]]:
@@ -333,30 +255,32 @@ def _prefixes(text: str, lag: int) -> list[tuple[str, int]]:
     return [(text[: ends[count - 1]], count) for count in counts]
 
 
-def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None) -> Iterator[Item]:
-    """Stream plain text: every non-blank line is an utterance, revealed ``lag`` words at a time.
+def read_text(source: LineSource, *, lag: int = 3, rate: float | None = None, by_line: bool = False) -> Iterator[Item]:
+    """Stream plain text: every sentence is an utterance, revealed ``lag`` words at a time.
 
-    Lines of more than `MAX_TEXT_WORDS` words are skipped with a failure, since each of their many updates would
-    translate all the words so far.
+    A sentence ends at its mark (`redraft.captions.sentence.sentence_ends`) or at an empty line, so a line may be a
+    sentence, a paragraph, or a part of one.  After `MAX_TEXT_WORDS` words it ends in any case, since each of its many
+    updates translates all the words so far.
 
     Args:
         source: the text.
         lag: words added by each update, at least 1; see `prefixes`.
         rate: words per second, above 0; updates then have the time at which their last word is spoken, from the start
             of the text, which `paced` waits for.  None for no times.
+        by_line: whether every line that is not empty is an utterance instead.
 
     Raises:
         OptionError: ``lag`` or ``rate`` is out of range.
     """
     if rate is not None and (isinstance(rate, bool) or not (math.isfinite(rate) and rate > 0)):
         raise OptionError(f"must be a number of words a second over 0, not {rate!r}", "rate")
-    return _read_text(source, whole("lag", lag, 1), rate)
+    return _read_text(source, _Speech(whole("lag", lag, 1), rate), by_line)
 
 
 @not_empty
-def _read_text(source: LineSource, lag: int, rate: float | None) -> Iterator[Item]:
-    utterance, spoken, shown = 0, 0, ""
-    for number, text, ends in _rewritten(source):
+def _read_text(source: LineSource, speech: _Speech, by_line: bool) -> Iterator[Item]:
+    shown = ""
+    for _, text, ends in _rewritten(source, MAX_TEXT_BYTES):
         if isinstance(text, Failure):
             yield text
             continue
@@ -364,16 +288,60 @@ def _read_text(source: LineSource, lag: int, rate: float | None) -> Iterator[Ite
         if not ends:
             continue
         text, shown = shown, ""
-        if (length := len(WORD.findall(text))) > MAX_TEXT_WORDS:
-            message = f"the line has {length} words and was skipped, since an utterance may have {MAX_TEXT_WORDS}"
-            yield Failure(f"{message}: put each sentence on a line of its own", number)
-            continue
-        revealed = _prefixes(text, lag)
-        utterance += bool(revealed)
-        for seq, (prefix, words) in enumerate(revealed):
-            when = None if rate is None else (spoken + words) / rate
-            yield Update(str(utterance), seq, prefix, seq == len(revealed) - 1, when)
-        spoken += revealed[-1][1] if revealed else 0
+        if not text:
+            yield from speech.end()
+        elif by_line:
+            yield from speech.reveal(text, final=True)
+        else:
+            yield from speech.say(text)
+    yield from speech.end()
+
+
+class _Speech:
+    """Reveals a text, which comes line by line, as updates of its sentences.
+
+    Args:
+        lag: words added by each update.
+        rate: words per second; None for no times.
+    """
+
+    def __init__(self, lag: int, rate: float | None) -> None:
+        self._lag, self._rate = lag, rate
+        #: Number of the sentence, its text so far and number of words, its next update, and the words before it.
+        self._number, self._text, self._words, self._seq, self._before = 1, "", 0, 0, 0
+
+    def say(self, text: str) -> Iterator[Update]:
+        """Yield the updates of a text that follows what came so far."""
+        text, begin = joined(self._text, text), 0
+        for end in sentence_ends(text):
+            yield from self.reveal(text[begin:end], final=True)
+            begin = end
+        yield from self.reveal(text[begin:], final=False)
+
+    def reveal(self, text: str, *, final: bool) -> Iterator[Update]:
+        """Yield the updates of a sentence that has grown; another one begins where it is too long."""
+        while text := text.strip():
+            ends = [word.end() for word in islice(WORD.finditer(text), MAX_TEXT_WORDS + 1)]
+            part = text[: ends[MAX_TEXT_WORDS - 1]] if len(ends) > MAX_TEXT_WORDS else text
+            text = text[len(part) :]
+            for prefix, words in _prefixes(part, self._lag):
+                over = prefix == part and (final or text != "")
+                if words > self._words or over or prefix == part != self._text:
+                    yield self._update(prefix, words, final=over)
+
+    def end(self) -> Iterator[Update]:
+        """Yield the end of the sentence, if there is one."""
+        if self._text:
+            yield self._update(self._text, self._words, final=True)
+
+    def _update(self, text: str, words: int, *, final: bool = False) -> Update:
+        when = None if self._rate is None else (self._before + words) / self._rate
+        update = Update(str(self._number), self._seq, text, final, when)
+        self._text, self._words, self._seq = text, words, self._seq + 1
+        if final:
+            self._before += words
+            self._number, self._text, self._words, self._seq = self._number + 1, "", 0, 0
+        return update
 
 
 def paced(

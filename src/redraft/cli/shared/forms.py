@@ -1,163 +1,158 @@
-"""Find out by its first bytes whether input has another form than ``--input`` says."""
+"""Other formats than the inputs of ``redraft translate``: one table, by which they are refused."""
 
 from __future__ import annotations
 
 import io
-import json
 import re
-from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from redraft.captions.events import Update
-from redraft.captions.formats.read import ESCAPES, Item
 from redraft.errors import InputError
 from redraft.speech.audio import READABLE, container
 
-_AUDIO = "`redraft listen FILE` translates speech in WAV, FLAC, MP3 and Ogg"
-#: First bytes of files that are not text.
-_BINARY = {
-    b"\xff\xfe\0\0": "text in UTF-32",
-    b"%PDF-": "a PDF document",
-    b"PK\x03\x04": "a ZIP archive or an office document",
-    b"\x1f\x8b": "a gzip file",
-    b"{\\rtf": "a document in RTF",
-    b"\xff\xfe": "text in UTF-16",
-    b"\xfe\xff": "text in UTF-16",
-}
-_REMEDIES = {
-    "text in UTF-32": "convert it with `iconv -f UTF-32 -t UTF-8`",
-    "text in UTF-16": "convert it with `iconv -f UTF-16 -t UTF-8`",
-    "a gzip file": "unpack it with `gunzip`",
-}
-#: The beginning of text in UTF-16 without a byte order mark: letters of which one byte is 0.
-_UTF_16 = {"LE": re.compile(rb"(?:[^\0]\0){2}"), "BE": re.compile(rb"(?:\0[^\0]){2}")}
-_STAMP = r"(?:\d+:)?\d{1,2}:\d\d[.,:;]\d{1,3}"
+
+class Other(NamedTuple):
+    """A format that is refused.
+
+    Attributes:
+        what: what it is.
+        remedy: what to do.
+        pattern: how the input, or one of its first lines, begins, each byte a character.
+        example: such a beginning, for the documentation and its test.
+        reads: inputs that are not refused although they match.
+    """
+
+    what: str
+    remedy: str
+    pattern: str
+    example: str
+    reads: tuple[str, ...] = ()
+
+
+_LISTEN = "`redraft listen FILE` translates speech in WAV, FLAC, MP3 and Ogg"
+_PLAIN = "save it as plain text in UTF-8"
+_TEXTS = "write only its texts, with `--output_format txt` of Whisper for example, and translate that file"
+_TIME = r"(?:\d+:)?\d{1,2}:\d\d[.,:;]\d{1,3}"
 #: A time next to an arrow, which says that it is one.
-_TIMES = r"(?:(?:\d+:)?\d{1,2}:\d\d(?:[.,:;]\d{1,3})?|\d+\.\d+ ?s?)"
-_SPAN = rf"{_TIMES}\s*--?>\s*{_TIMES}"
+_ANY_TIME = r"(?:(?:\d+:)?\d{1,2}:\d\d(?:[.,:;]\d{1,3})?|\d+\.\d+ ?s?)"
+_SPAN = rf"{_ANY_TIME}\s*--?>\s*{_ANY_TIME}"
 #: A line with a name and a time, or only a time.
-_NAMED = r"(?:\[[^\]\n]+\] )?(?:\d+:)?\d{1,2}:\d\d[ \t]*\n"
-#: Forms of text that no option reads, and what helps.
-_MARKED = (
-    (rf"WEBVTT\b|(?:[^\n]*\n)?\s*{_SPAN}|\[Script Info\]|(?:Dialogue|Comment): \d", "subtitles with times"),
-    (rf"{_STAMP}\s*,\s*{_STAMP}\s*[\n,]|\{{\d+\}}\{{\d*\}}|<sami\b", "subtitles with times"),
-    (r"\[\d+:\d\d[.:]\d+\]|\[(?:ti|ar|al|by|offset|length|re|ve):", "subtitles with times"),
-    (
-        rf"(?:[^\n]*\n\s*)?\[{_SPAN}\]|### Transcription \d+ START",
-        "a transcript with times, as whisper.cpp and Whisper print it",
+_NAMED = r"(?:\[[^\]\n]+\] )?(?:\d+:)?\d{1,2}:\d\d[ \t]*\r?\n"
+_OBJECTS = "jsonl", "simulstreaming"
+
+
+def _with(*names: str) -> str:
+    """Return a pattern of an object with these fields in one line."""
+    return r"\{" + "".join(rf'(?=[^\n]*"{name}"\s*:)' for name in names)
+
+
+#: The first one that matches counts.
+OTHERS = (
+    Other("text in UTF-32", "convert it with `iconv -f UTF-32 -t UTF-8`", "\xff\xfe\0\0", "\xff\xfe\0\0H\0\0\0"),
+    Other("text in UTF-16", "convert it with `iconv -f UTF-16 -t UTF-8`", "\xff\xfe|\xfe\xff", "\xff\xfeH\0i\0"),
+    Other("text in UTF-16", "convert it with `iconv -f UTF-16LE -t UTF-8`", r"(?:[^\0]\0){2}", "H\0i\0"),
+    Other("text in UTF-16", "convert it with `iconv -f UTF-16BE -t UTF-8`", r"(?:\0[^\0]){2}", "\0H\0i"),
+    Other("a PDF document", _PLAIN, "%PDF-", "%PDF-1.7"),
+    Other("an office document or a ZIP archive", _PLAIN, "PK\x03\x04", "PK\x03\x04"),
+    Other("a document in RTF", _PLAIN, r"\{\\rtf", r"{\rtf1"),
+    Other("a gzip file", "unpack it with `gunzip`", "\x1f\x8b", "\x1f\x8b\x08"),
+    Other("binary data", _LISTEN, r"[^\n]*\0", "\x7fELF\x02\x01\0"),
+    Other(
+        "escape sequences of a program that redraws its screen",
+        "have it write a line for each update instead, as a `transcription_callback` of WhisperLive can",
+        r"[^\n]*(?-i:\x1b(?:\[[\d;?]*[A-HJLMSTdfsu]|\[\?(?:47|1047|1049)h|[78cDM])|\x08)",
+        "\x1b[H\x1b[2JGood",
+        _OBJECTS,
     ),
-    (r"start([\t,])end\1(?:speaker\1)?text\s*\n", "a table of Whisper with times"),
-    (rf"\d+:\d\d:\d\d[.,]\d{{3}}\s+\S|{_NAMED}[^\n]+\n+{_NAMED}", "a transcript with times"),
-    (r"<\?xml|<!doctype|<html|<tt\b|<transcript", "XML or HTML"),
-)
-_ONLY_TEXT = "write only its texts, a line each, and read them with --input text"
-#: Lines of a log that may be in front of all.
-_PREAMBLE = 20
-#: Three numbers before a text, and what one of them has if they are times: decimals, or three digits.
-_NUMBERS = re.compile(r"(\d+(?:\.\d+)?)[ \t]+(\d+(?:\.\d+)?)[ \t]+(\d+(?:\.\d+)?)[ \t]+\S*[^\W\d]")
-_TIME = re.compile(r"\.\d|\d{3}")
-#: JSON over several lines, or a list of objects.
-_DOCUMENT = re.compile(r'\[\s*\{|\{\s*\n\s*"')
-#: A form of JSON Lines by the fields that its first line has.
-_FIELDS = (
-    ({"utterance", "seq"}, "JSON Lines", "read them with --input jsonl", "jsonl"),
-    ({"emission_time"}, "the rows of SimulStreaming", "read them with --input simulstreaming", "simulstreaming"),
-    ({"partial"}, "messages of vosk-server", "read them from the server, with --input vosk:ws://HOST", ""),
-    ({"lines"}, "messages of WhisperLiveKit", "read them from the server, with --recogniser of redraft listen", ""),
-    (
-        {"segment", "text"},
+    Other("XML or HTML", _TEXTS, r"<\?xml|<!doctype|<html|<tt\b|<transcript|<sami\b", '<?xml version="1.0"?>'),
+    Other(
+        "subtitles with times",
+        _TEXTS,
+        rf"WEBVTT\b|{_SPAN}|\[Script Info\]|(?:Dialogue|Comment): \d|{_TIME}\s*,\s*{_TIME}\s*[\n,]|\{{\d+\}}\{{\d*\}}"
+        r"|\[\d+:\d\d[.:]\d+\]|\[(?:ti|ar|al|by|offset|length|re|ve):",
+        "1\n00:00:01,000 --> 00:00:02,500\nHi",
+    ),
+    Other(
+        "a transcript with times, as whisper.cpp and Whisper print it",
+        "give whisper.cpp `--no-timestamps`, its stream example a `--step` above 0, and Whisper `--output_format txt`",
+        rf"\[{_SPAN}\]|### Transcription \d+ START",
+        "[00:00.000 --> 00:03.000]  Hi",
+    ),
+    Other("a table of Whisper with times", _TEXTS, r"start([\t,])end\1(?:speaker\1)?text\s*\n", "start,end,text\n"),
+    Other(
+        "a transcript with times",
+        _TEXTS,
+        rf"\d+:\d\d:\d\d[.,]\d{{3}}\s+\S|{_NAMED}[^\n]+\n+{_NAMED}",
+        "0:00\nhello\n0:03\nwelcome",
+    ),
+    Other(
+        "three numbers before each text, as whisper_streaming writes them",
+        "remove them with `cut -d' ' -f4-` and use --input text, or run its successor SimulStreaming and use "
+        "--input simulstreaming",
+        r"\d+\.\d{4} \d+ \d+ +\S",
+        "2691.4399 300 1380 Hi",
+    ),
+    Other(
+        "JSON Lines",
+        "read them with --input jsonl",
+        r'\{[^\n]*"(?:utterance|seq)"\s*:',
+        '{"utterance": "1", "seq": 0, "text": "Hi"}',
+        ("jsonl",),
+    ),
+    Other(
+        "the rows of SimulStreaming",
+        "read them with --input simulstreaming",
+        _with("emission_time"),
+        '{"emission_time": 8.8, "text": " Hi"}',
+        ("simulstreaming",),
+    ),
+    Other(
+        "messages of vosk-server",
+        "read them from the server, with --input vosk:ws://HOST:2700",
+        _with("partial"),
+        '{"partial": "hi"}',
+    ),
+    Other(
         "messages of sherpa-onnx",
         "read them from the server, with --input sherpa:ws://HOST:6006",
-        "",
+        _with("segment", "text"),
+        '{"text": "hi", "segment": 0}',
     ),
+    Other(
+        "messages of WhisperLiveKit",
+        "let it translate with `redraft serve --compat alignatt-mt`",
+        _with("lines", "buffer_transcription"),
+        '{"lines": [], "buffer_transcription": "hi"}',
+    ),
+    Other("a JSON document, not a line for each update", _TEXTS, r'\[\s*\{|\{\s*\n\s*"', '{\n  "text": "Hi",'),
+    Other("JSON of another program", "write only its texts", r'\{"[^\n]*"\s*:', '{"text": "hi"}', _OBJECTS),
 )
+#: Lines of a log that may be in front of all.
+_PREAMBLE = 20
 
 
 def refuse_other(source: io.BufferedReader, form: str, name: str = "standard input") -> None:
     """Look at the first bytes without consuming them; waits for them if the source is a pipe.
 
     Args:
-        form: its form, one of `redraft.cli.shared.options.INPUTS`.
+        form: the input as which they are read, one of `redraft.cli.shared.options.INPUTS`.
         name: what it is called in messages.
 
     Raises:
-        InputError: they are clearly in another form; the message says which, and what reads it.
+        InputError: they are of another format; the message says which, and what to do.
     """
-    first = source.peek(1)
+    if found := other_format(source.peek(1), form):
+        raise InputError(f"{name} has {found}")
+
+
+def other_format(first: bytes, form: str) -> str | None:
+    """Return of which other format an input with these first bytes is, and what to do; None if it may be ``form``."""
     if kind := container(first, untagged=True):
-        remedy = _AUDIO if kind in READABLE else f"convert it to WAV, for example with ffmpeg; {_AUDIO}"
-        raise InputError(f"{name} is a recording ({kind}), not a transcript: {remedy}")
-    if binary := next((words for head, words in _BINARY.items() if first.startswith(head)), None):
-        remedy = _REMEDIES.get(binary, "save it as plain text in UTF-8")
-        raise InputError(f"{name} is {binary}, not a transcript in UTF-8: {remedy}")
-    text = first.decode(errors="replace").removeprefix("\ufeff").lstrip()
-    if order := next((order for order, letters in _UTF_16.items() if letters.match(first)), None):
-        raise InputError(
-            f"{name} is text in UTF-16, not a transcript in UTF-8: convert it with `iconv -f UTF-16{order} -t UTF-8`"
-        )
-    if b"\0" in first.partition(b"\n")[0] or (b"\0" in first and "\ufffd" in text):
-        raise InputError(f"{name} is binary, not a transcript in UTF-8 ({_AUDIO})")
-    lines = [_plain(line) for line in text.split("\n")[:_PREAMBLE]]
-    for number in range(len(lines)):
-        if found := other_form("\n".join(lines[number:]), form):
-            raise InputError(f"{name} has {found}")
-    if _has_numbers(text):
-        raise InputError(
-            f"{name} has three numbers before each text, as whisper_streaming writes them: remove them with "
-            "`cut -d' ' -f4-` and use --input text, or run its successor SimulStreaming and use --input simulstreaming"
-        )
-
-
-def watched(items: Iterable[Item], form: str) -> Iterator[Item]:
-    """Pass on the items of lines or plain text until one turns out to be of another form, as after lines of a log.
-
-    Raises:
-        InputError: an item is of another form.
-    """
-    for item in items:
-        if isinstance(item, Update) and item.seq == 0 and (found := other_form(f"{item.text}\n", form)):
-            raise InputError(f"the input has {found}")
-        yield item
-
-
-def other_form(text: str, form: str) -> str | None:
-    """Return what a text that is clearly not in ``form`` is instead, and how to translate it; otherwise None."""
-    text = text.lstrip()
-    if text.startswith(("{", "[")) and (found := _json(text, form)):
-        return found
-    found = next((words for pattern, words in _MARKED if re.match(pattern, text, re.IGNORECASE)), None)
-    return None if found is None else f"{found}: {_ONLY_TEXT}"
-
-
-def _plain(line: str) -> str:
-    """Return a line without escapes for terminals."""
-    return ESCAPES.sub("", line)
-
-
-def _json(text: str, form: str) -> str | None:
-    """As `other_form`, for a text that begins like JSON."""
-    if _DOCUMENT.match(text):
-        return f"a JSON document, not a line for each update: {_ONLY_TEXT}"
-    line = text.partition("\n")[0].strip()
-    try:
-        fields = set(value) if isinstance(value := json.loads(line), dict) else set()
-    except (ValueError, RecursionError):
-        fields = set()
-    for needed, words, remedy, reads in _FIELDS:
-        if needed <= fields:
-            return None if reads == form else f"{words}: {remedy}"
-    if form in ("lines", "text") and fields and fields.isdisjoint(("utterance", "seq")):
-        return "JSON of another program: write only its texts, an update each line"
-    if form in ("lines", "text") and line.startswith('{"'):
-        return "JSON Lines: read them with --input jsonl"
+        convert = "" if kind in READABLE else "convert it to WAV, with ffmpeg for example; "
+        return f"a recording ({kind}): {convert}{_LISTEN}"
+    lines = first.removeprefix(b"\xef\xbb\xbf").decode("latin-1").split("\n")
+    for number in range(min(len(lines), _PREAMBLE)):
+        rest = "\n".join(lines[number:]).lstrip(" \t\r\n")
+        other = next((each for each in OTHERS if re.match(each.pattern, rest, re.IGNORECASE)), None)
+        if other and form not in other.reads:
+            return f"{other.what}: {other.remedy}"
     return None
-
-
-def _has_numbers(text: str) -> bool:
-    lines = [_NUMBERS.match(line) for line in text.split("\n")[:3] if line.strip()]
-    if not all(line and _TIME.search(line[0]) and _are_times(*map(float, line.groups())) for line in lines):
-        return False
-    return len(lines) > 1 or any(line and "." in line[1] for line in lines)  # 1 234 567 is one number
-
-
-def _are_times(written: float, start: float, end: float) -> bool:
-    return start < end <= written

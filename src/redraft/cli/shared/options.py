@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
+import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -19,11 +22,35 @@ from redraft.models.hub import default_model
 if TYPE_CHECKING:
     from redraft.decoding.display import Display
 
-INPUTS = ("lines", "jsonl", "text", "simulstreaming")
+#: Input -> its contract.
+INPUTS = {
+    "text": "Text, whatever its lines: a sentence ends at its full stop, question mark or exclamation mark, or at an "
+    "empty line; with `--no-sentences`, at the end of its line. The default for a file.",
+    "lines": "Each line is the whole text so far and replaces the one before; an empty line ends the utterance; after "
+    "a carriage return, the line begins again, and its end ends the utterance. The default for a pipe.",
+    "jsonl": "Each line is a JSON object with `utterance`, `seq` and `text`, and perhaps other fields.",
+    "simulstreaming": "The rows of SimulStreaming, unchanged.",
+}
+#: The contract of a server's address as the input.
+SERVER_INPUT = "NAME:URL", "What a recognition server sends to every connection: `vosk:ws://HOST`, `sherpa:ws://HOST`."
 INPUT_HELP = (
-    "lines: the whole text so far on each line, an empty line after each utterance. jsonl: objects with utterance, "
-    "seq and text. text: plain text, streamed --lag words at a time."
+    "text: sentences, revealed --lag words at a time. lines: the whole text so far on each line, an empty line after "
+    "each utterance. jsonl: objects with utterance, seq and text. simulstreaming: its rows."
 )
+_INPUT_DEFAULT = "[default: text for a file, lines for a pipe]"
+
+
+def is_file(file: str) -> bool:
+    """Whether an input, or with ``-`` standard input, is a regular file."""
+    try:
+        return stat.S_ISREG(os.stat(sys.stdin.fileno() if file == "-" and sys.stdin else file).st_mode)  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def input_of(form: str | None, file: str) -> str:
+    """Return the input that was chosen, or else the default: a file is text, and a pipe is lines."""
+    return form or ("text" if is_file(file) else "lines")
 
 
 class Whole(click.IntRange):
@@ -109,14 +136,13 @@ draft_model = click.option(
 dtype = click.option(
     "--dtype", type=click.Choice(DTYPES), help=f"Data type of transformers models.  [default: {DTYPES[0]}]"
 )
-form = click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
+form = click.option("--input", "-i", "form", type=click.Choice([*INPUTS]), help=f"{INPUT_HELP}  {_INPUT_DEFAULT}")
 form_or_server = click.option(
     "--input",
     "-i",
     "form",
-    type=Input(INPUTS),
-    default="lines",
-    help=f"{INPUT_HELP} NAME:URL: a recognition server, such as vosk:ws://127.0.0.1:2700.",
+    type=Input([*INPUTS]),
+    help=f"{INPUT_HELP} NAME:URL: a recognition server, such as vosk:ws://127.0.0.1:2700.  {_INPUT_DEFAULT}",
 )
 lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words added per update.")
 method = click.option("--method", default="redraft", metavar="NAME", help="Decoding method, from `redraft methods`.")
@@ -144,13 +170,14 @@ exact = click.option("--exact", is_flag=True, help="Make all passes bit-identica
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of a table.")
 
 
-def sentences(default: bool) -> Callable[[Any], Any]:
-    """Return the option ``--sentences`` with this default."""
+def sentences(default: bool | None) -> Callable[[Any], Any]:
+    """Return the option ``--sentences`` with this default; with None, it is on for plain text only."""
+    shown = "on for text, else off" if default is None else "on" if default else "off"
     return click.option(
         "--sentences/--no-sentences",
         default=default,
         show_default=False,
-        help=f"Cut the transcript into sentences instead of at pauses.  [default: {'on' if default else 'off'}]",
+        help=f"Cut the transcript into sentences instead of at pauses.  [default: {shown}]",
     )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +18,8 @@ from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer, layers
 from redraft.cli.shared.ending import Ending
-from redraft.cli.shared.forms import refuse_other, watched
-from redraft.cli.shared.notice import notice
+from redraft.cli.shared.forms import refuse_other
+from redraft.cli.shared.options import is_file
 from redraft.errors import InputError
 
 
@@ -47,7 +45,8 @@ def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.Bu
     Raises:
         InputError: it cannot be read, or is clearly in another format.
     """
-    drained = _is_drained(file, form)
+    # What is left in a pipe at the end has been recognised, except plain text.
+    drained = form != "text" and not is_file(file)
     if file == "-":
         yield standard_input(ending, drained=drained)
         return
@@ -62,28 +61,20 @@ def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.Bu
         yield reader
 
 
-def _is_drained(file: str, form: str) -> bool:
-    """Whether what is left in the input at the end is read: in a pipe it has been recognised, except plain text."""
-    try:
-        place = sys.stdin.fileno() if file == "-" and sys.stdin else file
-        mode = os.stat(place).st_mode  # noqa: PTH116 - it may be a descriptor
-    except OSError:
-        return False
-    return form != "text" and not stat.S_ISREG(mode)
-
-
 def updates(
     source: io.BufferedReader,
     form: str,
     lag: int,
     rate: float | None,
     sleep: Callable[[float], object] = time.sleep,
+    *,
+    by_line: bool = False,
 ) -> Iterator[Item]:
     """Yield the items of a file line by line.
 
     Args:
         form: one of `redraft.cli.shared.options.INPUTS`.
-        lag: see `redraft.captions.formats.read.read_text`, as for ``rate``.
+        lag: see `redraft.captions.formats.read.read_text`, as for ``rate`` and ``by_line``.
         sleep: waits for the time at which a word of a text is spoken.
 
     Raises:
@@ -91,13 +82,13 @@ def updates(
     """
     refuse_other(source, form)
     if form == "lines":
-        yield from watched(read_lines(source, notice), form)
+        yield from read_lines(source)
     elif form == "jsonl":
         yield from ended(read_jsonl(source))
     elif form == "simulstreaming":
         yield from read_simulstreaming(source)
     else:
-        items = watched(read_text(source, lag=lag, rate=rate), form)
+        items = read_text(source, lag=lag, rate=rate, by_line=by_line)
         yield from items if rate is None else paced(items, sleep=sleep)
 
 

@@ -114,14 +114,24 @@ class Exchange:
         if answer.update is self._update and not self._waiting[answer.language].done():
             self._waiting[answer.language].set_result(answer.events)
 
-    async def ask(self, update: Update) -> dict[str, list[Event]]:
-        """Return captions and failures by language.  Raises `Refused` if the engine has stopped or is too slow."""
+    def _submit(self, update: Update, begun: float | None) -> None:
+        self.engine.submit(tuple(self.lanes.values()), update)
+
+    async def ask(self, update: Update, begun: float | None = None) -> dict[str, list[Event]]:
+        """Return captions and failures by language.
+
+        Args:
+            begun: start of its utterance in seconds, for subtitles; None if that is the update's time.
+
+        Raises:
+            Refused: the engine has stopped or is too slow.
+        """
         loop = asyncio.get_running_loop()
         self._update = update
         found = self._waiting = {language: loop.create_future() for language in self.lanes}
         self._asked.update(found.values())
         try:
-            self.engine.submit(tuple(self.lanes.values()), update)
+            self._submit(update, begun)
             async with asyncio.timeout(_SECONDS):
                 return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
         except TimeoutError:
@@ -131,11 +141,15 @@ class Exchange:
 
 
 class Exchanges:
-    """All exchanges of a server.  ``admit`` raises `Refused` if an address may not open another one."""
+    """All exchanges of a server.  ``admit`` raises `Refused` if an address may not open another one.
+
+    Attributes:
+        asked: answers that are waited for.
+    """
 
     def __init__(self, admission: Admission, engines: Engines, admit: Callable[[str], None]) -> None:
         self._admission, self._engines, self._admit = admission, engines, admit
-        self._asked: set[asyncio.Future[list[Event]]] = set()
+        self.asked: set[asyncio.Future[list[Event]]] = set()
         #: Exchanges that count as sessions.
         self.kept: set[Exchange] = set()
 
@@ -155,7 +169,7 @@ class Exchanges:
 
     async def _open(self, wanted: Wanted, address: str) -> Exchange:
         self._admit(address)
-        exchange = Exchange(address, self._asked)
+        exchange = Exchange(address, self.asked)
         exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
         return exchange
 
@@ -166,6 +180,6 @@ class Exchanges:
 
     def sweep(self) -> None:
         """Fail all pending answers if an engine has stopped."""
-        for asked in () if self._engines.alive else self._asked:
+        for asked in () if self._engines.alive else self.asked:
             if not asked.done():
                 asked.set_exception(Refused("engine", STOPPED))

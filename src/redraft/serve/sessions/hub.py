@@ -21,7 +21,7 @@ from redraft.serve.engine.engine import Engines
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
-from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.live import LiveSession, Published
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.rooms import Room, Rooms, Session
 from redraft.serve.sessions.transcript import PastSessions
@@ -37,6 +37,8 @@ _BURST = 50
 #: Seconds that a session by POST is kept without captions.
 _POST_SECONDS = 3600.0
 _SWEEP_SECONDS = 1.0
+#: Seconds without an update after which a published session can be replaced by another one.
+QUIET_SECONDS = 10.0
 #: Maximum number of rooms without a session that have viewers.
 _WAITING = 2000
 
@@ -158,6 +160,20 @@ class Hub:
             self.fanout.publish(session)
         self.metrics.started.inc()
         return session, False
+
+    async def publish(self, room: str, wanted: protocol.Wanted, owner: str, address: str) -> Published:
+        """Start a session in a room and return an exchange through it.  Raises `Refused` as for `open`.
+
+        Clients of other protocols connect again without a name for their session.  So it replaces an earlier one of
+        such a client that has sent nothing for `QUIET_SECONDS`.
+        """
+        found, now = self.rooms.find(room).session, time.monotonic()
+        quiet = isinstance(found, LiveSession) and found.exchange is not None and now - found.touched > QUIET_SECONDS
+        begin = protocol.Begin(**dict(wanted), room=room, take_over=quiet)
+        session, _ = await self.open(begin, owner, address, by_post=True)
+        if (engine := session.engine) is None:
+            raise Refused("engine", STOPPED)
+        return Published(session, engine, self.exchanges.asked)
 
     async def _moved(self, session: LiveSession, last: str | None) -> bool:
         """Whether the copy of a session that is here is out of date, or may be incomplete; see `open`."""

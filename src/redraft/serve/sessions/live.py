@@ -20,6 +20,7 @@ from redraft.captions.languages import same_of
 from redraft.errors import InputError
 from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
+from redraft.serve.engine.admission import Exchange
 from redraft.serve.engine.engine import Engine
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.metrics import Metrics, SessionCounts
@@ -48,6 +49,21 @@ _NAMED = 8
 STUCK_SECONDS = 3.0
 
 
+class Published(Exchange):
+    """An exchange through a session, whose viewers get the captions as well."""
+
+    def __init__(self, session: LiveSession, engine: Engine, asked: set[asyncio.Future[list[events.Event]]]) -> None:
+        super().__init__(session.address, asked)
+        self.session, self.engine, self.lanes = session, engine, dict(session.lanes)
+        session.exchange = self
+
+    def _submit(self, update: events.Update, begun: float | None) -> None:
+        if self.session.ended:
+            raise Refused("replaced", f"another session has taken over room {self.session.begin.room!r}", "room")
+        self.session.check_room()
+        self.session.accept(update, begun)
+
+
 @dataclass(slots=True, eq=False)
 class LiveSession:
     """A session on the server.
@@ -56,7 +72,7 @@ class LiveSession:
         token: the owner's secret name of it.
         owner: owner of the API key that started it; empty if no key is needed.
         folder: where final captions that are not hidden are stored; None stores none.
-        by_post: whether its captions come by POST, so that it never has a connection.
+        by_post: whether its captions come by POST or through an exchange, so that it never has a connection.
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
         engine: runs its lanes, once admitted.
@@ -68,6 +84,7 @@ class LiveSession:
         kept: number of characters kept.
         touched: time of its last use, in seconds of the monotonic clock.
         posts: its captions that came by POST.
+        exchange: who else receives the answers to its updates.
         unproven: whether it began with a token of its client and has got neither updates nor an end yet, so that not
             all captions that the client restores may have arrived.
     """
@@ -90,6 +107,7 @@ class LiveSession:
     ended: bool = False
     left: float | None = None
     posts: Posts = field(default_factory=Posts)
+    exchange: Exchange | None = None
     unproven: bool = False
     name: str = field(init=False)
     order: events.Order = field(default_factory=events.Order)
@@ -281,11 +299,15 @@ class LiveSession:
             self.audio.finish(then=self.end)
             return
         self.unproven = False
-        for update in list(self._open.values()):
-            self.accept(finished(update))
+        self.end_open()
         self._silence.stop()
         self.ended = True
         self._finish()
+
+    def end_open(self) -> None:
+        """End the utterances that have not ended."""
+        for update in list(self._open.values()):
+            self.accept(finished(update))
 
     def leave(self) -> None:
         """End the session, since its client has not come back."""
@@ -319,6 +341,8 @@ class LiveSession:
     def answered(self, answer: Answer) -> None:
         """Send the result of an update."""
         self.pending.answered(answer)
+        if self.exchange:
+            self.exchange.answered(answer)
         if not answer.events:  # everything was shown
             self._finish()
             return

@@ -17,8 +17,10 @@ from websockets.exceptions import ConnectionClosed
 
 from redraft.serve.access import new_key
 from redraft.serve.http.compat.alignatt_mt import MOST_WORDS, MtUpdate
+from redraft.serve.sessions import hub
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, Socket, running
+from tests.serve.talking import eventually
 
 WORDS = "we saw her duck under the table and left house before it rained".split()
 SETTINGS: dict[str, Any] = {
@@ -342,3 +344,94 @@ def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
             left.hear()
         with session(server, accepted_target_prefix="left") as again:
             assert ask(again, WORDS[:3])["committed_text"].startswith("left")
+
+
+# --- rooms
+
+
+@pytest.fixture
+def room(request: pytest.FixtureRequest) -> str:
+    """A room for each test, since a room keeps its last session for a while."""
+    return str(request.node.name).replace("_", "-")
+
+
+def test_room(server: Running, room: str) -> None:
+    """Viewers get the captions of what is committed in the end, and a file of all of them."""
+    with server.socket(f"/v1/rooms/{room}/watch") as viewer, server.socket(f"/?room={room}") as socket:
+        assert begun(socket)["type"] == "init_ok"
+        answers = []
+        for utterance, words in enumerate((WORDS[:4], ["."], WORDS[4:7])):
+            for count in range(1, len(words)):
+                ask(socket, words[:count], words[count : count + 1], utterance_id=utterance)
+            begin = 5000 * utterance
+            times = [[word, begin + 700 * at, begin + 700 * at + 500] for at, word in enumerate(words)]
+            socket.say("update", **{**update(words, utterance_id=utterance, is_final=True), "words": times})
+            answers.append(socket.hear())
+        texts = [each["committed_text"] for each in answers if each["committed_text"]]
+        heard = [viewer.until("final")[-1] for _ in texts]
+        assert [each["text"] for each in heard] == texts and len(texts) == 2
+        assert [each["source"] for each in heard] == [" ".join(WORDS[:4]), " ".join(WORDS[4:7])]
+        ask(socket, WORDS[:2], utterance_id=3)
+    last = viewer_of_end(server, room)  # an utterance that was open
+    assert [each["source"] for each in last] == [*(each["source"] for each in heard), " ".join(WORDS[:2])]
+    subtitles = server.ask(f"/v1/rooms/{room}/transcript?format=srt").text
+    assert all(f"\n{text}\n" in subtitles for text in texts)
+    assert "00:00:00,000 --> 00:00:02,600" in subtitles  # from the first word to the end of the last
+
+
+def viewer_of_end(server: Running, room: str) -> list[dict[str, Any]]:
+    """The final captions of a room whose session has ended."""
+    eventually(lambda: server.ask(f"/v1/rooms/{room}").json["state"] == "over")
+    with server.socket(f"/v1/rooms/{room}/watch") as viewer:
+        assert viewer.hear()["state"] == "over"
+        rows = server.ask(f"/v1/rooms/{room}/transcript?format=jsonl").text.splitlines()
+        return [viewer.until("final")[-1] for _ in rows]
+
+
+def test_utterance_without_final_in_room(server: Running, room: str) -> None:
+    with server.socket(f"/v1/rooms/{room}/watch") as viewer, server.socket(f"/?room={room}") as socket:
+        begun(socket)
+        ask(socket, WORDS[:3], utterance_id=0)
+        ask(socket, WORDS[:2], utterance_id=1)
+        assert viewer.until("final")[-1]["source"] == " ".join(WORDS[:3])
+
+
+def test_room_in_use(server: Running, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WhisperLiveKit leaves its connections open, so one that is silent gives way; it tries again by itself."""
+    with (
+        server.socket(f"/?room={room}") as first,
+        server.socket(f"/?room={room}") as second,
+        server.socket(f"/?room={room}") as third,
+    ):
+        begun(first)
+        ask(first, WORDS[:3])
+        assert begun(second)["code"] == "busy"
+        monkeypatch.setattr(hub, "QUIET_SECONDS", 0.0)
+        assert begun(third)["type"] == "init_ok"
+        assert ask(third, WORDS[:3])["type"] == "translation"
+        replaced = ask(first, WORDS[:4])
+        assert replaced["type"] == "error" and f"another session has taken over room {room!r}" in replaced["message"]
+        with pytest.raises(ConnectionClosed):
+            first.hear()
+
+
+def test_session_of_a_page_is_not_replaced(server: Running, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "QUIET_SECONDS", 0.0)
+    with server.socket() as page, server.socket(f"/?room={room}") as socket:
+        assert page.start(room=room)["type"] == "started"
+        assert begun(socket)["code"] == "busy"
+
+
+def test_room_that_is_refused(tmp_path: Any) -> None:
+    keys = tmp_path / "keys.txt"
+    stage, other = new_key(keys, "stage"), new_key(keys, "other")
+    with running(**SETTINGS, keys=keys, rooms={"hall-1": ["stage"]}) as server:
+        for path, code in {
+            f"/?room=hall-1&key={other}": "busy",
+            f"/?room=Hall&key={stage}": "busy",
+            "/?room=hall-1": "bad_protocol",
+        }.items():
+            with server.socket(path) as socket:
+                assert (begun(socket) if "key" in path else socket.hear())["code"] == code
+        with server.socket(f"/?room=hall-1&key={stage}") as socket:
+            assert begun(socket)["type"] == "init_ok"

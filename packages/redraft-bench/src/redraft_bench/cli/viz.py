@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  redraft viz talk.txt --input text --to de
-  redraft viz talk.txt --input text --lag 3 --to de --out drafts.svg
+  redraft viz talk.txt --to de
+  redraft viz talk.txt --lag 3 --to de --out drafts.svg
   echo "She was born in 1990." | redraft viz --ddg --to de
 """
 
@@ -55,7 +55,7 @@ def viz(
     ddg: bool,
     out: Path | None,
     as_json: bool,
-    form: str,
+    form: str | None,
     lag: int,
     updates: int,
     method: str | None,
@@ -72,6 +72,7 @@ def viz(
         raise OptionError(f"--out must be a file in a folder that exists and end in .svg, not {str(out)!r}")
     if as_json and (not ddg or out is not None):
         raise OptionError("--json is for --ddg without --out")
+    form = common.input_of(form, file)
     common.refuse_idle_text(form)
     method = method or ("jacobi" if ddg else "redraft")
     chosen = common.method_options(method, beta, option)

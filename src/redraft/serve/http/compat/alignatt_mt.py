@@ -7,6 +7,8 @@ holds a translation that only grows within the utterance (``committed_text``) an
 The translation that is shown of a text (`redraft.decoding.display`) is committed as soon as all words of that text are:
 a translation of a tail waits for its words, which then release it without a pass.  A bias keeps what was committed; all
 else is the draft.
+
+With ``?room=NAME`` in its address, a connection is a session in this room, whose viewers get the captions.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import asyncio
 import json
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
@@ -25,7 +27,7 @@ from pydantic import Field
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from redraft.captions.events import LONGEST_TEXT, Caption, Failure, Update
+from redraft.captions.events import LONGEST_TEXT, Caption, Failure, Update, is_seconds
 from redraft.captions.formats.read import received
 from redraft.captions.stabilise import whole_characters
 from redraft.captions.state import State
@@ -41,6 +43,7 @@ from redraft.serve.http.compat.callers import Callers
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
 from redraft.serve.http.sockets import next_frame, until_one_ends
 from redraft.serve.sessions.hub import Hub
+from redraft.serve.sessions.live import Published
 
 VERSION = 1
 #: Number of committed words after which an utterance is ended, for clients that never do.
@@ -55,7 +58,8 @@ _MOST_WRONG, _MOST_WAITING = 20, 100
 #: How many translations agree on what is committed, where the method itself shows everything.
 _AGREE = 2
 #: Refusals -> error codes of the protocol; others are ``bad_protocol``.
-_CODES = {"option": "unsupported_direction"} | dict.fromkeys(("capacity", "limit", "draining", "engine"), "busy")
+_BUSY = "capacity", "limit", "draining", "engine", "room"
+_CODES = {"option": "unsupported_direction"} | dict.fromkeys(_BUSY, "busy")
 
 
 class Init(Lenient):
@@ -75,7 +79,7 @@ class Init(Lenient):
 #: splits "Yes, at five o'clock." before each mark.
 _GOES_ON = re.compile(r"[!%),.:;?\]}’…]|['-]\w")
 
-#: A word, with its start and end in milliseconds, which have no effect.
+#: A word, with its start and end in milliseconds.
 _Words = list[tuple[str] | tuple[str, float | None] | tuple[str, float | None, float | None]]
 
 
@@ -97,6 +101,17 @@ class MtUpdate(Lenient):
     is_final: bool = False
 
     @property
+    def begun(self) -> float | None:
+        """The start of the first committed word in seconds, if it is known."""
+        return _seconds(self.words[0][1:2]) if self.words else None
+
+    @property
+    def time(self) -> float | None:
+        """The time in seconds: of a final update, the end of its last word, and otherwise the clock's."""
+        ended = _seconds(self.words[-1][2:3]) if self.words and self.is_final else None
+        return _seconds((self.clock_ms,)) if ended is None else ended
+
+    @property
     def committed(self) -> str:
         """The committed words as a text."""
         return _text(self.words)
@@ -113,6 +128,11 @@ class MtUpdate(Lenient):
             tail = reduce(joined, (received(word) for word, *_ in self.tail.words), "")
         words, last = WORD.findall(committed), WORD.findall(tail)
         return committed if last and words[-len(last) :] == last else _with_piece(committed, tail)
+
+
+def _seconds(milliseconds: Sequence[float | None]) -> float | None:
+    """Return a time in seconds; None if it is missing or invalid."""
+    return next((each / 1000 for each in milliseconds if each is not None and is_seconds(each)), None)
 
 
 def _text(words: _Words) -> str:
@@ -165,6 +185,8 @@ class Conversation:
         #: The client's number of the open utterance, and of the last one that has ended.
         self._open: int | None = None
         self._ended = -1
+        #: Whether the open utterance has had words.
+        self._begun = False
 
     @property
     def _lane(self) -> Lane:
@@ -198,24 +220,27 @@ class Conversation:
             raise Refused("stale", f"utterance {update.utterance_id} has ended: utterance_id must be greater")
         if self._open is not None and update.utterance_id != self._open:  # it ends without a final update
             self._next()
+            if isinstance(self._exchange, Published):
+                self._exchange.session.end_open()
         self._open = update.utterance_id
         forced = not update.is_final and len(update.words) > MOST_WORDS
         final, committed = update.is_final or forced, update.committed
         text = committed if final else update.text
         if len(text) > LONGEST_TEXT:
             raise Refused("size", f"the words must have at most {LONGEST_TEXT} characters")
-        time = None if update.clock_ms is None else update.clock_ms / 1000
         count = len(WORD.findall(committed))
-        sent = Update(str(self._name), self._seq, text, final, time, committed=count)
+        sent = Update(str(self._name), self._seq, text, final, update.time, committed=count)
         self._seq += 1
         self._keep()
-        (events,) = (await self._exchange.ask(sent)).values()
+        # A pause may end a sentence before its full stop, which comes as the next one: its translation has its own.
+        self._begun = self._begun or has_words(text)
+        (events,) = (await self._exchange.ask(sent, update.begun)).values() if self._begun else ([],)
         captions = [each for each in events if isinstance(each, Caption) and each.utterance == sent.utterance]
-        if not captions and not final:
+        if not captions and not final and self._begun:
             raise Refused("translation", next((each.message for each in events if isinstance(each, Failure)), "failed"))
         before = self._committed
         shown, hidden = (captions[-1].text, captions[-1].unstable) if captions else (before, "")
-        if not has_words(text):  # the full stop of a sentence that a pause has ended, whose translation has its own
+        if not has_words(text):
             shown = before
         if final:
             now, draft = shown, ""
@@ -248,7 +273,7 @@ class Conversation:
 
     def _next(self) -> None:
         self._name, self._seq, self._committed, self._open = self._name + 1, 1, "", None
-        self._waiting = []
+        self._waiting, self._begun = [], False
 
     def _covered(self, update: MtUpdate, draft: str, *, final: bool) -> int | None:
         """Return how many words the committed translation covers: all of them, or unknown."""
@@ -294,12 +319,19 @@ def alignatt_mt(callers: Callers) -> list[BaseRoute]:
 
 async def _served(websocket: WebSocket, hub: Hub) -> None:
     """Serve a connection until it ends.  Raises `Refused` if the first message is refused."""
-    hub.admission.owner(bearer(websocket) or websocket.query_params.get("key"))
+    owner = hub.admission.owner(bearer(websocket) or websocket.query_params.get("key"))
     try:
         init = Init.checked(await asyncio.wait_for(_next_message(websocket, hub), _INIT_SECONDS))
     except TimeoutError:
         raise Refused("protocol", f"`init` must come within {_INIT_SECONDS:g} seconds") from None
-    exchange = await _opened(hub, init, address_of(websocket))
+    room, address = websocket.query_params.get("room"), address_of(websocket)
+
+    async def opened(wanted: Wanted) -> Exchange:
+        if room is None:
+            return await hub.exchanges.keep(wanted, address)
+        return await hub.publish(room, wanted, owner, address)
+
+    exchange = await _opened(hub, init, opened)
     try:
         conversation, mailbox = Conversation(hub, exchange, init.accepted_target_prefix.strip()), Mailbox()
         conversation.remember(init.history)
@@ -307,7 +339,10 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
         reading, working = _read(websocket, hub, mailbox), _work(websocket, hub, mailbox, conversation)
         await until_one_ends(reading, working, expected=(TimeoutError,))  # idle, or does not read
     finally:
-        hub.exchanges.close(exchange)
+        if isinstance(exchange, Published):
+            exchange.session.end()
+        else:
+            hub.exchanges.close(exchange)
 
 
 def _started(hub: Hub, init: Init) -> dict[str, Any]:
@@ -320,8 +355,8 @@ def _started(hub: Hub, init: Init) -> dict[str, Any]:
     }
 
 
-async def _opened(hub: Hub, init: Init, address: str) -> Exchange:
-    """Open a lane; with earlier sentences in the prompt if they were asked for and the model can use them."""
+async def _opened(hub: Hub, init: Init, opened: Callable[[Wanted], Awaitable[Exchange]]) -> Exchange:
+    """Open an exchange by a function; with earlier sentences in the prompt if these were asked for and can be used."""
     context = init.overrides.get("max_history_utterances")
     context = context if isinstance(context, int) and 0 < context <= hub.settings.context else 0
     method = next(iter(hub.service.methods.values()))
@@ -333,11 +368,11 @@ async def _opened(hub: Hub, init: Init, address: str) -> Exchange:
         context=context,
     )
     try:
-        return await hub.exchanges.keep(wanted, address)
+        return await opened(wanted)
     except Refused as refused:
         if not context or refused.field != "context":
             raise
-        return await hub.exchanges.keep(wanted.model_copy(update={"context": 0}), address)
+        return await opened(wanted.model_copy(update={"context": 0}))
 
 
 async def _next_message(websocket: WebSocket, hub: Hub) -> dict[str, Any]:
@@ -388,7 +423,7 @@ async def _work(websocket: WebSocket, hub: Hub, mailbox: Mailbox, conversation: 
             hub.admission.check_working()
             answer = await conversation.answer(update)
         except Refused as refused:
-            over = refused.code in ("draining", "engine", "missing")
+            over = refused.code in ("draining", "engine", "missing", "replaced")
             await _refuse(websocket, hub, refused, "processing_failed", seq=update.seq, fatal=over)
             if over:
                 return
