@@ -283,8 +283,9 @@ class Output:
         finished: whether the model ended it; False if it was stopped, or cut at the limit or at a loop.
         passes: target forward passes.
         drafted: draft tokens proposed, along the longest path of each tree.
-        accepted: draft tokens accepted.
+        accepted: draft tokens accepted, among them a drafted end token.
         draft_passes: passes of the drafter's own model.
+        end_drafted: whether the end token was drafted, and accepted.
         loop: token that would begin a loop after the output (`redraft.decoding.loops`); None if it was not cut there.
         stopped: whether it ends where the rest would be a guess (`redraft.decoding.certainty`).
     """
@@ -295,6 +296,7 @@ class Output:
     drafted: int = 0
     accepted: int = 0
     draft_passes: int = 0
+    end_drafted: bool = False
     loop: int | None = None
     stopped: bool = False
 
@@ -336,6 +338,7 @@ class Tally:
     drafted: int = 0
     accepted: int = 0
     draft_passes: int = 0
+    ends_drafted: int = 0
     reopened: int = 0
 
     def plus(self, output: Output) -> Tally:
@@ -349,9 +352,10 @@ class Tally:
             drafted=self.drafted + output.drafted,
             accepted=self.accepted + output.accepted,
             draft_passes=self.draft_passes + output.draft_passes,
+            ends_drafted=self.ends_drafted + output.end_drafted,
         )
 
     @property
     def output_acceptance(self) -> float:
-        """A/O: accepted draft tokens divided by output tokens, 0-1."""
-        return self.accepted / self.tokens if self.tokens else 0.0
+        """A/O: accepted draft tokens divided by output tokens, both without end tokens, 0-1."""
+        return (self.accepted - self.ends_drafted) / self.tokens if self.tokens else 0.0

@@ -177,7 +177,7 @@ def test_exact_small_model(
     output = decoded(target, small, (drafter, Exact()), prompt, limit)
     assert (output.tokens, output.finished) == (plain.tokens, plain.finished)
     # The end token saves no pass, whether it was drafted or not.
-    assert output.passes == plain.passes - output.accepted
+    assert output.passes == plain.passes - output.accepted + output.end_drafted
 
 
 @given(seeds, prompts, limits)
@@ -252,7 +252,7 @@ def test_fallback_of_one_and_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_end_of_small_model() -> None:
     target, small = Script(5, 6, END), Script(5, 6, END, 7)
     output = decoded(target, small, bild(), (1, 2), 9)
-    assert output == Output((5, 6), True, passes=1, drafted=3, accepted=2, draft_passes=3)
+    assert output == Output((5, 6), True, passes=1, drafted=3, accepted=3, draft_passes=3, end_drafted=True)
     assert target.requests[0].draft.tokens == (5, 6, END)
     assert set(target.requests[0].draft.provenance) == {Provenance.MODEL}
 
@@ -260,7 +260,7 @@ def test_end_of_small_model() -> None:
 def test_refused_end_of_small_model() -> None:
     target, small = Script(5, 6, 7, END), Script(5, END, 7, END)
     output = decoded(target, small, bild(), (1, 2), 9)
-    assert output == Output((5, 6, 7), True, passes=2, drafted=4, accepted=2, draft_passes=4)
+    assert output == Output((5, 6, 7), True, passes=2, drafted=4, accepted=3, draft_passes=4, end_drafted=True)
 
 
 def test_kept_end_of_small_model() -> None:
@@ -367,7 +367,7 @@ class TestBehindThePreviousOutput:
             {Provenance.PREVIOUS},
             {Provenance.MODEL},
         ]
-        assert (output.passes, output.drafted, output.accepted, output.draft_passes) == (2, 7, 4, 4)
+        assert (output.passes, output.drafted, output.accepted, output.draft_passes) == (2, 7, 5, 4)
 
 
 def test_early_exit_is_bild_by_another_small_model() -> None:

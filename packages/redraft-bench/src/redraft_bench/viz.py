@@ -67,12 +67,17 @@ line-height: {line_height}px }}
 
 @dataclass(slots=True)
 class Trace:
-    """One decoding: its tokens with their origins, its target passes, and the draft tokens proposed in them."""
+    """One decoding: its tokens with their origins, its target passes, and the draft tokens of all drafts.
+
+    Attributes:
+        accepted: draft tokens accepted, among them a drafted end token.
+    """
 
     end_tokens: frozenset[int]
     tokens: list[tuple[int, Provenance | Given]] = field(default_factory=list)
     passes: int = 0
     drafted: int = 0
+    accepted: int = 0
 
 
 @dataclass(slots=True)
@@ -106,6 +111,8 @@ class Traced(Drafter):
         """Add tokens to the output, up to its end."""
         end = next((place for place, (token, _) in enumerate(found) if token in self.trace.end_tokens), None)
         self.trace.tokens += found[:end]
+        with_end = found if end is None else found[: end + 1]
+        self.trace.accepted += sum(isinstance(origin, Provenance) for _, origin in with_end)
 
 
 def traced(method: Method, traces: list[Trace]) -> Method:
@@ -147,8 +154,8 @@ class DraftRow:
 
     @property
     def accepted(self) -> int:
-        """Draft tokens accepted."""
-        return sum(isinstance(origin, Provenance) for _, origin in self.trace.tokens) if self.trace else 0
+        """Draft tokens accepted, among them a drafted end token."""
+        return self.trace.accepted if self.trace else 0
 
 
 def view(
