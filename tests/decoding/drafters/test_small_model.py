@@ -382,3 +382,20 @@ def test_other_rules_meet_small_models_draft() -> None:
     output = decoded(target, small, (drafter, Everything()), (1, 2), 6)
     assert list(output.tokens[:5]) == greedy(small, (1, 2), 5)
     assert target.requests == [Score((1, 2), target.requests[0].draft)]
+
+
+@given(seeds, prompts, limits, rollbacks)
+def test_replacement_of_improbable_tokens(seed: int, prompt: tuple[int, ...], limit: int, rollback: float) -> None:
+    target, small = RandomModel(seed), RandomModel(seed + 1)
+    output = decoded(target, small, built("bild-replacement", rollback=rollback), prompt, limit)
+    expected, replaced = list[int](), 0
+    while len(expected) < limit and END not in expected:
+        large, own = (probabilities(model, [*prompt, *expected]) for model in (target, small))
+        token = int(own.argmax())
+        if len(expected) == limit - 1:  # no room for a draft
+            token = int(large.argmax())
+        elif -np.log(large[token]) > rollback:
+            token, replaced = int(large.argmax()), replaced + 1
+        expected.append(token)
+    assert [*output.tokens, *[END] * output.finished] == expected
+    assert (output.passes, output.drafted - output.accepted) == (len(expected), replaced)

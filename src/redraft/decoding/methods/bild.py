@@ -3,7 +3,7 @@
 A small model drafts while it is confident (`redraft.decoding.drafters.small_model`: the fallback policy, section 3.3;
 Algorithm 1, lines 3-6), and the large model rolls back what it finds improbable (`Rollback`: the rollback policy,
 section 3.4; Algorithm 1, lines 9-16).  The small model is a second model, or the target's first layers (early exit,
-section 4.4).  Section 7.4 samples.
+section 4.4).  Section 7.4 samples.  `Replacement` is the experiment of section 3.1.
 """
 
 from __future__ import annotations
@@ -47,6 +47,27 @@ class Rollback:
         return Verdict(path, self._sampler.draw(self._sampler.distribution(rows, last)))
 
 
+class Replacement:
+    """Lets the small model write every token but those that the large model finds improbable (section 3.1, Figure 2).
+
+    Both models run for every token.  The small model's is replaced by the large model's own if the large model gives it
+    a probability below exp(-threshold), as in `Rollback`.  This saves nothing: it shows how few replacements are needed
+    for the large model's quality.
+
+    Args:
+        threshold: as for `Rollback`.
+        sampler: draws the large model's own token.
+    """
+
+    def __init__(self, threshold: float, sampler: Sampler) -> None:
+        self._rollback = Rollback(threshold, sampler)
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Accept a draft of one token, or replace it."""
+        verdict = self._rollback.judge(draft, rows)
+        return Verdict(verdict.accepted, None) if verdict.accepted else verdict
+
+
 FALLBACK = Option(
     "fallback", 0.6, 0.0, 1.0, "the small model drafts while its best probability is above this; 1 drafts nothing"
 )
@@ -65,6 +86,11 @@ def _bild(setup: Setup) -> tuple[Drafter, Rule]:
     settling = setup.end_tokens if setup.word("end") == "small" else frozenset()
     drafter = SmallModel(drawing, setup.whole("window"), setup.ends, setup.number("fallback"), settling)
     return drafter, Rollback(setup.number("rollback"), drawing)
+
+
+def _replacement(setup: Setup) -> tuple[Drafter, Rule]:
+    greedy = Sampler()
+    return SmallModel(greedy, 1, setup.ends), Replacement(setup.number("rollback"), greedy)
 
 
 METHODS = (
@@ -89,5 +115,15 @@ METHODS = (
         needs=frozenset({Capability.EARLY_EXIT}),
         draft_model=DraftModel.LAYERS,
         layers=LAYERS,
+    ),
+    Method(
+        "bild-replacement",
+        "the small model writes, the large one replaces improbable tokens one by one: shows how few need it",
+        "BiLD, section 3.1, Figure 2",
+        "small model, one token",
+        "replacement",
+        _replacement,
+        (ROLLBACK,),
+        draft_model=DraftModel.SMALL,
     ),
 )

@@ -52,6 +52,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *(*_LINE, "target_passes", "mean_acceptance_length", "speedup"),
         *(f"{name}_{kind}" for kind in SCORES for name in ("acceptance_length", "later_speed", "later_speedup")),
     ),
+    "replaced": (*_LINE, "rollback_share", "bleu", "chrf", "same_as_ar", "target_passes", "draft_passes"),
     "bild": (
         *(*_LINE, "bleu", "chrf", "same_as_ar", "target_passes", "draft_passes", "fallback_share", "rollback_share"),
         *("speedup", "pass_speedup"),
