@@ -399,3 +399,16 @@ def test_replacement_of_improbable_tokens(seed: int, prompt: tuple[int, ...], li
         expected.append(token)
     assert [*output.tokens, *[END] * output.finished] == expected
     assert (output.passes, output.drafted - output.accepted) == (len(expected), replaced)
+
+
+@given(seeds, prompts, st.floats(0, 1))
+def test_confidence_by_the_lead_of_the_best_token(seed: int, prompt: tuple[int, ...], fallback: float) -> None:
+    target, small = RandomModel(seed), RandomModel(seed + 1)
+    decoded(target, small, built("bild", fallback=fallback, confidence="margin", window=5), prompt, 9)
+    drafted = target.requests[0].draft.tokens if target.requests else ()
+    for place in range(len(drafted)):
+        second, first = sorted(probabilities(small, [*prompt, *drafted[:place]]))[-2:]
+        assert first - second > fallback - 1e-9
+    if target.requests and len(drafted) < 5 and END not in drafted:
+        second, first = sorted(probabilities(small, [*prompt, *drafted]))[-2:]
+        assert first - second <= fallback + 1e-9
