@@ -43,7 +43,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *(*_LINE, "bleu", "chrf", "ne_output", "ne_display", "ne_flores", "draft_acceptance", "output_acceptance"),
         *("tokens_per_second", "speedup", "pass_speedup", "second_passes"),
     ),
-    "iterations": (*_LINE, "same_as_ar", "bleu", "target_passes", "second_passes", "speedup", "pass_speedup"),
+    "iterations": (
+        *(*_LINE, "same_as_ar", "bleu", "target_passes", "second_passes", "speedup", "pass_speedup"),
+        *("positions", "relative_flops", "flops_by_speed"),
+    ),
     "tasks": (
         *(*_LINE, "chrf", "f1", "rouge_l", "edit_similarity", "same_as_ar", "target_passes", "draft_passes"),
         *("mean_acceptance_length", "draft_acceptance", "tokens_per_second", "speedup", "pass_speedup"),
@@ -54,7 +57,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "replaced": (*_LINE, "rollback_share", "bleu", "chrf", "same_as_ar", "target_passes", "draft_passes"),
     "bild": (
-        *(*_LINE, "bleu", "chrf", "same_as_ar", "target_passes", "draft_passes", "fallback_share", "rollback_share"),
+        *(*_LINE, "bleu", "chrf", "f1", "rouge_l", "same_as_ar", "target_passes", "draft_passes"),
+        *("fallback_share", "rollback_share"),
         *("speedup", "pass_speedup"),
     ),
 }

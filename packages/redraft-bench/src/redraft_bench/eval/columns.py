@@ -91,6 +91,11 @@ COLUMNS = {
     "cpu_speedup": Column("by CPU time", ".2f", "processor time of ar for the same part of the text, relative to this"),
     "speedup": Column("speed-up", ".2f", "output tokens per second relative to ar in the same run"),
     "pass_speedup": Column("by passes", ".2f", "output tokens per pass relative to ar"),
+    "positions": Column("positions", ",.0f", "ids that the passes of the model read, prompts and drafts among them"),
+    "relative_flops": Column(
+        "FLOPs", ".2f", "positions relative to those of ar; a position costs about two FLOPs for each parameter"
+    ),
+    "flops_by_speed": Column("FLOPs/speed", ".2f", "that divided by the speed-up"),
     "limit_distance": Column(
         "× limit", ".2f", "time relative to a drafter that knows the output beforehand; 1 is the best possible"
     ),

@@ -57,6 +57,11 @@ class TableLine:
         return sum(len(step.passes) for step in self.steps)
 
     @property
+    def positions(self) -> int:
+        """Number of ids that the target passes have read; the FLOPs of a pass are proportional to it."""
+        return sum(each.new for step in self.steps for each in step.passes)
+
+    @property
     def acceptance_length(self) -> float:
         """Mean acceptance length: output tokens per target pass, with end tokens, so that `ar` has 1."""
         return (self.tokens + self.ends) / self.passes if self.passes else 1.0
@@ -124,6 +129,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "updates": updates,
         "output_tokens": line.tokens,
         "target_passes": line.passes,
+        "positions": line.positions,
         "second_passes": sum(step.second for step in steps) or None,
         "draft_passes": sum(step.draft_passes for step in steps) or None,
         **_shares(line),
@@ -163,11 +169,14 @@ def _shares(line: TableLine) -> Row:
 
 
 def _speedups(line: TableLine, baseline: TableLine) -> Row:
-    cpu = baseline.cpu_seconds
+    cpu, speedup = baseline.cpu_seconds, _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3)
+    flops = _ratio(line.positions, baseline.positions, 3)
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
     return {
         "cpu_speedup": _ratio(cpu, line.cpu_seconds, 3) if cpu else None,
-        "speedup": _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3),
+        "speedup": speedup,
+        "relative_flops": flops,
+        "flops_by_speed": _ratio(flops, speedup, 3) if flops and speedup else None,
         "pass_speedup": round(line.acceptance_length / baseline.acceptance_length, 3),
         "same_as_ar": sum(same),
     }
