@@ -207,7 +207,8 @@ class Verdict:
 
     Attributes:
         accepted: the accepted nodes, a path from the root of the draft tree.
-        token: the token after them (correction or bonus); None if the rule needs another pass (Jacobi decoding).
+        token: the token after them (correction or bonus); None if the rule needs another pass (a beam), or takes
+            the draft's token alone (BiLD, Figure 2).
     """
 
     accepted: tuple[int, ...]
