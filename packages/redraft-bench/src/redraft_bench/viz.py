@@ -50,9 +50,11 @@ ORIGINS: dict[Provenance | Given, tuple[str, str]] = {
 WIDTH = 96
 INK, FAINT = "#1f2328", "#6e7781"
 _THEME = TerminalTheme((255, 255, 255), (31, 35, 40), [(0, 0, 0)] * 8)
+#: Width of a character in pixels.
+_PIXELS = 8.75
 #: Without a window around the text, and without fonts from elsewhere.
 _SVG = """\
-<svg viewBox="0 0 {terminal_width} {terminal_height}" width="840" xmlns="http://www.w3.org/2000/svg">
+<svg viewBox="0 0 {terminal_width} {terminal_height}" width="{pixels}" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: {char_height}px;
 line-height: {line_height}px }}
@@ -262,7 +264,8 @@ def svg(views: Iterable[tuple[Sequence[DraftRow], str]]) -> str:
 
 def as_svg(console: Console, name: str) -> str:
     """Return what a recording console has printed as an SVG document; ``name`` is the beginning of its ids."""
-    document = console.export_svg(theme=_THEME, code_format=_SVG, unique_id=name)
+    form = _SVG.replace("{pixels}", f"{_PIXELS * console.width:g}")
+    document = console.export_svg(theme=_THEME, code_format=form, unique_id=name)
     return re.sub(r'textLength="([\d.]+)"([^>]*)>([^<]*)<', _in_cells, document)
 
 
