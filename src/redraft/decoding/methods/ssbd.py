@@ -4,9 +4,9 @@ The paper compares three methods: re-translation from scratch (RT, here `ar`; eq
 `cd`; section 4.2), and SSBD (Algorithm 1), which drafts the previous output (`PreviousOutput`) and accepts its tokens
 with a bias (`Biased`).
 
-**Biased acceptance** (SSBD v2, section 3.3, equation 3; Algorithm 1, lines 5-11).  The paper mixes the target's
-distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and accepts the draft token if it is the
-argmax of P'.  That is equivalent to
+**Biased acceptance** (SSBD v2, section 3.3, equation 3; v1, equations 5 and 6; Algorithm 1, lines 5-11).  The paper
+mixes the target's distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and accepts the draft token
+if it is the argmax of P'.  That is equivalent to
 
     p_max - p_draft <= beta / (1 - beta)
 

@@ -159,7 +159,7 @@ class _Lines:
 
 @dataclass(slots=True)
 class Erasure:
-    """Normalized erasure, pooled over a set (Arivazhagan et al. 2020; SSBD v2, section 4.1).
+    """Normalized erasure, pooled over a set (Arivazhagan et al. 2020; SSBD v1, equations 3 and 4).
 
     For one utterance with outputs o_1 .. o_n:  NE = sum_i (|o_{i-1}| - |LCP(o_{i-1}, o_i)|) / |o_n|, with lengths in
     tokens of the texts, tokenized again: the ids that were decoded may be others for the same text.  Pooled means that
