@@ -38,6 +38,7 @@ EXACT: list[tuple[str, dict[str, Value]]] = [
     ("bild-early-exit", {"fallback": 1}),
     ("bild-replacement", {"rollback": 0}),
     ("ssbd-bild", {"beta": 0, "fallback": 1}),
+    ("fly", {"entropy": 2}),
     ("ssbd-aasd", {"verification": "exact"}),
     ("ssbd-aasd", {"alpha": 0, "beta": 1}),
     ("sampling", {"temperature": 0}),
