@@ -9,6 +9,7 @@ Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -27,6 +28,34 @@ DRAFT_MODEL = "draft"
 
 #: Token -> probability, without tokens of probability zero.
 Distribution: TypeAlias = Mapping[int, float]
+
+
+class WholeDistribution(Mapping[int, float]):
+    """The distribution over all tokens of a row (`Rows.distribution`), which would be slow as a dictionary.
+
+    The probabilities add up to 1.
+    """
+
+    @abstractmethod
+    def draw(self, uniform: float) -> int:
+        """Return the token that a number in [0, 1) selects, as often as it is probable."""
+
+    @abstractmethod
+    def minus(self, other: Distribution) -> Distribution:
+        """Return max(0, p - q), scaled; this distribution if nothing is left."""
+
+    @abstractmethod
+    def nucleus(self, mass: float) -> Distribution:
+        """Return the smallest set of most probable tokens with a mass in [0, 1], at least one, scaled."""
+
+    @abstractmethod
+    def only(self, tokens: frozenset[int]) -> WholeDistribution:
+        """Return the distribution among some tokens, scaled."""
+
+    @abstractmethod
+    def without(self, tokens: frozenset[int], but: frozenset[int] = frozenset()) -> WholeDistribution:
+        """Return the distribution without some tokens, except those in ``but``, scaled."""
+
 
 #: Position in the output -> ids that must not stand there.
 Barred: TypeAlias = Mapping[int, frozenset[int]]
@@ -199,6 +228,9 @@ class Rows(Protocol):
 
     def entropy(self, node: int) -> float:
         """Return the entropy of the distribution after ``node`` in nats."""
+
+    def distribution(self, node: int, temperature: float) -> WholeDistribution:
+        """Return the distribution after ``node`` at a temperature above 0; it stays valid."""
 
 
 @dataclass(frozen=True, slots=True)
