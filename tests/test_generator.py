@@ -45,3 +45,15 @@ def test_prompt_without_room() -> None:
     model = Model()
     with pytest.raises(ContextOverflow, match="context length"):
         Generator(model).generate("word " * (model.context_length + 1))
+
+
+def test_previous_output_is_the_draft() -> None:
+    model = Model()
+    model.token_bytes = lambda token: bytes([token])  # type: ignore[method-assign]  # a text has the ids of its bytes
+    model.tokenize = lambda text, **_: list(text.encode())  # type: ignore[method-assign]
+    model.encode = lambda _segments: [1, 2]  # type: ignore[method-assign]
+    plain = Generator(model, max_tokens=9).generate("x")
+    again = Generator(model, "ssbd", {"beta": 0}, max_tokens=9).generate("x", previous=plain.text)
+    assert (again.text, again.output.passes, again.output.accepted) == (plain.text, 1, 8)
+    kept = Generator(model, "cd", max_tokens=9).generate("x", previous=plain.text[:4])
+    assert (kept.output.accepted, kept.output.passes) == (4, 5)

@@ -112,12 +112,14 @@ class Generator:
             made._closing = owned.pop_all()
         return made
 
-    def generate(self, prompt: str, show: Callable[[str], object] | None = None) -> Generated:
+    def generate(self, prompt: str, show: Callable[[str], object] | None = None, *, previous: str = "") -> Generated:
         """Continue a text.
 
         Args:
             prompt: the text, or the turn of the user.
             show: called with each piece of the text as soon as it is decoded.
+            previous: what was written for an earlier prompt, for methods that draft it, such as `ssbd`: a summary of a
+                text that has grown since, or a text to edit.
 
         Raises:
             ContextOverflow: the prompt leaves no room.
@@ -132,12 +134,15 @@ class Generator:
                 f"the prompt has {len(ids)} tokens and the context length is {target.context_length}: shorten it, or "
                 "raise the context length"
             )
+        draft = tuple(target.tokenize(previous))
         setup = Setup(self._options, target.end_tokens, target.pad_token, self._memory)
         drafter, rule = self.method.build(setup)
         asking = decode(
             ids,
             drafter,
             rule,
+            previous=draft,
+            shown=len(draft),
             source_ids=asked.source_ids,
             encoder=asked.encoder,
             end_tokens=target.end_tokens,

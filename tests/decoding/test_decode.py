@@ -97,7 +97,7 @@ def test_exact_acceptance_of_any_draft(
     assert list(output.tokens) == expected
     plain = run(decode(prompt, Nothing(), Exact(), end_tokens=model.end_tokens, limit=limit), model, 0)
     # Every accepted token is one pass less: the pass that verifies them gives the token after them too.
-    assert output.passes == plain.passes - output.accepted
+    assert output.passes == plain.passes - output.accepted + output.end_drafted
     assert output.finished == plain.finished
 
 
@@ -141,7 +141,7 @@ def test_first_of_two_ends_ends_output() -> None:
         assert (output.tokens, output.finished) == ((3,), True)
 
 
-def test_draft_tokens_behind_end_are_not_counted_in_later_passes_either() -> None:
+def test_accepted_end_counts_and_draft_tokens_behind_it_do_not() -> None:
     class Planned(Fixed):
         def propose(self, context: Context) -> Asking[Draft]:
             yield from ()
@@ -151,7 +151,7 @@ def test_draft_tokens_behind_end_are_not_counted_in_later_passes_either() -> Non
     planned = decode((1, 2), Planned(Draft()), Everything(), end_tokens=model.end_tokens, limit=9)
     output = run(planned, model, 0)
     assert output.tokens[0::2] == (5, 6) and (len(output.tokens), output.finished) == (3, True)
-    assert (output.passes, output.drafted, output.accepted) == (2, 4, 2)
+    assert (output.passes, output.drafted, output.accepted, output.end_drafted) == (2, 4, 3, True)
 
 
 def test_draft_over_limit() -> None:

@@ -83,7 +83,7 @@ def test_options_out_of_range(name: str, value: float, shown: str) -> None:
 def test_unknown_options_are_named_with_those_there_are() -> None:
     with pytest.raises(OptionError) as raised:
         get_method("ssbd").check({"beta": 0.1, "gamma": 0.1})
-    known = "beta, floor, temperature, top_p, top_k, seed"
+    known = "beta, floor, end, temperature, top_p, top_k, seed"
     assert str(raised.value) == f"method 'ssbd' has no option 'gamma'; its options: {known}"
     with pytest.raises(OptionError) as raised:
         get_method("ar").check({"beta": 0.1})
@@ -269,6 +269,8 @@ def test_ssbd_is_built_with_its_options(beta: float, floor: float, kept: int) ->
     model, prefix = RandomModel(5), (1, 2)
     worst = min(range(1, 12), key=lambda token: model.logits(prefix)[token])
     draft = Draft.chain((worst,), Provenance.PREVIOUS)
-    drafter, rule = get_method("ssbd").build(Setup({"beta": beta, "floor": floor, "temperature": 0}, model.end_tokens))
+    drafter, rule = get_method("ssbd").build(
+        Setup({"beta": beta, "floor": floor, "end": "model", "temperature": 0}, model.end_tokens)
+    )
     assert isinstance(drafter, PreviousOutput)
     assert len(rule.judge(draft, model.score([(0, Score(prefix, draft))])[0]).accepted) == kept

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from redraft.backends.numpy_distribution import NumpyDistribution
+
 Matrix = NDArray[np.float32]
 
 #: Maximum number of best tokens to find one by one; partially sorting a row takes as long as 30 such searches.
@@ -63,6 +65,14 @@ class MatrixRows(ABC):
         """Return the ``k`` most probable tokens with log-probabilities, best first, lower ids first among equals."""
         best, normaliser = self.best(node, k), self._log_normaliser(node)
         return [(token, value - normaliser) for token, value in zip(best, self.row(node)[best].tolist(), strict=True)]
+
+    def distribution(self, node: int, temperature: float) -> NumpyDistribution:
+        """Return the distribution at a temperature above 0."""
+        return NumpyDistribution.of(self.array(node), temperature)
+
+    def array(self, node: int) -> NDArray[Any]:
+        """Return the logits after ``node`` for NumPy."""
+        return np.asarray(self.row(node))
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token``."""

@@ -15,6 +15,7 @@ EXAMPLES = """\b
 Examples:
   redraft generate --model my.gguf "Name three rivers in Europe."
   redraft generate --model my.gguf --method aasd --prompt-file report.txt
+  redraft generate --model my.gguf --method ssbd --prompt-file longer.txt --previous summary.txt
   redraft generate --model hf:google/flan-t5-small "Is Bern in France?"
   cat main.py | redraft generate --model my.gguf --raw --method pld --json
 """
@@ -23,6 +24,13 @@ Examples:
 @click.command(epilog=EXAMPLES, short_help="Continue a text: answers, summaries, code.")
 @click.argument("text", required=False, metavar="[TEXT]")
 @click.option("--prompt-file", type=click.File(encoding="utf-8"), metavar="FILE", help="Read the text from a file.")
+@click.option(
+    "--previous",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
+    help="What was written before, for methods that draft it, such as ssbd: a summary of a text that has grown since, "
+    "or a text to edit.",
+)
 @click.option("--raw", is_flag=True, help="Continue the text as it is, without the model's chat template.")
 @common.model
 @common.draft_model
@@ -39,6 +47,7 @@ Examples:
 def generate(
     text: str | None,
     prompt_file: Any,
+    previous: IO[str] | None,
     raw: bool,
     model: str,
     draft_model: str | None,
@@ -70,7 +79,8 @@ def generate(
         draft_model=draft_model,
         dtype=dtype,
     ) as generator:
-        made = generator.generate(prompt, None if as_json else _show)
+        before = previous.read().rstrip("\n") if previous else ""
+        made = generator.generate(prompt, None if as_json else _show, previous=before)
     if as_json:
         counts = {name: getattr(made.output, name) for name in ("passes", "drafted", "accepted", "draft_passes")}
         row = {"text": made.text, "tokens": len(made.output.tokens), "finished": made.output.finished, **counts}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from redraft.decoding.selection import Next, Selection
-from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Rows, Rule, Verdict
+from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Rows, Rule, Verdict, WholeDistribution
 
 _ANYTHING = Next()
 #: More than any vocabulary has.
@@ -108,6 +108,21 @@ class AllowedRows:
         """Return the entropy of the model's distribution after ``node`` in nats, impossible tokens included."""
         return self._rows.entropy(self._node(node))
 
+    def distribution(self, node: int, temperature: float) -> WholeDistribution:
+        """Return the distribution among the possible tokens after ``node``."""
+        node = self._node(node)
+        whole, after = self._rows.distribution(node, temperature), self._after(node)
+        out = self._barred.get(self._place(node), frozenset())
+        if after.only is not None:
+            return whole.only((after.only - out) or after.only)
+        for impossible in (after.foreign, after.joined):
+            whole = whole.without(impossible, after.possible)
+        return whole.without(out)
+
+    def _place(self, node: int) -> int:
+        """Return the position in the output of the token after ``node``."""
+        return len(self._output) + (self._draft.depths[node] if node >= 0 else 0)
+
     def _node(self, node: int) -> int:
         return node if self._nodes is None or node < 0 else self._nodes[node]
 
@@ -125,8 +140,7 @@ class AllowedRows:
         after = self._after(node)
         if not self._barred or node < ROOT:
             return after.among(tokens)
-        place = len(self._output) + (self._draft.depths[node] if node >= 0 else 0)
-        return _possible(tokens, after, place, self._barred)
+        return _possible(tokens, after, self._place(node), self._barred)
 
     def _after(self, node: int) -> Next:
         """Return which tokens the selection allows after a node; nodes of the prompt are free."""

@@ -69,7 +69,7 @@ def decode(
     """
     output: tuple[int, ...] = ()
     passes = drafted = accepted = draft_passes = 0
-    finished = False
+    finished = end_drafted = False
     while not finished and len(output) < limit:
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
@@ -79,11 +79,9 @@ def decode(
         if draft.settled and draft and allows(draft, output, selection, barred):
             before = len(output)
             output, finished = _until_end(output + draft.tokens, end_tokens, line_end)
-            draft_passes, drafted, accepted = (
-                draft_passes + asked,
-                drafted + draft.depth,
-                accepted + len(output) - before,
-            )
+            kept = _kept(draft.depth, len(output) - before, finished)
+            end_drafted = kept > len(output) - before
+            draft_passes, drafted, accepted = draft_passes + asked, drafted + draft.depth, accepted + kept
             if follower:
                 follower.keep(draft.tokens)
             continue
@@ -107,15 +105,22 @@ def decode(
             new.append(verdict.token)
         before = len(output)
         output, finished = _until_end((*output, *new), end_tokens, line_end)
-        accepted += min(len(verdict.accepted), len(output) - before)
+        kept = _kept(len(verdict.accepted), len(output) - before, finished)
+        end_drafted = kept > len(output) - before
+        accepted += kept
         for length in range(before + 1, len(output) + 1) if stop_loops else ():
             if repeated := loop_at_end(output[:length]):
                 left = _before_word(output[: length - repeated], selection)
                 accepted = min(accepted, len(left))
-                return Output(left, False, passes, drafted, accepted, draft_passes, output[len(left)])
+                return Output(left, False, passes, drafted, accepted, draft_passes, loop=output[len(left)])
         if not finished and follower and follower.stops and len(output) > shown and not selection.is_forced(output):
             return Output(output, False, passes, drafted, accepted, draft_passes, stopped=True)
-    return Output(output, finished, passes, drafted, accepted, draft_passes)
+    return Output(output, finished, passes, drafted, accepted, draft_passes, end_drafted)
+
+
+def _kept(accepted: int, added: int, finished: bool) -> int:
+    """Return how many accepted draft tokens count: those that were added to the output, and the end among them."""
+    return min(accepted, added + finished)
 
 
 def _biases(rule: Rule, draft: Draft, bars: Sequence[int]) -> tuple[float, ...] | None:

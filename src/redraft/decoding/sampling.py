@@ -10,11 +10,7 @@ import math
 import random
 from itertools import accumulate
 
-from redraft.decoding.allowed import ALL, AllowedRows
-from redraft.decoding.types import Distribution, Rows
-
-#: Number of top tokens to try first, which may contain the whole nucleus.
-_FEW = 64
+from redraft.decoding.types import Distribution, Rows, WholeDistribution
 
 
 class Sampler:
@@ -35,38 +31,27 @@ class Sampler:
         self._random = random.Random(seed)
 
     def distribution(self, rows: Rows, node: int) -> Distribution:
-        """Return the distribution of the token after ``node``: probabilities that sum to 1, without zeros.
-
-        The whole vocabulary is slow: 8 ms for 16,000 tokens, compared with 0.2 ms for a nucleus at temperature 1.
-        """
+        """Return the distribution of the token after ``node``: probabilities that sum to 1, without zeros."""
         if self._temperature == 0:
             return {rows.argmax(node): 1.0}
         if self._top_k:
             best = rows.top_k(node, self._top_k)
             weights = [math.exp((log - best[0][1]) / self._temperature) for _token, log in best]
-            return _normalised(best, weights, self._nucleus(weights, math.fsum(weights)))
-        # Other temperatures need the whole row for normalisation; at 1 a whole row is normalised already.
-        normalised = self._temperature == 1 and not isinstance(rows, AllowedRows)
-        asked = _FEW if normalised and self._top_p < 1 else ALL
-        while True:
-            best = rows.top_k(node, asked)
-            weights = [math.exp((log - best[0][1]) / self._temperature) for _token, log in best]
-            total = math.exp(-best[0][1]) if normalised else math.fsum(weights)
-            size = self._nucleus(weights, total)
-            if size is not None or len(best) < asked:
-                break
-            asked *= 8
-        return _normalised(best, weights, size)
+            return _normalised(best, weights, self._nucleus(weights))
+        whole = rows.distribution(node, self._temperature)
+        return whole if self._top_p == 1 else whole.nucleus(self._top_p)
 
-    def _nucleus(self, weights: list[float], total: float) -> int | None:
-        """Return how many of the descending weights form the nucleus; None if they do not reach its mass."""
+    def _nucleus(self, weights: list[float]) -> int | None:
+        """Return how many of the descending weights form the nucleus; None for all of them."""
         if self._top_p == 1:
-            return None  # all of them, whatever the rounding of their sum
-        masses = enumerate(accumulate(weights), 1)
-        return next((size for size, mass in masses if mass >= self._top_p * total), None)
+            return None  # whatever the rounding of their sum
+        wanted = self._top_p * math.fsum(weights)
+        return next((size for size, mass in enumerate(accumulate(weights), 1) if mass >= wanted), None)
 
     def draw(self, distribution: Distribution) -> int:
         """Draw a token; weights need not sum to 1."""
+        if isinstance(distribution, WholeDistribution):
+            return distribution.draw(self.uniform())
         return self._random.choices(list(distribution), weights=list(distribution.values()))[0]
 
     def uniform(self) -> float:

@@ -9,6 +9,7 @@ Positions are named by *node*: node ``i >= 0`` is the i-th draft token, node ``-
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -28,6 +29,34 @@ DRAFT_MODEL = "draft"
 
 #: Token -> probability, without tokens of probability zero.
 Distribution: TypeAlias = Mapping[int, float]
+
+
+class WholeDistribution(Mapping[int, float]):
+    """The distribution over all tokens of a row (`Rows.distribution`), which would be slow as a dictionary.
+
+    The probabilities add up to 1.
+    """
+
+    @abstractmethod
+    def draw(self, uniform: float) -> int:
+        """Return the token that a number in [0, 1) selects, as often as it is probable."""
+
+    @abstractmethod
+    def minus(self, other: Distribution) -> Distribution:
+        """Return max(0, p - q), scaled; this distribution if nothing is left."""
+
+    @abstractmethod
+    def nucleus(self, mass: float) -> Distribution:
+        """Return the smallest set of most probable tokens with a mass in [0, 1], at least one, scaled."""
+
+    @abstractmethod
+    def only(self, tokens: frozenset[int]) -> WholeDistribution:
+        """Return the distribution among some tokens, scaled."""
+
+    @abstractmethod
+    def without(self, tokens: frozenset[int], but: frozenset[int] = frozenset()) -> WholeDistribution:
+        """Return the distribution without some tokens, except those in ``but``, scaled."""
+
 
 #: Position in the output -> ids that must not stand there.
 Barred: TypeAlias = Mapping[int, frozenset[int]]
@@ -235,6 +264,9 @@ class Rows(Protocol):
     def entropy(self, node: int) -> float:
         """Return the entropy of the distribution after ``node`` in nats."""
 
+    def distribution(self, node: int, temperature: float) -> WholeDistribution:
+        """Return the distribution after ``node`` at a temperature above 0; it stays valid."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -242,7 +274,8 @@ class Verdict:
 
     Attributes:
         accepted: the accepted nodes, a path from the root of the draft tree.
-        token: the token after them (correction or bonus); None if the rule needs another pass (Jacobi decoding).
+        token: the token after them (correction or bonus); None if the rule needs another pass (a beam), or takes
+            the draft's token alone (BiLD, Figure 2).
     """
 
     accepted: tuple[int, ...]
@@ -369,8 +402,9 @@ class Output:
         finished: whether the model ended it; False if it was stopped, or cut at the limit or at a loop.
         passes: target forward passes.
         drafted: draft tokens proposed, along the longest path of each tree.
-        accepted: draft tokens accepted.
+        accepted: draft tokens accepted, among them a drafted end token.
         draft_passes: passes of the drafter's own model.
+        end_drafted: whether the end token was drafted, and accepted.
         loop: token that would begin a loop after the output (`redraft.decoding.loops`); None if it was not cut there.
         stopped: whether it ends where the rest would be a guess (`redraft.decoding.certainty`).
         likelihood: how probable it is, if that was followed.
@@ -382,6 +416,7 @@ class Output:
     drafted: int = 0
     accepted: int = 0
     draft_passes: int = 0
+    end_drafted: bool = False
     loop: int | None = None
     stopped: bool = False
     likelihood: Likelihood | None = None
@@ -423,6 +458,7 @@ class Tally:
     drafted: int = 0
     accepted: int = 0
     draft_passes: int = 0
+    ends_drafted: int = 0
     reopened: int = 0
 
     def plus(self, output: Output) -> Tally:
@@ -436,9 +472,10 @@ class Tally:
             drafted=self.drafted + output.drafted,
             accepted=self.accepted + output.accepted,
             draft_passes=self.draft_passes + output.draft_passes,
+            ends_drafted=self.ends_drafted + output.end_drafted,
         )
 
     @property
     def output_acceptance(self) -> float:
-        """A/O: accepted draft tokens divided by output tokens, 0-1."""
-        return self.accepted / self.tokens if self.tokens else 0.0
+        """A/O: accepted draft tokens divided by output tokens, both without end tokens, 0-1."""
+        return (self.accepted - self.ends_drafted) / self.tokens if self.tokens else 0.0

@@ -96,7 +96,7 @@ def test_early_exit_counts(folders: dict[str, Path], on_transformers: HfDecoder)
     assert (ids, tally.passes, tally.drafted) == (expected, plain.passes, 0)
     assert 0 < tally.draft_passes <= tally.passes
     ids, tally = early_exit(folders["demo-tiny"], fallback=0, rollback=100, window=3)  # all that is drafted is kept
-    assert tally.accepted >= tally.drafted - tally.finished > 0  # end tokens that are kept count as drafted only
+    assert tally.accepted == tally.drafted > 0
     assert tally.passes == sum(-(-(len(each) + 1) // 4) for each in ids)
 
 

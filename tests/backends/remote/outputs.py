@@ -16,7 +16,7 @@ WORDS = "the cats of our house have eaten all of the fish that was left for them
 
 
 #: They need whole distributions or a model of their own, or keep what the target would not say.
-OTHERS = {"bild", "bild-early-exit", "ssbd-bild", "sampling", "speculative-sampling", "cd"}
+OTHERS = {"bild", "bild-early-exit", "bild-replacement", "fly", "ssbd-bild", "sampling", "speculative-sampling", "cd"}
 
 
 def stream(seed: int, sentences: int = 2) -> Iterator[Update]:

@@ -177,7 +177,7 @@ def test_exact_small_model(
     output = decoded(target, small, (drafter, Exact()), prompt, limit)
     assert (output.tokens, output.finished) == (plain.tokens, plain.finished)
     # The end token saves no pass, whether it was drafted or not.
-    assert output.passes == plain.passes - output.accepted
+    assert output.passes == plain.passes - output.accepted + output.end_drafted
 
 
 @given(seeds, prompts, limits)
@@ -252,7 +252,7 @@ def test_fallback_of_one_and_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_end_of_small_model() -> None:
     target, small = Script(5, 6, END), Script(5, 6, END, 7)
     output = decoded(target, small, bild(), (1, 2), 9)
-    assert output == Output((5, 6), True, passes=1, drafted=3, accepted=2, draft_passes=3)
+    assert output == Output((5, 6), True, passes=1, drafted=3, accepted=3, draft_passes=3, end_drafted=True)
     assert target.requests[0].draft.tokens == (5, 6, END)
     assert set(target.requests[0].draft.provenance) == {Provenance.MODEL}
 
@@ -260,7 +260,7 @@ def test_end_of_small_model() -> None:
 def test_refused_end_of_small_model() -> None:
     target, small = Script(5, 6, 7, END), Script(5, END, 7, END)
     output = decoded(target, small, bild(), (1, 2), 9)
-    assert output == Output((5, 6, 7), True, passes=2, drafted=4, accepted=2, draft_passes=4)
+    assert output == Output((5, 6, 7), True, passes=2, drafted=4, accepted=3, draft_passes=4, end_drafted=True)
 
 
 def test_kept_end_of_small_model() -> None:
@@ -367,7 +367,7 @@ class TestBehindThePreviousOutput:
             {Provenance.PREVIOUS},
             {Provenance.MODEL},
         ]
-        assert (output.passes, output.drafted, output.accepted, output.draft_passes) == (2, 7, 4, 4)
+        assert (output.passes, output.drafted, output.accepted, output.draft_passes) == (2, 7, 5, 4)
 
 
 def test_early_exit_is_bild_by_another_small_model() -> None:
@@ -382,3 +382,33 @@ def test_other_rules_meet_small_models_draft() -> None:
     output = decoded(target, small, (drafter, Everything()), (1, 2), 6)
     assert list(output.tokens[:5]) == greedy(small, (1, 2), 5)
     assert target.requests == [Score((1, 2), target.requests[0].draft)]
+
+
+@given(seeds, prompts, limits, rollbacks)
+def test_replacement_of_improbable_tokens(seed: int, prompt: tuple[int, ...], limit: int, rollback: float) -> None:
+    target, small = RandomModel(seed), RandomModel(seed + 1)
+    output = decoded(target, small, built("bild-replacement", rollback=rollback), prompt, limit)
+    expected, replaced = list[int](), 0
+    while len(expected) < limit and END not in expected:
+        large, own = (probabilities(model, [*prompt, *expected]) for model in (target, small))
+        token = int(own.argmax())
+        if len(expected) == limit - 1:  # no room for a draft
+            token = int(large.argmax())
+        elif -np.log(large[token]) > rollback:
+            token, replaced = int(large.argmax()), replaced + 1
+        expected.append(token)
+    assert [*output.tokens, *[END] * output.finished] == expected
+    assert (output.passes, output.drafted - output.accepted) == (len(expected), replaced)
+
+
+@given(seeds, prompts, st.floats(0, 1))
+def test_confidence_by_the_lead_of_the_best_token(seed: int, prompt: tuple[int, ...], fallback: float) -> None:
+    target, small = RandomModel(seed), RandomModel(seed + 1)
+    decoded(target, small, built("bild", fallback=fallback, confidence="margin", window=5), prompt, 9)
+    drafted = target.requests[0].draft.tokens if target.requests else ()
+    for place in range(len(drafted)):
+        second, first = sorted(probabilities(small, [*prompt, *drafted[:place]]))[-2:]
+        assert first - second > fallback - 1e-9
+    if target.requests and len(drafted) < 5 and END not in drafted:
+        second, first = sorted(probabilities(small, [*prompt, *drafted]))[-2:]
+        assert first - second <= fallback + 1e-9

@@ -230,4 +230,38 @@ def test_kept_rows_are_those_of_prompt(seed: int, stream: list[tuple[int, ...]])
         drafted(model, prompt, Aligned(width=2, rows=kept), limit=2)
         for place in range(1, len(prompt)):
             logits = model.logits(prompt[:place])
-            assert kept.at(place) == sorted(range(5), key=lambda token: -logits[token])[:2]
+            assert [token for token, _ in kept.at(place)] == sorted(range(5), key=lambda token: -logits[token])[:2]
+
+
+@given(seeds, prompts, st.floats(0.01, 1))
+def test_improbable_siblings_are_left_out(seed: int, prompt: tuple[int, ...], least: float) -> None:
+    """N-grams stay whole, and every other node has a joint probability of at least ``least`` in the prompt's rows."""
+    model = RandomModel(seed, vocabulary=6, end_bias=-100)
+    texts = []
+    for width, bound in ((0, 0.0), (2, least), (2, 0.0)):
+        drafter = Aligned(key_length=1, ngram=3, width=width, end_tokens=model.end_tokens, leaves=99, least=bound)
+        _, drafts = drafted(model, prompt, drafter, limit=2)
+        found = [{path[: size + 1] for path in paths(draft) for size in range(len(path))} for draft in drafts]
+        texts.append(found[1] if len(found) > 1 else set())  # the first draft has no rows yet
+    plain, probable, every = texts
+    assert plain <= probable <= every
+    last = greedy(model, prompt, 1)[0]
+    for path in every - plain:
+        if len(path) == 1:
+            bounds = [
+                probability(model, prompt[:place], path[0])
+                for place in range(1, len(prompt))
+                if prompt[place - 1] == last and path[0] in above(model, prompt, place)
+            ]
+            assert (path in probable) == any(each >= least for each in bounds)
+
+
+def probability(model: RandomModel, ids: tuple[int, ...], token: int) -> float:
+    powers = np.exp(model.logits(ids))
+    return float(powers[token] / powers.sum())
+
+
+def above(model: RandomModel, prompt: tuple[int, ...], place: int) -> list[int]:
+    """The two best tokens at a place of the prompt, as far as they rank above the one there."""
+    order = np.argsort(-model.logits(prompt[:place]), kind="stable")[:2].tolist()
+    return order[: order.index(prompt[place])] if prompt[place] in order else order

@@ -37,6 +37,13 @@ def test_keeps_up_to_first_token_that_is_too_far(threshold: float, tokens: list[
     assert (verdict.accepted, verdict.token) == (tuple(range(kept)), kept + 1)
 
 
+def test_token_on_which_both_models_agree() -> None:
+    spread = rows([0.0, 0.4, 0.3, 0.3], FIRST)  # -log of 0.4 is 0.92
+    for agreeing, kept in ((False, ()), (True, (0,))):
+        assert Rollback(0.9, GREEDY, agreeing=agreeing).judge(chain(1), spread).accepted == kept
+    assert Rollback(0.9, GREEDY, agreeing=True).judge(chain(2), spread).accepted == ()
+
+
 def test_distance_of_just_threshold_is_kept() -> None:
     halves = rows([0.5, 0.5], [0.5, 0.5])
     distance = -halves.logprob(-1, 1)

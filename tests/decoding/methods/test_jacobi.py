@@ -50,7 +50,13 @@ def test_proposition_1(
     model = RandomModel(seed)
     expected = greedy(model, prompt, limit)
     output = decoded(
-        model, prompt, Jacobi(1, block, start=start), paper=paper, limit=limit, previous=copied, source_ids=copied
+        model,
+        prompt,
+        Jacobi(1, block, start=start, slides=not paper),
+        paper=paper,
+        limit=limit,
+        previous=copied,
+        source_ids=copied,
     )
     assert list(output.tokens) == expected
     assert output.finished == (len(expected) < limit)
@@ -78,7 +84,10 @@ def test_papers_mode_gives_greedy_ids_whoever_drafts(
 @given(seeds, prompts, st.integers(1, 6), limits)
 def test_papers_mode_needs_at_least_as_many_passes(seed: int, prompt: tuple[int, ...], block: int, limit: int) -> None:
     model = RandomModel(seed)
-    passes = [decoded(model, prompt, Jacobi(1, block), paper=paper, limit=limit).passes for paper in (True, False)]
+    passes = [
+        decoded(model, prompt, Jacobi(1, block, slides=not paper), paper=paper, limit=limit).passes
+        for paper in (True, False)
+    ]
     assert passes[0] >= passes[1]
 
 
@@ -95,11 +104,41 @@ def test_hybrid_goes_on_autoregressively(
     seed: int, prompt: tuple[int, ...], limit: int, parallel: int, paper: bool
 ) -> None:
     model = RandomModel(seed, end_bias=-100)
-    output = decoded(model, prompt, Jacobi(1, 4, parallel), paper=paper, limit=limit)
+    output = decoded(model, prompt, Jacobi(1, 4, parallel, slides=not paper), paper=paper, limit=limit)
     assert list(output.tokens) == greedy(model, prompt, limit)
     for request in model.requests:
-        if len(request.prefix) - len(prompt) >= parallel:
+        done = len(request.prefix) - len(prompt)
+        if (done - done % 4 if paper else done) >= parallel:
             assert not request.draft
+
+
+def iterations(model: RandomModel, prompt: tuple[int, ...], block: int, parallel: int, limit: int) -> int:
+    """Algorithms 2 and 3 as the authors' code runs them, on whole blocks and without a cache."""
+    output: list[int] = []
+    count = 0
+    while len(output) < limit and END not in output:
+        size = min(block, limit - len(output)) if len(output) < parallel else 1
+        guess = [1] * (size - 1)
+        for _ in range(size):
+            count += 1
+            new = [int(model.logits([*prompt, *output, *guess[:place]]).argmax()) for place in range(size)]
+            last = new.index(END) if END in new else size - 1
+            same, guess = guess[:last] == new[:last], new[:-1]
+            if same:
+                break
+        output += new
+    return count
+
+
+@given(seeds, prompts, st.integers(1, 6), st.integers(0, 12), limits)
+def test_papers_iterations(seed: int, prompt: tuple[int, ...], block: int, parallel: int, limit: int) -> None:
+    model = RandomModel(seed)
+    output = decoded(model, prompt, Jacobi(1, block, parallel), paper=True, limit=limit)
+    assert output.passes == iterations(model, prompt, block, parallel, limit)
+    # What is final is not computed again: a pass reads the tokens after it, and the draft has the rest of the block.
+    for request in model.requests:
+        done = len(request.prefix) - len(prompt)
+        assert len(request.draft) in (0, min(block - done % block, limit - done) - 1)
 
 
 def test_solution_as_first_guess() -> None:
@@ -107,7 +146,8 @@ def test_solution_as_first_guess() -> None:
     known = tuple(greedy(model, (1, 2), 12))
     for paper in (False, True):
         # Three guesses a block agree at once, and the position after them follows.
-        output = decoded(model, (1, 2), Jacobi(1, 4, start="previous"), paper=paper, limit=12, previous=known)
+        drafter = Jacobi(1, 4, start="previous", slides=not paper)
+        output = decoded(model, (1, 2), drafter, paper=paper, limit=12, previous=known)
         assert (output.tokens, output.passes) == (known, 3)
 
 
@@ -117,7 +157,8 @@ def test_papers_iterations_by_hand() -> None:
     output = decoded(model, (1,), Jacobi(0, 3), paper=True, limit=6)
     assert (output.tokens, output.passes) == ((2, 3, 4, 5, 6, 7), 6)
     guesses = [request.draft.tokens for request in model.requests]
-    assert guesses[:3] == [(0, 0), (2, 1), (2, 3)]
+    assert guesses[:3] == [(0, 0), (1,), ()]
+    assert [len(request.prefix) for request in model.requests[:3]] == [1, 2, 3]
 
 
 def test_positions_after_end_token_need_not_agree() -> None:
@@ -139,8 +180,8 @@ def test_estimated_length() -> None:
     [
         # Predictions are 2, 3, 4 for the right draft (2, 3) after the prefix (1,).
         ((2, 3), [Verdict((0, 1), 4)]),
-        # A draft that no iteration has made better is not kept where its block's length is up.
-        ((2, 9), [Verdict((), None), Verdict((), None), Verdict((0,), 3)]),
+        # The first position is final after an iteration, even if more has converged.
+        ((2, 9), [Verdict((), 2)]),
         ((), [Verdict((), 2)]),
     ],
 )

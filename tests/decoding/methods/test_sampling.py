@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import cast
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from redraft.backends.numpy_distribution import NumpyDistribution
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
@@ -36,6 +38,7 @@ from redraft.decoding.types import (
     Rule,
     Score,
     Verdict,
+    WholeDistribution,
 )
 from tests.fakes import END, RandomModel
 
@@ -69,6 +72,9 @@ class TableRows:
 
     def entropy(self, node: int) -> float:
         raise NotImplementedError
+
+    def distribution(self, node: int, temperature: float) -> WholeDistribution:
+        return NumpyDistribution.of(np.log(np.array(self._distributions[node + 1])), temperature)
 
 
 class TableModel:

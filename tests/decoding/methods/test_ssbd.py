@@ -8,10 +8,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from redraft.backends.numpy_rows import NumpyRows
+from redraft.decoding.decode import decode
+from redraft.decoding.drive import run
+from redraft.decoding.method import Setup
+from redraft.decoding.methods import get_method
 from redraft.decoding.methods.ssbd import Biased
 from redraft.decoding.types import OF_PREVIOUS, ROOT, Draft, Provenance
-
-END = 0
+from tests.fakes import END, RandomModel, greedy
 
 
 def rows(*distributions: list[float]) -> NumpyRows:
@@ -158,3 +161,40 @@ def test_guesses_behind_are_exact(provenance: Provenance, beta: float) -> None:
     verdict = rule.judge(draft, rows(*[CLOSE] * 6))
     assert (verdict.accepted, verdict.token) == ((0, 1, 3), 1), "the target's own token, and not the bias's"
     assert rule.biases(draft) == (beta, beta, 0.0, 0.0, 0.0)
+
+
+def algorithm_1(
+    model: RandomModel, prompt: tuple[int, ...], previous: tuple[int, ...], beta: float, limit: int
+) -> list[int]:
+    """SSBD v2, Algorithm 1, for tokens that are drawn greedily; the bias decides on the end like on any token."""
+    output: list[int] = []
+    for drafted in previous[: limit - 1]:
+        p = np.exp(model.logits([*prompt, *output]))
+        biased = (1 - beta) * p / p.sum()
+        biased[drafted] += beta
+        if int(biased.argmax()) != drafted:
+            break
+        output.append(drafted)
+    while len(output) < limit:
+        token = int(model.logits([*prompt, *output]).argmax())
+        if token == END:
+            break
+        output.append(token)
+    return output
+
+
+def test_end_by_the_paper() -> None:
+    """With ``end=biased``, outputs are those of Algorithm 1; by default, some of them end where the model ends them."""
+    different = 0
+    for seed in range(200):
+        model = RandomModel(seed, end_bias=0.5)
+        prompt, previous = (1, 2, 3, seed % 9 + 1), tuple(greedy(RandomModel(seed), (1, 2, 3), 12))
+        found = []
+        for end in ("biased", "model"):
+            method = get_method("ssbd")
+            drafter, rule = method.build(Setup(method.check({"beta": 0.4, "end": end}), model.end_tokens))
+            asking = decode(prompt, drafter, rule, previous=previous, end_tokens=model.end_tokens, limit=20)
+            found.append(list(run(asking, model, 0).tokens))
+        assert found[0] == algorithm_1(model, prompt, previous, 0.4, 20)
+        different += found[0] != found[1]
+    assert different > 3

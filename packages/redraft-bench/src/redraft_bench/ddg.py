@@ -36,6 +36,8 @@ SOURCE = -1
 #: Colours of tokens that become final together, in turn; the one for a token alone.
 TOGETHER = ("#8fd19e", "#f3e49b", "#b9d7f4", "#f2c6dc", "#a5dfe0", "#dcc6f0")
 ALONE = ORIGINS[Given.ALONE][1]
+#: Width of the numbers of iterations.
+_MARGIN = 5
 #: Narrowest and widest column in cells.
 NARROW, WIDE = 4, 12
 END = "[end]"
@@ -215,23 +217,40 @@ def _final(passes: Sequence[Iteration], place: int, token: int, end_tokens: froz
     return found
 
 
-def layout(found: Graph, heading: str, width: int = WIDTH) -> Group:
-    """Return the picture: the graph above the grid, in as many blocks of positions as the width needs."""
+def layout(found: Graph, heading: str, width: int | None = None) -> Group:
+    """Return the picture: the graph above the grid, in as many blocks of positions as a width in characters needs.
+
+    A token that waited for one of an earlier block names it.
+    """
     columns = [_column(found, place) for place in range(len(found.nodes))]
     colours = _colours(found)
-    edges = _edges(found, columns)
-    parts: list[Any] = [Text(f" {heading}", "bold"), Text(f" {found.summary}", FAINT), *_legend()]
-    start = 0
+    parts: list[Any] = []
+    named, start = False, 0
     while start < len(columns):
         end = start + 1
-        while end < len(columns) and 5 + sum(columns[start : end + 1]) < width:
+        while end < len(columns) and (width is None or _MARGIN + sum(columns[start : end + 1]) < width):
             end += 1
-        left, right = sum(columns[:start]), sum(columns[:end])
+        places = range(start, end)
         parts.append(Text())
-        parts += [Text(f"     {line[left:right]}".rstrip(), FAINT) for line in edges if line[left:right].strip()]
-        parts += _block(found, columns, colours, range(start, end))
+        parts += [Text(f"{' ' * _MARGIN}{line}".rstrip(), FAINT) for line in _edges(found, columns, places)]
+        if any(_is_before(found, place, places) for place in places):
+            named = True
+            parts.append(_line("", _sources(found, places), columns, places))
+        parts += _block(found, columns, colours, places)
         start = end
-    return Group(*parts)
+    return Group(Text(f" {heading}", "bold"), Text(f" {found.summary}", FAINT), *_legend(named), *parts)
+
+
+def _is_before(found: Graph, place: int, places: range) -> bool:
+    """Whether a token waited for one before ``places``."""
+    return SOURCE < found.nodes[place].waited_for < places.start
+
+
+def _sources(found: Graph, places: range) -> list[tuple[str, str]]:
+    """Return what tokens waited for before ``places``."""
+    before = [_is_before(found, place, places) for place in places]
+    waited_for = [found.nodes[found.nodes[place].waited_for].text.strip() for place in places]
+    return [(f"←{text}" if named else "", FAINT) for named, text in zip(before, waited_for, strict=True)]
 
 
 def _column(found: Graph, place: int) -> int:
@@ -247,31 +266,39 @@ def _colours(found: Graph) -> dict[int, str]:
     return {each.iteration: several.get(each.iteration, ALONE) for each in found.nodes}
 
 
-def _legend() -> list[Text]:
+def _legend(named: bool) -> list[Text]:
     signs = Text(" Probability of a token that is final after this iteration: ", FAINT)
     signs.append(" alone ", f"{INK} on {ALONE}").append(" ")
     signs.append(" with others ", f"{INK} on {TOGETHER[0]}")
-    return [signs, Text(" Grey: guesses that change. Lines come from the token that others waited for.", FAINT)]
+    return [
+        signs,
+        Text(
+            f" Grey: guesses that change. Lines{', or ←,' * named} come from the token that others waited for.", FAINT
+        ),
+    ]
 
 
-def _edges(found: Graph, columns: Sequence[int]) -> list[str]:
-    """Return lines of text with an edge from each token to those that waited for it, if they are not its neighbours."""
-    middles = [sum(columns[:place]) for place in range(len(columns))]
+def _edges(found: Graph, columns: Sequence[int], places: range) -> list[str]:
+    """Return lines of text with an edge from each token to those that waited for it, if they are not its neighbours.
+
+    Both are among ``places``.
+    """
+    middles = {place: sum(columns[places.start : place]) for place in places}
     fans: dict[int, list[int]] = {}
-    for place, each in enumerate(found.nodes):
-        if each.waited_for != SOURCE:
-            fans.setdefault(each.waited_for, []).append(place)
-    wide = {source: places for source, places in fans.items() if places != [source + 1]}
+    for place in places:
+        if found.nodes[place].waited_for in places:
+            fans.setdefault(found.nodes[place].waited_for, []).append(place)
+    wide = {source: targets for source, targets in fans.items() if targets != [source + 1]}
     lanes: list[list[tuple[int, list[int]]]] = []
-    for source, places in sorted(wide.items(), key=lambda fan: fan[1][-1] - fan[0]):  # short ones below
-        free = [lane for lane in lanes if all(places[-1] < s or p[-1] < source for s, p in lane)]
+    for source, targets in sorted(wide.items(), key=lambda fan: fan[1][-1] - fan[0]):  # short ones below
+        free = [lane for lane in lanes if all(targets[-1] < s or t[-1] < source for s, t in lane)]
         if not free:
             lanes.append([])
-        (free or lanes)[0 if free else -1].append((source, places))
-    lines = [[" "] * sum(columns) for _ in lanes]
+        (free or lanes)[0 if free else -1].append((source, targets))
+    lines = [[" "] * sum(columns[places.start : places.stop]) for _ in lanes]
     for height, lane in enumerate(lanes):
-        for source, places in lane:
-            ends = [middles[source], *(middles[place] for place in places)]
+        for source, targets in lane:
+            ends = [middles[source], *(middles[place] for place in targets)]
             for x in range(ends[0], ends[-1] + 1):
                 lines[height][x] = "─" if lines[height][x] == " " else "┼"
             for x, sign in zip(ends, ["╭", *"┬" * (len(ends) - 2), "╮"], strict=True):
@@ -311,9 +338,13 @@ def label(piece: bytes) -> str:
     return printable(piece.decode(errors="replace")).strip() or "␣"
 
 
-def svg(graphs: Sequence[tuple[Graph, str]]) -> str:
-    """Return graphs with their headings as an SVG document."""
-    console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor", force_terminal=True)
+def svg(graphs: Sequence[tuple[Graph, str]], width: int | None = None) -> str:
+    """Return graphs with their headings as an SVG document, as wide as the longest needs or in blocks of a width."""
+    widest = max(
+        (_MARGIN + sum(_column(each, place) for place in range(len(each.nodes))) for each, _ in graphs), default=0
+    )
+    characters = max(WIDTH, widest) if width is None else width
+    console = Console(record=True, width=characters, file=io.StringIO(), color_system="truecolor", force_terminal=True)
     for found, heading in graphs:
-        console.print(layout(found, heading))
+        console.print(layout(found, heading, width))
     return as_svg(console, "ddg")

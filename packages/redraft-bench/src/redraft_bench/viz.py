@@ -50,9 +50,11 @@ ORIGINS: dict[Provenance | Given, tuple[str, str]] = {
 WIDTH = 96
 INK, FAINT = "#1f2328", "#6e7781"
 _THEME = TerminalTheme((255, 255, 255), (31, 35, 40), [(0, 0, 0)] * 8)
+#: Width of a character in pixels.
+_PIXELS = 8.75
 #: Without a window around the text, and without fonts from elsewhere.
 _SVG = """\
-<svg viewBox="0 0 {terminal_width} {terminal_height}" width="840" xmlns="http://www.w3.org/2000/svg">
+<svg viewBox="0 0 {terminal_width} {terminal_height}" width="{pixels}" xmlns="http://www.w3.org/2000/svg">
 <style>
 .{unique_id}-matrix {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: {char_height}px;
 line-height: {line_height}px }}
@@ -67,12 +69,17 @@ line-height: {line_height}px }}
 
 @dataclass(slots=True)
 class Trace:
-    """One decoding: its tokens with their origins, its target passes, and the draft tokens proposed in them."""
+    """One decoding: its tokens with their origins, its target passes, and the draft tokens of all drafts.
+
+    Attributes:
+        accepted: draft tokens accepted, among them a drafted end token.
+    """
 
     end_tokens: frozenset[int]
     tokens: list[tuple[int, Provenance | Given]] = field(default_factory=list)
     passes: int = 0
     drafted: int = 0
+    accepted: int = 0
 
 
 @dataclass(slots=True)
@@ -106,6 +113,8 @@ class Traced(Drafter):
         """Add tokens to the output, up to its end."""
         end = next((place for place, (token, _) in enumerate(found) if token in self.trace.end_tokens), None)
         self.trace.tokens += found[:end]
+        with_end = found if end is None else found[: end + 1]
+        self.trace.accepted += sum(isinstance(origin, Provenance) for _, origin in with_end)
 
 
 def traced(method: Method, traces: list[Trace]) -> Method:
@@ -147,8 +156,8 @@ class DraftRow:
 
     @property
     def accepted(self) -> int:
-        """Draft tokens accepted."""
-        return sum(isinstance(origin, Provenance) for _, origin in self.trace.tokens) if self.trace else 0
+        """Draft tokens accepted, among them a drafted end token."""
+        return self.trace.accepted if self.trace else 0
 
 
 def view(
@@ -255,7 +264,8 @@ def svg(views: Iterable[tuple[Sequence[DraftRow], str]]) -> str:
 
 def as_svg(console: Console, name: str) -> str:
     """Return what a recording console has printed as an SVG document; ``name`` is the beginning of its ids."""
-    document = console.export_svg(theme=_THEME, code_format=_SVG, unique_id=name)
+    form = _SVG.replace("{pixels}", f"{_PIXELS * console.width:g}")
+    document = console.export_svg(theme=_THEME, code_format=form, unique_id=name)
     return re.sub(r'textLength="([\d.]+)"([^>]*)>([^<]*)<', _in_cells, document)
 
 

@@ -98,7 +98,10 @@ def test_picture_fits_and_shows_all(width: int) -> None:
     for text in texts:
         assert any(text[:6] in line for line in lines)
     assert sum(line.count(".91") for line in lines) == len(texts)
-    assert any("┬" in line for line in lines)
+    # Every edge is drawn whole, or its other end is named.
+    drawn = [line for line in lines if {*line.strip()} <= {*"╭─┬╮│┼├┤ "} and "─" in line]
+    assert all(line.count("╭") + line.count("├") == line.count("╮") + line.count("┤") for line in drawn)
+    assert any("←" in line for line in lines) == (width < 200) and any("┬" in line for line in drawn) == (width > 30)
     root = ElementTree.fromstring(svg([(found, "title")]))
     for element in root.iter("{http://www.w3.org/2000/svg}text"):
         content = "".join(element.itertext())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from redraft.backends.costs import LearnedCosts
@@ -49,6 +50,11 @@ class TorchRows(MatrixRows):
         order = torch.sort(logits[candidates], descending=True, stable=True)
         best: list[int] = candidates[order.indices[:k]].tolist()
         return best
+
+    def array(self, node: int) -> NDArray[Any]:
+        """Return the logits after ``node`` for NumPy."""
+        found: NDArray[Any] = self.row(node).float().cpu().numpy()
+        return found
 
     def entropy(self, node: int) -> float:
         """Return the entropy in nats."""

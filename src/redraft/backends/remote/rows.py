@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redraft.decoding.types import Score, common_prefix
+from redraft.decoding.types import Score, WholeDistribution, common_prefix
 from redraft.errors import CapabilityError
 
 #: Maximum tokens per row: vLLM's default for ``--max-logprobs``.
@@ -117,6 +117,14 @@ class RemoteRows:
             CapabilityError: always.
         """
         raise CapabilityError("a remote model gives no entropy, which needs the whole distribution")
+
+    def distribution(self, node: int, temperature: float) -> WholeDistribution:
+        """Servers do not provide whole distributions.
+
+        Raises:
+            CapabilityError: always.
+        """
+        raise CapabilityError(f"a remote model gives at most the {MOST} best tokens, so set top_k")
 
     def _known(self, node: int, token: int) -> float | None:
         row = self._row(node)

@@ -24,7 +24,7 @@ class Counts:
     Attributes:
         tally: totals over outputs.
         seconds: time of the passes.
-        erased: tokens of outputs that were removed again.
+        erased: tokens of outputs that were removed again; tokens are those of the captions' texts, tokenized again.
         erased_shown: the same for what captions show, without the part that is hidden.
         length: tokens of the final outputs.
         length_shown: tokens of the final captions.
@@ -150,7 +150,7 @@ def _row(player: Player, baseline: Player | None) -> dict[str, Any]:
         "target_passes": tally.passes,
         "draft_passes": tally.draft_passes or None,
         "draft_acceptance": _ratio(tally.accepted, tally.drafted),
-        "output_acceptance": _ratio(tally.accepted, tally.tokens) if tally.drafted else None,
+        "output_acceptance": round(tally.output_acceptance, 4) if tally.drafted else None,
         "ne_output": _ratio(counts.erased, counts.length),
         "ne_display": _ratio(counts.erased_shown, counts.length_shown),
         "seconds": round(counts.seconds, 3),

@@ -24,6 +24,7 @@ from redraft.decoding.types import (
     Draft,
     Drafter,
     Provenance,
+    Rows,
     Score,
 )
 
@@ -35,8 +36,11 @@ class SmallModel(Drafter):
         sampler: samples the tokens.
         window: maximum length of a draft, at least 1; at most 10 in BiLD (section 7.1.2).
         ends: ids that may end an output.
-        fallback: alpha_FB in [0, 1]; drafting stops when the small model's best probability is not above it.  0 never
-            stops, 1 never starts.  The probability is the model's own even if tokens are sampled.
+        fallback: alpha_FB in [0, 1]; drafting stops when the small model's confidence is not above it.  0 never stops,
+            1 never starts.  The confidence is the probability of its best token, the model's own even if tokens are
+            sampled.
+        margin: whether confidence is the lead of the best token over the second instead (CALM, Schuster et al. 2022,
+            section 3.5: softmax response).
         settling: those of them with which a draft ends the output unverified.
     """
 
@@ -47,9 +51,11 @@ class SmallModel(Drafter):
         ends: frozenset[int],
         fallback: float = 0.0,
         settling: frozenset[int] = frozenset(),
+        *,
+        margin: bool = False,
     ) -> None:
         self._sampler, self._window, self._ends, self._fallback = sampler, window, ends, fallback
-        self._settling = settling
+        self._settling, self._margin = settling, margin
 
     def propose(self, context: Context) -> Asking[Draft]:
         """Return the small model's continuation with the distributions of its tokens; may be empty."""
@@ -58,8 +64,7 @@ class SmallModel(Drafter):
         distributions: list[Distribution] = []
         while len(tokens) < min(self._window, context.room):
             rows = yield Score((*prefix, *tokens), model=DRAFT_MODEL, encoder=context.encoder)
-            # Rounding must not lift a probability above 1, or a threshold of 1 would not hold.
-            if min(1.0, math.exp(rows.logprob(ROOT, rows.argmax(ROOT)))) <= self._fallback:
+            if self._confidence(rows) <= self._fallback:
                 break
             distributions.append(self._sampler.distribution(rows, ROOT))
             tokens.append(self._sampler.draw(distributions[-1]))
@@ -67,3 +72,10 @@ class SmallModel(Drafter):
                 break
         ended = not self._settling.isdisjoint(tokens)
         return replace(Draft.chain(tokens, Provenance.MODEL), distributions=tuple(distributions), settled=ended)
+
+    def _confidence(self, rows: Rows) -> float:
+        # Rounding must not lift a probability above 1, or a threshold of 1 would not hold.
+        if not self._margin:
+            return min(1.0, math.exp(rows.logprob(ROOT, rows.argmax(ROOT))))
+        first, second = (min(1.0, math.exp(log)) for _token, log in rows.top_k(ROOT, 2))
+        return first - second

@@ -6,7 +6,7 @@ What papers share is in `redraft.decoding.drafters`, `redraft.decoding.rules` an
 
 from redraft.decoding.backend import Capability
 from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup, Value
-from redraft.decoding.methods import aasd, beam, bild, combined, jacobi, lookup, redraft, sampling, ssbd
+from redraft.decoding.methods import aasd, beam, bild, combined, fly, jacobi, lookup, redraft, sampling, ssbd
 from redraft.decoding.methods.registry import all_methods, broken_plug_ins, get_method, register
 from redraft.decoding.methods.ssbd import BETA
 
@@ -25,6 +25,6 @@ __all__ = [
     "register",
 ]
 
-for _module in (ssbd, beam, jacobi, bild, sampling, lookup, aasd, combined, redraft):
+for _module in (ssbd, beam, jacobi, bild, sampling, lookup, aasd, fly, combined, redraft):
     for _method in _module.METHODS:
         register(_method)

@@ -9,6 +9,8 @@ row before it (*misaligned*), tokens that rank above it are drafted as its sibli
 Choices that the paper leaves open:
 
 * The n-gram continues below the siblings too: a sibling is a substitution, and the text after it may be the same.
+* A node costs a position of a pass, on a processor more than most siblings save.  So ``least`` leaves out nodes whose
+  joint probability in the prompt's rows is lower; 0 leaves none out, as in the paper.  N-grams are always whole.
 * Leaves and nodes are limited.  N-grams come first, earlier occurrences before later ones; then siblings, shallow ones
   before deep ones, since a deep one is useful only if everything above it is accepted.
 * The prompt's rows arrive with the first pass, so the first draft is extended only at positions in the prefix that the
@@ -44,12 +46,12 @@ Choices that the paper leaves open:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from redraft.decoding.backend import Capability
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.method import Choice, Method, Option, Setup
-from redraft.decoding.methods.lookup import KEY, NGRAM, Pool
+from redraft.decoding.methods.lookup import KEY, NGRAM, Pool, Step
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.types import (
     EMPTY_DRAFT,
@@ -72,14 +74,16 @@ MOST_NODES = 64
 
 
 class PromptRows:
-    """The most probable tokens at each position of the last prompt after the first; kept for the whole stream.
+    """The most probable tokens at each position of the last prompt after the first, with their probabilities.
+
+    They are kept for the whole stream.
 
     A row depends only on the ids up to it, so the rows of a shared prefix are valid for the next prompt too.
     """
 
     def __init__(self) -> None:
         self._prompt: tuple[int, ...] = ()
-        self._best: list[list[int]] = []
+        self._best: list[list[tuple[int, float]]] = []
 
     def begin(self, prompt: tuple[int, ...]) -> int:
         """Start a prompt; return how many rows are missing at its end."""
@@ -87,13 +91,18 @@ class PromptRows:
         self._prompt = prompt
         return len(prompt) - len(self._best)
 
-    def learn(self, best: list[int]) -> None:
-        """Record the most probable tokens, best first, for the first position without any."""
+    def learn(self, best: list[tuple[int, float]]) -> None:
+        """Record the most probable tokens with their probabilities, best first, for the first position without any."""
         self._best.append(best)
 
-    def at(self, place: int) -> list[int]:
-        """Return the most probable tokens for a position, at least 1; empty if unknown."""
+    def at(self, place: int) -> list[tuple[int, float]]:
+        """Return the most probable tokens for a position, at least 1, with probabilities; empty if unknown."""
         return self._best[place - 1] if place <= len(self._best) else []
+
+    def probability(self, place: int, token: int) -> float:
+        """Return the most that the probability of a token at a position can be: 1 if nothing is known."""
+        best = self.at(place)
+        return next((probability for each, probability in best if each == token), 1 - sum(each[1] for each in best))
 
 
 class Aligned(Drafter):
@@ -107,6 +116,7 @@ class Aligned(Drafter):
         leaves: maximum leaves of a tree.
         nodes: maximum nodes of a tree.
         rows: the stream's prompt rows.
+        least: least joint probability of a sibling and of what follows it, from 0 to 1.
     """
 
     def __init__(
@@ -118,7 +128,9 @@ class Aligned(Drafter):
         leaves: int = MOST_LEAVES,
         nodes: int = MOST_NODES,
         rows: PromptRows | None = None,
+        least: float = 0.0,
     ) -> None:
+        self._least = least
         self._pool = Pool(key_length, end_tokens)
         self._ngram, self._width, self._end_tokens = ngram, width, end_tokens
         self._leaves, self._nodes = leaves, nodes
@@ -144,20 +156,43 @@ class Aligned(Drafter):
             for place, path in zip(places, paths, strict=True):
                 if depth < len(path):
                     rest = self._pool.ngram(place + depth + 1, length - depth - 1)
-                    for token in self._above(place + depth):
-                        tree.add_path(path[depth - 1] if depth else ROOT, [(token, Provenance.PROMPT), *rest])
+                    for token, probability in self._above(place + depth):
+                        probability *= self._joint(place, depth)
+                        parent = path[depth - 1] if depth else ROOT
+                        tree.add_path(parent, self._probable(token, probability, place + depth + 1, rest))
         return tree
 
-    def _above(self, place: int) -> list[int]:
-        """Return the tokens that rank above the one at ``place``."""
+    def _above(self, place: int) -> list[tuple[int, float]]:
+        """Return the tokens that rank above the one at ``place``, with their probabilities."""
         best, token = self._rows.at(place), self._pool.text[place]
-        above = best[: best.index(token)] if token in best else best
-        return [each for each in above if each not in self._end_tokens]
+        rank = next((rank for rank, (each, _) in enumerate(best) if each == token), len(best))
+        return [each for each in best[:rank] if each[0] not in self._end_tokens]
+
+    def _joint(self, place: int, length: int) -> float:
+        """Return the joint probability of the ``length`` tokens from ``place`` on."""
+        if not self._least:
+            return 1.0
+        return math.prod(self._rows.probability(at, self._pool.text[at]) for at in range(place, place + length))
+
+    def _probable(self, token: int, probability: float, place: int, rest: Sequence[Step]) -> Iterator[Step]:
+        """Yield a sibling and the rest of its n-gram from ``place`` on, as long as it is probable enough."""
+        step = token, Provenance.PROMPT
+        for at, after in enumerate((*rest, None), place):
+            if probability < self._least:
+                break
+            yield step
+            if after is not None:
+                step = after
+                probability *= self._joint(at, 1)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record the most probable tokens for every position of the prompt after the first."""
         for node in range(-self._rows_awaited, ROOT):
-            self._rows.learn(rows.best(node, self._width))
+            if self._least:
+                found = [(token, math.exp(log)) for token, log in rows.top_k(node, self._width)]
+            else:
+                found = [(token, 0.0) for token in rows.best(node, self._width)]
+            self._rows.learn(found)
         self._rows_awaited = 0
 
 
@@ -238,6 +273,9 @@ class Conditional:
 
 
 WIDTH = Option("width", 2, 0, 2, "siblings of a token by alignment sampling; 0 turns it off", whole=True)
+LEAST = Option(
+    "least", 0.2, 0.0, 1.0, "least joint probability, in the prompt, of drafted siblings; 0 drafts all, as in the paper"
+)
 END_GUARD = Choice(
     "end_guard", "off", ("off", "on"), "on rejects tokens that are less probable than the end token (CASD)"
 )
@@ -249,7 +287,13 @@ VERIFICATION = (
         ("entropy", "threshold", "top-k", "exact"),
         f"how tokens from the prompt are {HOW}",
     ),
-    Option("alpha", 0.1, 0.0, 10.0, "with verification=entropy: growth of the threshold with the entropy, in nats"),
+    Option(
+        "alpha",
+        0.1,
+        0.0,
+        10.0,
+        "with verification=entropy: growth of the threshold with the entropy, in nats; the paper has 0.2 for Qwen 2.5",
+    ),
     Option("beta", 0.1, 0.0, 1.0, "with verification=entropy: threshold at entropy 0"),
     Option("threshold", 0.1, 0.0, 1.0, "with verification=threshold: the threshold"),
     Option("top_k", 5, 1, 1000, "with verification=top-k: lowest rank that is kept", whole=True),
@@ -282,10 +326,11 @@ METHODS = (
                 setup.whole("width"),
                 setup.ends,
                 rows=setup.recall(PromptRows),
+                least=setup.number("least"),
             ),
             conditional(setup, {Provenance.PROMPT}),
         ),
-        (KEY, NGRAM, WIDTH, *VERIFICATION, END_GUARD),
+        (KEY, NGRAM, WIDTH, LEAST, *VERIFICATION, END_GUARD),
         needs=frozenset({Capability.TREES, Capability.PROMPT_ROWS}),
     ),
 )

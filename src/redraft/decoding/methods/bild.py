@@ -3,7 +3,7 @@
 A small model drafts while it is confident (`redraft.decoding.drafters.small_model`: the fallback policy, section 3.3;
 Algorithm 1, lines 3-6), and the large model rolls back what it finds improbable (`Rollback`: the rollback policy,
 section 3.4; Algorithm 1, lines 9-16).  The small model is a second model, or the target's first layers (early exit,
-section 4.4).  Section 7.4 samples.
+section 4.4).  Section 7.4 samples.  `Replacement` is the experiment of section 3.1.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ class Rollback:
     token beyond that is dropped with everything after it, and replaced by the large model's own token, which also
     follows a fully accepted draft.  A drafted end token is verified like any other.
 
+    If both models agree on a token, the authors' code keeps it however improbable it is, since it would be replaced by
+    itself.  Section 3.4 does not say so; ``agreeing`` turns it on.
+
     Args:
         threshold: alpha_RB in nats, at least 0.  0 accepts only tokens of probability 1; 2 those of at least 0.135.
+        agreeing: whether to keep every token that is the large model's most probable one.
         sampler: draws the large model's own token (section 7.4); the distance still uses the model's full distribution
             rather than the nucleus.
     """
 
-    def __init__(self, threshold: float, sampler: Sampler) -> None:
-        self._threshold, self._sampler = threshold, sampler
+    def __init__(self, threshold: float, sampler: Sampler, *, agreeing: bool = False) -> None:
+        self._threshold, self._sampler, self._agreeing = threshold, sampler, agreeing
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept a path, of siblings the most probable one, and the large model's token after it."""
@@ -40,31 +44,75 @@ class Rollback:
         def choose(node: int, children: list[int]) -> int | None:
             logs = {child: rows.logprob(node, draft.tokens[child]) for child in children}
             best = max(children, key=logs.__getitem__)
-            return best if -logs[best] <= self._threshold else None
+            agrees = self._agreeing and draft.tokens[best] == rows.argmax(node)
+            return best if agrees or -logs[best] <= self._threshold else None
 
         path = walk(draft, rows, choose).accepted
         last = path[-1] if path else ROOT
         return Verdict(path, self._sampler.draw(self._sampler.distribution(rows, last)))
 
 
+class Replacement:
+    """Lets the small model write every token but those that the large model finds improbable (section 3.1, Figure 2).
+
+    Both models run for every token.  The small model's is replaced by the large model's own if the large model gives it
+    a probability below exp(-threshold), as in `Rollback`.  This saves nothing: it shows how few replacements are needed
+    for the large model's quality.
+
+    Args:
+        threshold: as for `Rollback`.
+        sampler: draws the large model's own token.
+    """
+
+    def __init__(self, threshold: float, sampler: Sampler) -> None:
+        self._rollback = Rollback(threshold, sampler)
+
+    def judge(self, draft: Draft, rows: Rows) -> Verdict:
+        """Accept a draft of one token, or replace it."""
+        verdict = self._rollback.judge(draft, rows)
+        return Verdict(verdict.accepted, None) if verdict.accepted else verdict
+
+
 FALLBACK = Option(
     "fallback", 0.6, 0.0, 1.0, "the small model drafts while its best probability is above this; 1 drafts nothing"
 )
 ROLLBACK = Option(
-    "rollback", 2.0, 0.0, 100.0, "draft tokens are kept while -log of the target's probability is at most this"
+    "rollback",
+    2.0,
+    0.0,
+    100.0,
+    "draft tokens are kept while -log of the target's probability is at most this; the authors' code has 5",
+)
+AGREEING = Choice(
+    "agreeing",
+    "checked",
+    ("checked", "kept"),
+    "tokens on which both models agree are checked like others, or kept as in the authors' code",
 )
 LAYERS = Option("layers", 1, 1, 999, "number of the model's first layers that draft", whole=True)
 SMALL_END = Choice(
     "end", "small", ("small", "verified"), "small: the small model may end the output; verified: the large one decides"
 )
-BILD: tuple[Option | Choice, ...] = (FALLBACK, ROLLBACK, WINDOW, SMALL_END, *sampling(0.0))
+CONFIDENCE = Choice(
+    "confidence",
+    "probability",
+    ("probability", "margin"),
+    "what fallback compares: the small model's best probability, or its lead over the second (CALM's softmax response)",
+)
+BILD: tuple[Option | Choice, ...] = (FALLBACK, CONFIDENCE, ROLLBACK, AGREEING, WINDOW, SMALL_END, *sampling(0.0))
 
 
 def _bild(setup: Setup) -> tuple[Drafter, Rule]:
     drawing = sampler(setup)
     settling = setup.end_tokens if setup.word("end") == "small" else frozenset()
-    drafter = SmallModel(drawing, setup.whole("window"), setup.ends, setup.number("fallback"), settling)
-    return drafter, Rollback(setup.number("rollback"), drawing)
+    margin = setup.word("confidence") == "margin"
+    drafter = SmallModel(drawing, setup.whole("window"), setup.ends, setup.number("fallback"), settling, margin=margin)
+    return drafter, Rollback(setup.number("rollback"), drawing, agreeing=setup.word("agreeing") == "kept")
+
+
+def _replacement(setup: Setup) -> tuple[Drafter, Rule]:
+    greedy = Sampler()
+    return SmallModel(greedy, 1, setup.ends), Replacement(setup.number("rollback"), greedy)
 
 
 METHODS = (
@@ -89,5 +137,15 @@ METHODS = (
         needs=frozenset({Capability.EARLY_EXIT}),
         draft_model=DraftModel.LAYERS,
         layers=LAYERS,
+    ),
+    Method(
+        "bild-replacement",
+        "the small model writes, the large one replaces improbable tokens one by one: shows how few need it",
+        "BiLD, section 3.1, Figure 2",
+        "small model, one token",
+        "replacement",
+        _replacement,
+        (ROLLBACK,),
+        draft_model=DraftModel.SMALL,
     ),
 )

@@ -11,13 +11,15 @@ A block of b positions needs b - 1 draft tokens, since the pass also predicts th
 The paper assumes that the true length of the translation is known (section 4.1).  Here a whole sentence is a block of
 estimated length, and another block follows if that was too short.
 
-**The stopping condition** (`Agreement`): two successive iterations agree (equation 5).  Until then nothing is accepted,
-even if a prefix has converged; then the whole block is (Algorithms 1-3).  A pass also predicts the position after its
-last guess, which needs no second look: once the guesses agree, it follows from them.  So b - 1 positions of a block of
-b are compared, as in the authors' code.
+**The stopping condition** (`Agreement`): two successive iterations agree (equation 5); then the whole block is accepted
+(Algorithms 1-3), even if a prefix had converged before.  A pass also predicts the position after its last guess, which
+needs no second look: once the guesses agree, it follows from them.  So b - 1 positions of a block of b are compared, as
+in the authors' code.
 
 The number of iterations is at most the length of the block (loop in line 3 of Algorithm 1; Proposition 1): after k
-iterations, the first k positions equal greedy decoding.  Positions after an end token are ignored.
+iterations, the first k positions equal greedy decoding.  These stay in the cache, as in the authors' code: each
+iteration keeps one position of a block that has not converged, and the next one leaves it out.  Positions after an end
+token are ignored.
 """
 
 from __future__ import annotations
@@ -36,23 +38,28 @@ class Jacobi(Drafter):
     Args:
         pad: id of the paper's initial guess.
         block: positions solved together (b), at least 1 (autoregressive); 0 solves the whole sentence.
-        parallel: output tokens after which decoding becomes autoregressive (h in Algorithm 3); None for never.
+        parallel: output tokens after which decoding becomes autoregressive (h in Algorithm 3); None for never.  A block
+            that begins before them is solved to its end.
+        slides: whether a block moves on with every token, and does not end where it was to end.
         start: one of `STARTS`.  Positions beyond the source or the previous output start as ``pad``.
     """
 
-    def __init__(self, pad: int, block: int, parallel: int | None = None, start: str = "pad") -> None:
+    def __init__(
+        self, pad: int, block: int, parallel: int | None = None, start: str = "pad", *, slides: bool = False
+    ) -> None:
         self._pad, self._block, self._parallel, self._start = pad, block, parallel, start
+        self._slides = slides
         self._guess: list[int] = []
 
     def propose(self, context: Context) -> Asking[Draft]:
         """Return the guess for the positions after the output, up to the block's length."""
         yield from ()
         done = len(context.output)
-        if self._parallel is not None and done >= self._parallel:
+        length = self._block or estimated_length(context)
+        within = 0 if self._slides and self._block else done % length
+        if self._parallel is not None and done - within >= self._parallel:
             return Draft()
-        # A short block slides on with the output; a whole sentence ends at its estimated length.
-        whole = estimated_length(context)
-        wanted = (self._block or whole - done % whole) - 1
+        wanted = length - within - 1
         copied = {"pad": (), "source": context.source_ids, "previous": context.previous}[self._start]
         for position in range(done + len(self._guess), done + wanted):
             self._guess.append(copied[position] if position < len(copied) else self._pad)
@@ -73,24 +80,17 @@ def estimated_length(context: Context) -> int:
 
 
 class Agreement:
-    """Accepts a block of a chain once it has stopped changing.  It has state; create one per decoding."""
+    """Accepts a block of a chain once it has stopped changing."""
 
     def __init__(self, end_tokens: frozenset[int]) -> None:
         self._end_tokens = end_tokens
-        self._iterations = 0
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """Accept the block up to its end token; while it still changes, accept nothing."""
+        """Accept the block up to its end token; while it still changes, its first position, which is final."""
         new = [rows.argmax(node) for node in range(ROOT, len(draft))]
         last = next((place for place, token in enumerate(new) if token in self._end_tokens), len(draft))
         agreed = common_prefix(draft.tokens, new)
-        self._iterations += 1
-        if agreed < last and self._iterations <= last:
-            return Verdict((), None)
-        self._iterations = 0
-        # At the most iterations, a Jacobi block has converged too, except for rounding; of other drafts, only what this
-        # pass confirms has.
-        kept = min(last, agreed)
+        kept = last if agreed >= last else 0
         return Verdict(tuple(range(kept)), new[kept])
 
 
@@ -108,8 +108,9 @@ PARALLEL = Option("parallel", 256, 0, 4096, "output tokens after which decoding 
 
 
 def _method(setup: Setup, block: int = 0, parallel: int | None = None) -> tuple[Drafter, Rule]:
-    rule = Agreement(setup.ends) if setup.word("stopping") == "paper" else Exact()
-    return Jacobi(setup.pad_token, block, parallel, setup.word("start")), rule
+    slides = setup.word("stopping") == "fast-forward"
+    rule = Exact() if slides else Agreement(setup.ends)
+    return Jacobi(setup.pad_token, block, parallel, setup.word("start"), slides=slides), rule
 
 
 METHODS = (

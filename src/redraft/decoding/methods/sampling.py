@@ -25,6 +25,7 @@ from redraft.decoding.types import (
     Rows,
     Rule,
     Verdict,
+    WholeDistribution,
 )
 
 
@@ -58,6 +59,8 @@ class Rejection:
 
 def residual(target: Distribution, drafted: Distribution) -> Distribution:
     """Return max(0, p - q), not normalised."""
+    if isinstance(target, WholeDistribution):
+        return target.minus(drafted)
     rest = {token: p - drafted.get(token, 0.0) for token, p in target.items() if p > drafted.get(token, 0.0)}
     # If both distributions are equal except for rounding, nothing is left, and either can be used.
     return rest or target

@@ -4,9 +4,9 @@ The paper compares three methods: re-translation from scratch (RT, here `ar`; eq
 `cd`; section 4.2), and SSBD (Algorithm 1), which drafts the previous output (`PreviousOutput`) and accepts its tokens
 with a bias (`Biased`).
 
-**Biased acceptance** (SSBD v2, section 3.3, equation 3; Algorithm 1, lines 5-11).  The paper mixes the target's
-distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and accepts the draft token if it is the
-argmax of P'.  That is equivalent to
+**Biased acceptance** (SSBD v2, section 3.3, equation 3; v1, equations 5 and 6; Algorithm 1, lines 5-11).  The paper
+mixes the target's distribution with the draft token, P' = (1 - beta) P + beta delta(draft), and accepts the draft token
+if it is the argmax of P'.  That is equivalent to
 
     p_max - p_draft <= beta / (1 - beta)
 
@@ -20,12 +20,13 @@ a beta of their own.  With the same beta for both, the rule is SSBD's; with `hid
 what is shown greedily, as LocalAgreement does with a forced prefix (Liu et al. 2020; Polák et al. 2022).  Arivazhagan
 et al. (2020) introduced the bias for re-translation with beam search, with one strength for all tokens.
 
-There are two departures from the paper, each disabled in its setting:
+There are two departures from the paper, each a setting:
 
 * ``floor`` (default 0): the bias accepts no token of lower probability.  At beta = 0.2 *any* token passes if p_max <=
   0.25; a small floor prevents that.
-* Below beta = 0.5 the end of the output is the target's own decision: the bias neither accepts a drafted end token that
-  is not the argmax nor overrides an end token that is.
+* ``end`` (default model): below beta = 0.5 the end of the output is the target's own decision: the bias neither accepts
+  a drafted end token that is not the argmax nor overrides an end token that is.  With ``end=biased``, as in the paper,
+  the bias decides on the end as on any other token.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from dataclasses import replace
 from functools import partial
 
 from redraft.decoding.drafters.nothing import Nothing
-from redraft.decoding.method import Method, Option, Setup
+from redraft.decoding.method import Choice, Method, Option, Setup
 from redraft.decoding.methods.options import sampler, sampling
 from redraft.decoding.rules.exact import Exact, argmax_child, walk
 from redraft.decoding.sampling import Sampler
@@ -59,6 +60,12 @@ BETA = Option(
     0.0,
     1.0,
     "bias towards the previous translation: 0 accepts only exact matches, 0.5 and above everything",
+)
+END = Choice(
+    "end",
+    "model",
+    ("model", "biased"),
+    "below a beta of 0.5, model: the model alone decides where the output ends; biased: the bias too, as in the paper",
 )
 FLOOR = Option("floor", 0.0, 0.0, 1.0, "lowest probability of a token that the bias keeps; 0 as in the paper")
 
@@ -108,7 +115,7 @@ class Biased:
     Args:
         beta: bias towards shown tokens, in [0, 1]; 0 is exact acceptance, 0.2 the paper's choice.
         floor: minimum probability of a token accepted by the bias, in [0, 1].
-        end_tokens: ids that end an output.
+        end_tokens: ids that end an output, on which the target alone decides; none for the paper's rule.
         hidden: bias towards hidden tokens, in [0, 1]; None for ``beta``.
         sampler: draws the token after the accepted ones (F_decode in equations 1 and 2); None takes the most probable.
     """
@@ -162,7 +169,8 @@ class Biased:
 
 def _ssbd(setup: Setup) -> tuple[Drafter, Rule]:
     drawing = sampler(setup) if setup.number("temperature") else None
-    return PreviousOutput(), Biased(setup.number("beta"), setup.number("floor"), setup.ends, None, drawing)
+    ends = setup.ends if setup.word("end") == "model" else frozenset[int]()
+    return PreviousOutput(), Biased(setup.number("beta"), setup.number("floor"), ends, None, drawing)
 
 
 METHODS = (
@@ -189,7 +197,7 @@ METHODS = (
         "previous output",
         "biased",
         _ssbd,
-        (BETA, FLOOR, *sampling(0.0)),
+        (BETA, FLOOR, END, *sampling(0.0)),
         bias=BETA,
     ),
 )

@@ -21,6 +21,7 @@ from redraft_bench.eval.losses import losses
 from redraft_bench.eval.quality import quality, statistics
 from redraft_bench.eval.record import Record
 from redraft_bench.eval.spoken import SPOKEN
+from redraft_bench.eval.tasks import efficiency
 from redraft_bench.eval.tasks import scores as scores_of_tasks
 
 #: The method with whose quality others are compared.
@@ -77,8 +78,9 @@ def _score_tasks(bench: Bench, lines: Sequence[TableLine], found: Sequence[Row])
     if not bench.tasks:
         return
     tasks = [bench.tasks[segment.utterance] for segment in bench.stream.segments]
-    for row, each in zip(found, lines, strict=True):
+    for row, each, by_kind in zip(found, lines, efficiency(lines, tasks), strict=True):
         row.update(scores_of_tasks([record.translation for record in each.records], tasks))
+        row.update(by_kind)
 
 
 def write_texts(bench: Bench, lines: Sequence[TableLine], references: Mapping[int, str]) -> None:
@@ -143,7 +145,7 @@ def _intervals(line: TableLine, baseline: TableLine, seed: int) -> Row:
 
 
 def _tokens(record: Record) -> int:
-    return sum(len(step.tokens) for step in record.steps if step.passes)
+    return sum(len(step.tokens) for step in record.steps if step.decoded)
 
 
 def _quality(line: TableLine, references: dict[int, str], language: str, seed: int) -> tuple[Row, str]:

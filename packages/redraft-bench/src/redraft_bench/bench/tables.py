@@ -10,6 +10,7 @@ from importlib.resources import files
 from redraft_bench.bench.lines import contenders
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.losses import LOSSES
+from redraft_bench.eval.tasks import SCORES
 
 #: Columns that tell lines apart.
 _LINE = ("method", "display", "threads", "batch")
@@ -42,13 +43,22 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *(*_LINE, "bleu", "chrf", "ne_output", "ne_display", "ne_flores", "draft_acceptance", "output_acceptance"),
         *("tokens_per_second", "speedup", "pass_speedup", "second_passes"),
     ),
-    "iterations": (*_LINE, "same_as_ar", "bleu", "target_passes", "second_passes", "speedup", "pass_speedup"),
+    "iterations": (
+        *(*_LINE, "same_as_ar", "bleu", "target_passes", "second_passes", "speedup", "pass_speedup"),
+        *("positions", "relative_flops", "flops_by_speed"),
+    ),
     "tasks": (
         *(*_LINE, "chrf", "f1", "rouge_l", "edit_similarity", "same_as_ar", "target_passes", "draft_passes"),
         *("mean_acceptance_length", "draft_acceptance", "tokens_per_second", "speedup", "pass_speedup"),
     ),
+    "by_task": (
+        *(*_LINE, "target_passes", "mean_acceptance_length", "speedup"),
+        *(f"{name}_{kind}" for kind in SCORES for name in ("acceptance_length", "later_speed", "later_speedup")),
+    ),
+    "replaced": (*_LINE, "rollback_share", "bleu", "chrf", "same_as_ar", "target_passes", "draft_passes"),
     "bild": (
-        *(*_LINE, "bleu", "chrf", "same_as_ar", "target_passes", "draft_passes", "fallback_share", "rollback_share"),
+        *(*_LINE, "bleu", "chrf", "f1", "rouge_l", "same_as_ar", "target_passes", "draft_passes"),
+        *("fallback_share", "rollback_share"),
         *("speedup", "pass_speedup"),
     ),
 }

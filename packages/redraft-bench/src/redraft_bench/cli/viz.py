@@ -35,6 +35,11 @@ Examples:
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="SVG file.  [default: the terminal]"
 )
+@click.option(
+    "--width",
+    type=common.Whole(40, 1000),
+    help="With --ddg: most characters of a line.  [default: the terminal's width; none in a file]",
+)
 @click.option("--json", "as_json", is_flag=True, help="With --ddg: print each graph as a line of JSON.")
 @click.option("--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source.")
 @common.form
@@ -54,6 +59,7 @@ def viz(
     to: tuple[str, ...],
     ddg: bool,
     out: Path | None,
+    width: int | None,
     as_json: bool,
     form: str | None,
     lag: int,
@@ -72,6 +78,8 @@ def viz(
         raise OptionError(f"--out must be a file in a folder that exists and end in .svg, not {str(out)!r}")
     if as_json and (not ddg or out is not None):
         raise OptionError("--json is for --ddg without --out")
+    if width is not None and (not ddg or as_json):
+        raise OptionError("--width is for --ddg without --json")
     form = common.input_of(form, file)
     common.refuse_idle_text(form)
     method = method or ("jacobi" if ddg else "redraft")
@@ -90,7 +98,7 @@ def viz(
         if not items:
             raise InputError("--ddg draws final texts, and the input has none")
         drawn = [each for language in languages for each in _graphs(items, method, chosen, language, **given)]
-        _show_graphs(drawn, out, as_json=as_json)
+        _show_graphs(drawn, out, width, as_json=as_json)
         return
     shown = [_rows(items, method, chosen, language, **given) for language in languages]
     if out is None:
@@ -100,7 +108,9 @@ def viz(
         _write(out, drafts.svg(shown))
 
 
-def _show_graphs(drawn: Sequence[tuple[Graph, dict[str, Any], str]], out: Path | None, *, as_json: bool) -> None:
+def _show_graphs(
+    drawn: Sequence[tuple[Graph, dict[str, Any], str]], out: Path | None, width: int | None, *, as_json: bool
+) -> None:
     """Write dependency graphs to a file or to the terminal, given facts and a heading for each."""
     from rich.console import Console
 
@@ -108,13 +118,14 @@ def _show_graphs(drawn: Sequence[tuple[Graph, dict[str, Any], str]], out: Path |
 
     console = Console()
     if out is not None:
-        _write(out, svg([(found, heading) for found, _facts, heading in drawn]))
+        _write(out, svg([(found, heading) for found, _facts, heading in drawn], width))
         return
     for found, facts, heading in drawn:
         if as_json:
             click.echo(json.dumps({**facts, **found.as_json()}, ensure_ascii=False))
         else:
-            console.print(layout(found, heading, console.width))
+            console.width = max(console.width, width or 0)
+            console.print(layout(found, heading, width or console.width))
 
 
 def _is_final(item: Item) -> bool:

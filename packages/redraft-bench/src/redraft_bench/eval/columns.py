@@ -16,6 +16,9 @@ class Column(NamedTuple):
     about: str
 
 
+#: Kinds of tasks (`redraft_bench.eval.tasks`) in the plural.
+_KINDS = {"question": "questions", "summary": "summaries", "code": "code"}
+
 COLUMNS = {
     "target_language": Column("to", "", "target language"),
     "method": Column("method", "", "decoding method with the options that were set"),
@@ -38,7 +41,9 @@ COLUMNS = {
     "negation_lost": Column("negations lost", ",.0f", "translations that lack a negation"),
     "wrong_language": Column("wrong language", ",.0f", "translations in another language or script"),
     "same_as_ar": Column("as ar", ",.0f", "segments with the same final translation as ar"),
-    "ne_output": Column("NE", ".2f", "normalized erasure: retracted tokens per token of the final output"),
+    "ne_output": Column(
+        "NE", ".2f", "normalized erasure: retracted tokens per token of the final output, in tokens of the texts"
+    ),
     "ne_display": Column("NE shown", ".2f", "the same for what the reader sees"),
     "ne_flores": Column("NE, Flores", ".2f", "NE of the output in tokens of Flores-101, as in SSBD v2"),
     "lag_first": Column(
@@ -48,9 +53,11 @@ COLUMNS = {
     "retracted": Column("retracted (words/min)", ".1f", "words that captions retracted, per minute of speech"),
     "stood": Column("stood", ".0%", "share of the words of final captions that never changed once they were shown"),
     "draft_acceptance": Column(
-        "A/D", ".1%", "share of the drafted tokens that were accepted, without those of a repetition that was cut"
+        "A/D",
+        ".1%",
+        "share of the drafted tokens, with end tokens, that were accepted, without those of a repetition that was cut",
     ),
-    "output_acceptance": Column("A/O", ".1%", "share of the output that came from a draft, counted in the same way"),
+    "output_acceptance": Column("A/O", ".1%", "share of the output, without end tokens, that came from a draft"),
     "mean_acceptance_length": Column("MAL", ".2f", "mean acceptance length: output tokens per pass"),
     "target_passes": Column("passes", ",.0f", "passes of the model; for Jacobi decoding, iterations"),
     "second_passes": Column(
@@ -61,6 +68,22 @@ COLUMNS = {
     "f1": Column("F1", ".1f", "questions: F1 of the words of the answer"),
     "rouge_l": Column("ROUGE-L", ".1f", "summaries: F-measure of the longest common subsequence of words"),
     "edit_similarity": Column("edit sim.", ".1f", "code: similarity by edits of characters"),
+    **{
+        f"acceptance_length_{kind}": Column(f"MAL, {plural}", ".2f", f"{plural}: mean acceptance length")
+        for kind, plural in _KINDS.items()
+    },
+    **{
+        f"later_speed_{kind}": Column(
+            f"tokens/s, {plural}", ",.0f", f"{plural}: output tokens per second, without the first pass of each text"
+        )
+        for kind, plural in _KINDS.items()
+    },
+    **{
+        f"later_speedup_{kind}": Column(
+            f"speed-up, {plural}", ".2f", f"{plural}: these tokens per second relative to ar"
+        )
+        for kind, plural in _KINDS.items()
+    },
     "draft_passes": Column("small model's passes", ",.0f", "passes of the small model"),
     "tokens_per_second": Column("tokens/s", ",.0f", "output tokens per second of wall time, including verification"),
     "cpu_seconds": Column("CPU (s)", ",.1f", "processor time of all updates in seconds"),
@@ -68,6 +91,11 @@ COLUMNS = {
     "cpu_speedup": Column("by CPU time", ".2f", "processor time of ar for the same part of the text, relative to this"),
     "speedup": Column("speed-up", ".2f", "output tokens per second relative to ar in the same run"),
     "pass_speedup": Column("by passes", ".2f", "output tokens per pass relative to ar"),
+    "positions": Column("positions", ",.0f", "ids that the passes of the model read, prompts and drafts among them"),
+    "relative_flops": Column(
+        "FLOPs", ".2f", "positions relative to those of ar; a position costs about two FLOPs for each parameter"
+    ),
+    "flops_by_speed": Column("FLOPs/speed", ".2f", "that divided by the speed-up"),
     "limit_distance": Column(
         "× limit", ".2f", "time relative to a drafter that knows the output beforehand; 1 is the best possible"
     ),

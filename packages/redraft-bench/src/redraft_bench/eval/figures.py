@@ -33,8 +33,13 @@ class TableLine:
 
     @property
     def tokens(self) -> int:
-        """Output tokens of all updates that needed a pass."""
-        return sum(len(step.tokens) for step in self.steps if step.passes)
+        """Output tokens of all updates that were decoded, without end tokens."""
+        return sum(len(step.tokens) for step in self.steps if step.decoded)
+
+    @property
+    def ends(self) -> int:
+        """Number of end tokens."""
+        return sum(step.finished for step in self.steps if step.decoded)
 
     @property
     def seconds(self) -> float:
@@ -52,10 +57,22 @@ class TableLine:
         return sum(len(step.passes) for step in self.steps)
 
     @property
+    def positions(self) -> int:
+        """Number of ids that the target passes have read; the FLOPs of a pass are proportional to it."""
+        return sum(each.new for step in self.steps for each in step.passes)
+
+    @property
     def acceptance_length(self) -> float:
         """Mean acceptance length: output tokens per target pass, with end tokens, so that `ar` has 1."""
-        ended = sum(step.finished for step in self.steps if step.passes)
-        return (self.tokens + ended) / self.passes if self.passes else 1.0
+        return (self.tokens + self.ends) / self.passes if self.passes else 1.0
+
+    @property
+    def later_speed(self) -> float:
+        """Output tokens per second after the first pass of each text; 0 if no text needed another one."""
+        steps = [step for step in self.steps if step.passes]
+        tokens = sum(len(step.tokens) - step.passes[0].accepted - 1 for step in steps if len(step.passes) > 1)
+        seconds = sum(step.seconds - step.first_seconds for step in steps if len(step.passes) > 1)
+        return tokens / seconds if seconds else 0.0
 
 
 def rows(table: Sequence[TableLine], curve: CostCurve | None = None) -> list[Row]:
@@ -98,7 +115,8 @@ def baseline(line: TableLine, table: Sequence[TableLine]) -> TableLine | None:
 def _row(line: TableLine, baseline: TableLine | None) -> Row:
     steps = line.steps
     drafted, accepted = sum(step.drafted for step in steps), sum(step.accepted for step in steps)
-    updates = sum(bool(step.passes) for step in steps)
+    kept = accepted - sum(step.end_drafted for step in steps)
+    updates = sum(step.decoded for step in steps)
     row: Row = {
         "method": line.contender.method,
         "options": line.contender.settings,
@@ -111,12 +129,13 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "updates": updates,
         "output_tokens": line.tokens,
         "target_passes": line.passes,
+        "positions": line.positions,
         "second_passes": sum(step.second for step in steps) or None,
         "draft_passes": sum(step.draft_passes for step in steps) or None,
         **_shares(line),
         "mean_acceptance_length": round(line.acceptance_length, 3),
         "draft_acceptance": _ratio(accepted, drafted) if drafted else None,
-        "output_acceptance": _ratio(accepted, line.tokens) if drafted else None,
+        "output_acceptance": _ratio(kept, line.tokens) if drafted else None,
         "ne_output": _erasure(line.records, 0),
         "ne_display": _erasure(line.records, 1),
         "tokens_per_second": _ratio(line.tokens, line.seconds, 1),
@@ -139,23 +158,25 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
 def _shares(line: TableLine) -> Row:
     """Return BiLD's shares (Table 4): how often the large model is asked, and rolls back, per token of the output.
 
-    Only for methods with a small model.
+    Only for methods with a small model.  End tokens count as tokens of the output.
     """
     steps = line.steps
     if not any(step.draft_passes for step in steps):
         return {}
     cut = sum(each.accepted < each.depth for step in steps for each in step.passes)
-    ended = sum(step.finished for step in steps if step.passes)
-    tokens = line.tokens + ended
+    tokens = line.tokens + line.ends
     return {"fallback_share": _ratio(line.passes, tokens), "rollback_share": _ratio(cut, tokens)}
 
 
 def _speedups(line: TableLine, baseline: TableLine) -> Row:
-    cpu = baseline.cpu_seconds
+    cpu, speedup = baseline.cpu_seconds, _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3)
+    flops = _ratio(line.positions, baseline.positions, 3)
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
     return {
         "cpu_speedup": _ratio(cpu, line.cpu_seconds, 3) if cpu else None,
-        "speedup": _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3),
+        "speedup": speedup,
+        "relative_flops": flops,
+        "flops_by_speed": _ratio(flops, speedup, 3) if flops and speedup else None,
         "pass_speedup": round(line.acceptance_length / baseline.acceptance_length, 3),
         "same_as_ar": sum(same),
     }

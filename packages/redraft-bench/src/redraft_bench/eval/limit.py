@@ -25,7 +25,7 @@ class Oracle:
 
     def step(self, step: Step, tail: int) -> float:
         """Return the least seconds for an update with ``tail`` uncached prompt ids; its end token counts as output."""
-        return self.seconds(tail, len(step.tokens) + step.finished) if step.passes else 0.0
+        return self.seconds(tail, len(step.tokens) + step.finished) if step.decoded else 0.0
 
     def seconds(self, tail: int, tokens: int) -> float:
         """Return the least seconds for ``tokens`` output tokens after ``tail`` uncached prompt ids.

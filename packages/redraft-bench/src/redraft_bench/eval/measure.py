@@ -17,9 +17,9 @@ from redraft.captions.reading import Reading
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend
 from redraft.decoding.drive import Decoding, run_together
-from redraft.decoding.method import Method, Setup
+from redraft.decoding.method import Method
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import Drafter, Rule, common_prefix
+from redraft.decoding.types import common_prefix
 from redraft.translator import Translator
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.meter import Meter
@@ -62,10 +62,6 @@ class MethodSystem:
         self._lines = None if contender.lines is None else _Lines(contender)
         method = get_method(contender.method)
 
-        def build(setup: Setup) -> tuple[Drafter, Rule]:
-            self._meter.begin()
-            return method.build(setup)
-
         def open_(watched: Method) -> Translator:
             return Translator(
                 backend,
@@ -79,7 +75,7 @@ class MethodSystem:
                 watch=self._meter,
             )
 
-        self.translator = open_(replace(method, build=build))
+        self.translator = open_(self._meter.watched(method))
         self._others = [open_(method) for _ in range(contender.batch - 1)]
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:
@@ -113,6 +109,8 @@ class MethodSystem:
             cpu_seconds=cpu / lanes,
             second=taken.second,
             settled=taken.settled,
+            end_drafted=taken.end_drafted,
+            first_seconds=taken.first / lanes,
         )
         return step, [event for event in events if isinstance(event, Failure)]
 
@@ -160,11 +158,11 @@ class _Lines:
 
 @dataclass(slots=True)
 class Erasure:
-    """Normalized erasure, pooled over a set (Arivazhagan et al. 2020; SSBD v2, section 4.1).
+    """Normalized erasure, pooled over a set (Arivazhagan et al. 2020; SSBD v1, equations 3 and 4).
 
     For one utterance with outputs o_1 .. o_n:  NE = sum_i (|o_{i-1}| - |LCP(o_{i-1}, o_i)|) / |o_n|, with lengths in
-    tokens.  Pooled means that erased tokens and final lengths are summed over utterances before dividing, so longer
-    ones have more weight.
+    tokens of the texts, tokenized again: the ids that were decoded may be others for the same text.  Pooled means that
+    erased tokens and final lengths are summed over utterances before dividing, so longer ones have more weight.
     """
 
     erased: int = 0

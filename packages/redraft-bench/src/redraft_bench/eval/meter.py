@@ -7,19 +7,56 @@ recorded; those of the others are counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from redraft.decoding.types import ROOT, TARGET, Draft, Score, common_prefix
+from redraft.decoding.method import Method, Setup
+from redraft.decoding.types import (
+    ROOT,
+    TARGET,
+    Asking,
+    Context,
+    Draft,
+    Drafter,
+    Rows,
+    Rule,
+    Score,
+    Verdict,
+    common_prefix,
+)
 from redraft_bench.eval.record import PassRecord
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Asked:
-    """A request that was answered, with the number of prefix ids in the cache."""
+    """A request that was answered.
+
+    Attributes:
+        cached: number of prefix ids in the cache.
+        seconds: wall time of the pass.
+        accepted: number of accepted draft tokens; None for a search with several hypotheses, which are no draft.
+    """
 
     score: Score
     cached: int
+    seconds: float
+    accepted: int | None = None
+
+
+@dataclass(slots=True)
+class _Watched(Drafter):
+    """A drafter; what is accepted of its drafts is noted in the log of its decoding."""
+
+    drafter: Drafter
+    log: list[_Asked]
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        return (yield from self.drafter.propose(context))
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        if self.log:
+            self.log[-1].accepted = len(verdict.accepted)
+        self.drafter.observe(draft, rows, verdict)
 
 
 class Taken(NamedTuple):
@@ -29,13 +66,17 @@ class Taken(NamedTuple):
         passes: target passes of its output.
         seconds: wall time of all passes.
         second: number of passes of other decodings.
-        settled: number of output tokens that came from no pass.
+        settled: number of output tokens that came from no pass, among them the end token.
+        end_drafted: whether the end token was drafted, and accepted.
+        first: wall time of the first of ``passes``.
     """
 
     passes: tuple[PassRecord, ...]
     seconds: float
     second: int
     settled: int
+    end_drafted: bool
+    first: float
 
 
 @dataclass(slots=True)
@@ -53,9 +94,19 @@ class Meter:
     _decodings: list[list[_Asked]] = field(default_factory=list)
     _last: _Asked | None = None
 
-    def begin(self) -> None:
-        """Note that another decoding begins."""
+    def begin(self, drafter: Drafter) -> Drafter:
+        """Begin a decoding; return its drafter, of whose drafts it is recorded what is accepted."""
         self._decodings.append([])
+        return _Watched(drafter, self._decodings[-1])
+
+    def watched(self, method: Method) -> Method:
+        """Return the method; each of its decodings is recorded."""
+
+        def build(setup: Setup) -> tuple[Drafter, Rule]:
+            drafter, rule = method.build(setup)
+            return self.begin(drafter), rule
+
+        return replace(method, build=build)
 
     def __call__(self, asked: Sequence[tuple[int, Score]], seconds: float) -> None:
         """Record a pass; of a batch, the first lane's part of it."""
@@ -63,9 +114,7 @@ class Meter:
         for lane, score in asked:
             if score.model == TARGET and lane == 0:
                 cached = min(self._cached(score.prefix), len(score.prefix) - score.prompt_rows)
-                self._last = _Asked(score, cached)
-                if not self._decodings:
-                    self.begin()
+                self._last = _Asked(score, cached, seconds)
                 self._decodings[-1].append(self._last)
 
     def take(self, prompt: int, output: Sequence[int], finished: bool) -> Taken:
@@ -76,20 +125,25 @@ class Meter:
             output: the output that was kept.
             finished: whether the model ended it.
         """
-        kept = max(self._decodings, key=lambda log: _written(log, prompt, output), default=[])
+        kept = max(self._decodings, key=lambda log: _written(log, prompt, output), default=None)
         second = sum(len(log) for log in self._decodings if log is not kept)
-        lengths = [len(asked.score.prefix) for asked in kept]
-        # Each pass adds its accepted tokens and one more; in the last one, that may be the end token.
-        ends = [*lengths[1:], prompt + len(output) + finished]
-        passes, settled = [], lengths[0] - prompt if lengths else 0
-        for asked, end in zip(kept, ends, strict=False):
+        total = prompt + len(output) + finished
+        ends = [*(len(asked.score.prefix) for asked in kept or ()), total]
+        passes, settled = [], ends[0] - prompt if kept is not None else 0
+        end_drafted = finished and settled > len(output)
+        for asked, end in zip(kept or (), ends[1:], strict=True):
             score, draft = asked.score, asked.score.draft
             new = len(score.prefix) - asked.cached + len(draft)
-            accepted = min(max(0, end - 1 - len(score.prefix)), draft.depth)
-            settled += max(0, end - 1 - len(score.prefix) - accepted)
-            passes.append(PassRecord(asked.cached, new, len(draft), draft.depth, accepted, score.prompt_rows))
+            added = max(0, end - len(score.prefix))
+            accepted = min(asked.accepted or 0, added)
+            depth = 0 if asked.accepted is None else draft.depth
+            passes.append(PassRecord(asked.cached, new, len(draft), depth, accepted, score.prompt_rows))
+            if asked is kept[-1]:  # what follows the pass's own token needed no pass
+                behind = 0 if asked.accepted is None else max(0, added - accepted - 1)
+                end_drafted = finished and (behind > 0 or added == accepted > 0)
+                settled += behind
         seconds, self.seconds, self._decodings = self.seconds, 0.0, []
-        return Taken(tuple(passes), seconds, second, settled)
+        return Taken(tuple(passes), seconds, second, settled, end_drafted, kept[0].seconds if kept else 0.0)
 
     def _cached(self, prefix: tuple[int, ...]) -> int:
         if self._last is None:
@@ -100,9 +154,14 @@ class Meter:
 
 
 def _written(log: Sequence[_Asked], prompt: int, output: Sequence[int]) -> int:
-    """Return the length of an output before the last pass of a decoding; -1 if it is another one's."""
-    written = log[-1].score.prefix[prompt:] if log else None
-    return len(written) if written is not None and written == tuple(output[: len(written)]) else -1
+    """Return the length of an output before the last pass of a decoding; below 0 if it is another one's.
+
+    A decoding without passes comes after all with some.
+    """
+    if not log:
+        return -1
+    written = log[-1].score.prefix[prompt:]
+    return len(written) if written == tuple(output[: len(written)]) else -2
 
 
 def _along(draft: Draft, tokens: Sequence[int]) -> int:

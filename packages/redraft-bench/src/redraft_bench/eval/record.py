@@ -23,7 +23,7 @@ class PassRecord(NamedTuple):
         new: number of ids that it processed, including the draft; its expected cost is T(new).
         nodes: number of draft tokens.
         depth: length of the longest path of the draft.
-        accepted: number of draft tokens accepted.
+        accepted: number of draft tokens accepted, among them a drafted end token.
         prompt_rows: number of prefix rows requested, normally 1.
     """
 
@@ -58,6 +58,8 @@ class Step:
         cpu_seconds: processor time of the update, in all threads; 0 if not measured.
         second: number of target passes of other decodings of the text (`redraft_bench.eval.meter`).
         settled: number of drafted tokens that no pass has verified.
+        end_drafted: whether the end token was drafted, and accepted.
+        first_seconds: part of ``model_seconds`` spent in the first pass, which reads the prompt.
     """
 
     seq: int
@@ -78,6 +80,13 @@ class Step:
     cpu_seconds: float = 0.0
     second: int = 0
     settled: int = 0
+    end_drafted: bool = False
+    first_seconds: float = 0.0
+
+    @property
+    def decoded(self) -> bool:
+        """Whether the text was decoded; the passes may all be those of a draft model."""
+        return bool(self.passes or self.settled)
 
     @property
     def drafted(self) -> int:
@@ -86,8 +95,12 @@ class Step:
 
     @property
     def accepted(self) -> int:
-        """Draft tokens accepted that are in the final output; an output cut as a loop has lost some."""
-        return min(len(self.tokens), self.settled + sum(each.accepted for each in self.passes))
+        """Draft tokens accepted, among them a drafted end token; an output cut as a loop has lost some."""
+        return min(len(self.tokens) + self.end_drafted, self.settled + sum(each.accepted for each in self.passes))
+
+
+#: Fields of a step that differ between two runs.
+_TIMES = ("seconds", "model_seconds", "cpu_seconds", "first_seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +132,13 @@ class Record:
 
     def without_times(self) -> Record:
         """Return the record with all times set to zero; it is equal for two runs with the same seed."""
-        return replace(
-            self, steps=tuple(replace(step, seconds=0.0, model_seconds=0.0, cpu_seconds=0.0) for step in self.steps)
-        )
+        return replace(self, steps=tuple(replace(step, **dict.fromkeys(_TIMES, 0.0)) for step in self.steps))
 
     def to_json(self) -> str:
         """Return the record as one line."""
         fields = asdict(self)
         for step in fields["steps"]:
-            for name in ("seconds", "model_seconds", "cpu_seconds"):
+            for name in _TIMES:
                 step[name] = round(step[name], 6)
             step["passes"] = [list(each) for each in step["passes"]]
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

@@ -16,17 +16,16 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from redraft.captions.events import Failure, Update
 from redraft.decoding.backend import Backend
-from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods import get_method
-from redraft.decoding.types import Drafter, Rule
 from redraft.errors import CapabilityError, InputError, MissingExtra
 from redraft.generator import Generator
 from redraft_bench import install
 from redraft_bench.eval.contender import Contender
-from redraft_bench.eval.figures import Row
+from redraft_bench.eval.figures import Row, TableLine, baseline
 from redraft_bench.eval.meter import Meter
 from redraft_bench.eval.record import Step
 from redraft_bench.eval.sets import lines_of
@@ -95,11 +94,7 @@ class TaskSystem:
             raise CapabilityError("batches are for translations")
         method, self._tasks, self._meter = get_method(contender.method), tasks, Meter()
 
-        def build(setup: Setup) -> tuple[Drafter, Rule]:
-            self._meter.begin()
-            return method.build(setup)
-
-        watched: Method = replace(method, build=build)
+        watched = self._meter.watched(method)
         options, limit = dict(contender.options), contender.max_tokens
         self._generator = Generator(backend, watched, options, small=small, max_tokens=limit, watch=self._meter)
         self._tokenize = backend.tokenize
@@ -114,7 +109,12 @@ class TaskSystem:
         prompt, tokens, text = len(made.prompt), output.tokens, made.text.strip()
         head = update.seq, update.text, True, None, prompt, tokens, text, "", output.finished, seconds
         tail = taken.seconds, taken.passes, output.draft_passes
-        return Step(*head, *tail, cpu_seconds=cpu, settled=taken.settled), []
+        more: dict[str, Any] = {
+            "settled": taken.settled,
+            "end_drafted": taken.end_drafted,
+            "first_seconds": taken.first,
+        }
+        return Step(*head, *tail, cpu_seconds=cpu, **more), []
 
     def tokenize(self, text: str) -> list[int]:
         """Tokenize with the model's tokenizer."""
@@ -178,4 +178,23 @@ def scores(texts: Sequence[str], tasks: Sequence[TextTask]) -> Row:
         pairs = [(text, task.reference) for text, task in zip(texts, tasks, strict=True) if task.kind == kind]
         if pairs:
             found[field] = round(fmean(score(*pair) for pair in pairs), 2)
+    return found
+
+
+def efficiency(lines: Sequence[TableLine], tasks: Sequence[TextTask]) -> list[Row]:
+    """Return for each line the figures of each kind of task by themselves (AASD, Table 2).
+
+    They are the mean acceptance length, and tokens per second without the first pass, whose time depends on the length
+    of the prompt alone (section 4.3), with their ratio to `ar`.
+    """
+    found: list[Row] = [{} for _ in lines]
+    for kind in SCORES:
+        places = [place for place, task in enumerate(tasks) if task.kind == kind]
+        of_kind = [replace(line, records=[line.records[place] for place in places]) for line in lines]
+        for row, line in zip(found, of_kind, strict=True) if places else ():
+            speed, plain = line.later_speed, baseline(line, of_kind)
+            row[f"acceptance_length_{kind}"] = round(line.acceptance_length, 3)
+            row[f"later_speed_{kind}"] = round(speed, 1)
+            if plain is not None and plain.later_speed:
+                row[f"later_speedup_{kind}"] = round(speed / plain.later_speed, 3)
     return found

@@ -81,6 +81,8 @@ def test_figures_by_hand() -> None:
     assert (plain["ne_output"], plain["ne_display"]) == (0.5, 0.25)
     assert (plain["tokens_per_second"], drafted["speedup"]) == (4.0, round(2 / 1.5, 3))
     assert drafted["pass_speedup"] == round(10 / 7, 3)
+    assert (plain["positions"], drafted["positions"], drafted["relative_flops"]) == (13, 15, round(15 / 13, 3))
+    assert drafted["flops_by_speed"] == round(round(15 / 13, 3) / round(2 / 1.5, 3), 3)
 
 
 def test_output_cut_as_loop_keeps_no_more_than_it_has() -> None:

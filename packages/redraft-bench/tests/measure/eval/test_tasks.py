@@ -10,7 +10,10 @@ import pytest
 
 from redraft.errors import InputError, MissingExtra
 from redraft_bench.bench.data import TASK_SET, open_stream, tasks_of
-from redraft_bench.eval.tasks import SCORES, TextTask, f1, read_tasks, require_scores, scores
+from redraft_bench.eval.contender import Contender
+from redraft_bench.eval.figures import TableLine
+from redraft_bench.eval.record import PassRecord, Record, Step
+from redraft_bench.eval.tasks import SCORES, TextTask, efficiency, f1, read_tasks, require_scores, scores
 
 
 def test_set_that_ships() -> None:
@@ -60,3 +63,29 @@ def test_scores_by_kind() -> None:
         "edit_similarity": 100,
     }
     assert scores(["five"], tasks[:1]) == {"f1": 100}
+
+
+def written(method: str, *texts: tuple[int, int, float]) -> TableLine:
+    """A line of texts: tokens, tokens that the first pass accepts, and seconds, of which the first pass takes one."""
+    records = []
+    for place, (tokens, accepted, seconds) in enumerate(texts):
+        passes = [PassRecord(0, 9, accepted, accepted, accepted), *[PassRecord(9, 1, 0, 0, 0)] * (tokens - accepted)]
+        head = 0, "s", True, None, 9, tuple(range(tokens)), "t", "", True, seconds, seconds
+        records.append(Record(place, "u", method, (Step(*head, tuple(passes), first_seconds=1.0),)))
+    return TableLine(Contender(method, "de"), records)
+
+
+def test_efficiency_by_kind_leaves_first_pass_out() -> None:
+    tasks = [TextTask("question", "?", "a"), TextTask("code", "?", "b"), TextTask("question", "?", "c")]
+    plain, drafted = efficiency(
+        [written("ar", (5, 0, 5.0), (9, 0, 3.0), (5, 0, 5.0)), written("pld", (5, 3, 1.5), (9, 4, 2.0), (5, 1, 2.5))],
+        tasks,
+    )
+    assert plain == {
+        **{"acceptance_length_question": 1.0, "later_speed_question": 1.0, "later_speedup_question": 1.0},
+        **{"acceptance_length_code": 1.0, "later_speed_code": 4.0, "later_speedup_code": 1.0},
+    }
+    # Questions: 12 tokens with their ends in 8 passes; 1 + 3 tokens after the first passes, in 0.5 + 1.5 seconds.
+    assert drafted["acceptance_length_question"] == round(12 / 8, 3)
+    assert (drafted["later_speed_question"], drafted["later_speedup_question"]) == (2.0, 2.0)
+    assert (drafted["later_speed_code"], drafted["later_speedup_code"]) == (4.0, 1.0)

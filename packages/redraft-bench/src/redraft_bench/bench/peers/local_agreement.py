@@ -41,7 +41,9 @@ class Greedy:
     def generate(self, prompt: tuple[int, ...], limit: int, selection: Selection = EVERYTHING) -> Generated:
         """Decode greedily after ``prompt``, up to ``limit`` of the tokens in ``selection``."""
         ends = self._backend.end_tokens | line_breaks(self._backend).before  # a translation is one line, as everywhere
-        asking = decode(prompt, Nothing(), Exact(), end_tokens=ends, limit=limit, selection=selection)
+        asking = decode(
+            prompt, self._meter.begin(Nothing()), Exact(), end_tokens=ends, limit=limit, selection=selection
+        )
         started = time.perf_counter()
         (output,) = run_together([Decoding(asking, {TARGET: self._slot})], {TARGET: self._backend}, self._meter)
         seconds = time.perf_counter() - started
