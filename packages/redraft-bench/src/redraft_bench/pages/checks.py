@@ -83,7 +83,7 @@ KERNELS: Columns = {
     },
 }
 FINALS: Columns = {
-    "model": lambda row: NAMES[row["model"]] if "model" in row else "",
+    "model": lambda row: NAMES.get(row.get("model", "demo"), "demo"),
     "data": lambda row: str(row["data"]),
     "to": lambda row: row["target_language"],
     "final": lambda row: str(row["final"]),
