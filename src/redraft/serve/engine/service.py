@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from redraft.backends.load import check_same_vocabulary
@@ -16,7 +16,7 @@ from redraft.captions.settings import Settings
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
-from redraft.decoding.beam import require_trees
+from redraft.decoding.beam import EXACT, beam_width, require_trees
 from redraft.decoding.method import Choice, DraftModel, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
@@ -24,6 +24,7 @@ from redraft.errors import CapabilityError, OptionError, RedraftError
 from redraft.models import SHIPPED
 from redraft.protocol import Wanted
 from redraft.protocol.bodies import Offer, OfferedMethod, OfferedOption
+from redraft.serve.engine.chat import Chat, chat_of
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import all_recognisers, resolve
@@ -67,8 +68,21 @@ class Service:
         sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
         return _tags(sources), _tags(targets)
 
+    @cached_property
+    def chat(self) -> Chat | None:
+        """The model as a chat; None if it only translates.  Raises `ModelError` if its template cannot be used."""
+        return chat_of(self.backends[TARGET], self.vocabulary)
+
     def lanes(self, wanted: Wanted, answered: Callable[[Answer], None]) -> list[Lane]:
-        """Make a lane for each target language.
+        """Make a lane for each target language; raises what `translations` raises."""
+        return [Lane(each, answered) for each in self.translations(wanted, self.settings.final)]
+
+    def texts(self, wanted: Wanted) -> list[Translation]:
+        """Return how whole texts are translated: as the model itself decides; raises what `translations` raises."""
+        return self.translations(wanted, self.settings.final if beam_width(self.settings.final) else EXACT)
+
+    def translations(self, wanted: Wanted, final: str) -> list[Translation]:
+        """Return how each target language is translated, and final texts are decoded.
 
         Raises:
             OptionError: a value is unknown, out of range or beyond the operator's limits.
@@ -84,11 +98,9 @@ class Service:
         method = self.methods[wanted.method or self.settings.methods[0]]
         most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
         options = method.check(wanted.options)
-        display, final = wanted.display(method.display), self.settings.final
-        settings = Settings(method, options, display, wanted.context, most, final)
+        settings = Settings(method, options, wanted.display(method.display), wanted.context, most, final)
         return [
-            Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
-            for each in languages
+            Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)) for each in languages
         ]
 
     def _check(self, wanted: Wanted) -> None:
