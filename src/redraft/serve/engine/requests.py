@@ -33,7 +33,7 @@ from redraft.serve.engine.slots import Ids, Wish
 T = TypeVar("T")
 
 #: Maximum number of requests in progress; seconds that one waits for its turn; sentences of one request at a time.
-_MOST, _SECONDS, _AT_ONCE = 256, 60, 8
+_MOST, _SECONDS, _AT_ONCE = 256, 300, 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,6 +277,7 @@ class Scheduler:
     def drop(self, request: Once) -> None:
         """Remove a one-shot request whose client has gone."""
         request.close()
+        self.pool.settle(request)
         self._left(request)
 
     def step(self) -> bool:

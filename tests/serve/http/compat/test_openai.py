@@ -179,7 +179,7 @@ def test_models_of_a_chat(chatting: Running) -> None:
     [
         ("/v1/chat/completions", {"response_format": {"type": "json_object"}}, "response_format.type"),
         ("/v1/chat/completions", {"n": 2}, "n"),
-        ("/v1/chat/completions", {"stop": ["."]}, "stop.list[any]"),
+        ("/v1/chat/completions", {"stop": ["."]}, "stop"),
         ("/v1/chat/completions", {"tools": [{"type": "function"}]}, "tools"),
         ("/v1/chat/completions", {"logprobs": True}, "logprobs"),
         ("/v1/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, "messages"),
@@ -195,7 +195,7 @@ def test_models_of_a_chat(chatting: Running) -> None:
 def test_refused_wishes(chatting: Running, path: str, more: dict[str, Any], field: str | None) -> None:
     answer = chatting.ask(path, {"messages": [user("we")], "prompt": "we", "input": "we", **more})
     assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
-    assert (answer.json["error"]["param"] or "").startswith(field or "") or field == "stop.list[any]"
+    assert (answer.json["error"]["param"] or "").startswith(field or "")
 
 
 # A model that only translates

@@ -40,6 +40,8 @@ ONLY_TRANSLATES = (
     "this model only translates: the model's name must say the target, as in {example!r}, and the last user message is "
     "the text"
 )
+#: Fields that would change an answer and are not supported.
+_UNABLE = ("stop", "tools", "functions", "logprobs", "logit_bias")
 #: Receives a piece of the answer.
 Hear: TypeAlias = Callable[[bytes], None]
 
@@ -77,19 +79,16 @@ class TextFormat(Lenient):
 
 
 class Asked(Lenient):
-    """What all requests have.  What would change an answer is refused, except how it is sampled."""
+    """What all requests have; how to sample is ignored."""
 
     model: str = Field("", max_length=1000)
     n: Literal[1] | None = None
     response_format: TextFormat | None = None
-    stop: Literal[""] | list[str] | None = Field(None, max_length=0)
-    tools: list[Any] | None = Field(None, max_length=0)
-    logprobs: Literal[False] | None = None
     max_tokens: int | None = Field(None, ge=1)
     max_completion_tokens: int | None = Field(None, ge=1)
     max_output_tokens: int | None = Field(None, ge=1)
     #: Arguments of the model's chat template, as with vLLM, SGLang and llama.cpp.
-    chat_template_kwargs: dict[str, bool | int | str] = Field(default_factory=dict, max_length=16)
+    chat_template_kwargs: dict[str, bool | int | str] | None = Field(None, max_length=16)
 
     @property
     def most(self) -> int | None:
@@ -177,7 +176,7 @@ class _Model:
         if not any(role == "user" for role, _ in turns):
             raise Refused("protocol", "the messages must include one with the role user", "messages")
         if (chat := self.chat) is not None:
-            make = partial(chat.answer, turns, wanted.most, wanted.chat_template_kwargs)
+            make = partial(chat.answer, turns, wanted.most, wanted.chat_template_kwargs or {})
             return await self._asked(request, chat, make, hear)
         text, name = next(said for role, said in reversed(turns) if role == "user"), None
         if self._pattern is not None:
@@ -214,7 +213,7 @@ def openai(hub: Hub) -> list[BaseRoute]:
 
     async def chat(request: Request) -> Response:
         hub.admission.owner(bearer(request))
-        wanted = ChatRequest.checked(await fields(request))
+        wanted = ChatRequest.checked(await _fields(request))
         turns = [message.turn for message in wanted.messages]
         if wanted.stream:
             return await _streamed(wanted, partial(model.answer, request, wanted, turns))
@@ -225,14 +224,14 @@ def openai(hub: Hub) -> list[BaseRoute]:
 
     async def complete(request: Request) -> Response:
         hub.admission.owner(bearer(request))
-        wanted = CompletionRequest.checked(await fields(request))
+        wanted = CompletionRequest.checked(await _fields(request))
         found = await model.complete(request, wanted)
         answer = {**_head("text_completion", wanted.model), "choices": [_choice(found, text=found.text)]}
         return JSONResponse({**answer, "usage": _usage(found)})
 
     async def respond(request: Request) -> Response:
         hub.admission.owner(bearer(request))
-        wanted = ResponseRequest.checked(await fields(request))
+        wanted = ResponseRequest.checked(await _fields(request))
         given = [ChatMessage(content=wanted.input)] if isinstance(wanted.input, str) else wanted.input
         system = [("system", wanted.instructions)] if wanted.instructions else []
         found = await model.answer(request, wanted, [*system, *(message.turn for message in given)])
@@ -254,6 +253,15 @@ def openai(hub: Hub) -> list[BaseRoute]:
         },
         refuse,
     )
+
+
+async def _fields(request: Request) -> dict[str, Any]:
+    """Return the fields of a request.  Raises `Refused` if one of them is not supported."""
+    found = await fields(request)
+    for name in _UNABLE:
+        if found.get(name):
+            raise Refused("option", f"{name} is not supported by this server", name)
+    return found
 
 
 def refuse(refused: Refused, status: int) -> Response:
