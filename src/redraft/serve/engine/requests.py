@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.sentence import as_sentence, cut_text, join_text
 from redraft.captions.state import START, State
 from redraft.captions.translation import Translation
 from redraft.captions.words import has_words
-from redraft.decoding.beam import EXACT
 from redraft.decoding.types import Asking, Prompt
 from redraft.errors import OptionError, RedraftError
 from redraft.protocol import Wanted
@@ -31,6 +30,8 @@ from redraft.serve.engine.once import Failed, Once, Task
 from redraft.serve.engine.slots import Ids, Wish
 
 T = TypeVar("T")
+#: Translates a sentence in a state; returns the translation, or a failure, and the next state.
+_Ask: TypeAlias = Callable[[Translation, State, str], Awaitable[tuple["Translated | Failure", State]]]
 
 #: Maximum number of requests in progress; seconds that one waits for its turn; sentences of one request at a time.
 _MOST, _SECONDS, _AT_ONCE = 256, 300, 8
@@ -76,43 +77,20 @@ class Requests:
         Raises:
             Refused: a sentence fails or is cut, it is impossible, not allowed, or there is no capacity.
         """
+        exact, turns = wanted.method is None and not wanted.options, asyncio.Semaphore(_AT_ONCE)
         with self._admitted(address) as engine:
-            made = await self._on(engine, lambda: self._admission.service.texts(wanted))
+
+            async def ask(translation: Translation, state: State, sentence: str) -> tuple[Translated | Failure, State]:
+                async with turns:
+                    found: tuple[Translated | Failure, State] = await self._ask(
+                        engine, lambda: _task(translation, state, sentence, exact)
+                    )
+                return found
+
+            made = await self._on(engine, lambda: self._admission.service.texts(wanted, exact=exact))
             cut = [cut_text(text, lines=lines, marks=marks) for text in texts]
-            turns = asyncio.Semaphore(_AT_ONCE)
-            works = (self._text(engine, each, sentences, turns) for sentences in cut for each in made)
-            found = iter(await _together(works))
+            found = iter(await _together(_text(ask, each, sentences) for sentences in cut for each in made))
         return [{each.language: next(found) for each in made} for _ in texts]
-
-    async def _text(
-        self, engine: Engine, translation: Translation, sentences: Sequence[tuple[str, str]], turns: asyncio.Semaphore
-    ) -> Translated:
-        """Translate the sentences of a text, one after another if earlier ones are the context of later ones."""
-        count, states = len(sentences), [START]
-
-        async def one(place: int) -> Translated:
-            sentence = sentences[place][0]
-            if not sentence:
-                return Translated("")
-            async with turns:
-                found, state = await self._ask(engine, lambda: _task(translation, states[-1], sentence))
-            if isinstance(found, Failure):
-                where = f"sentence {place + 1} of {count}: " if count > 1 else ""
-                raise Refused("translation", f"{where}{found.message}")
-            if translation.settings.context:
-                states.append(state)
-            return found  # type: ignore[no-any-return]
-
-        if translation.settings.context:
-            found = [await one(place) for place in range(count)]
-        else:
-            found = await _together(map(one, range(count)))
-        return Translated(
-            join_text((each.text, gap) for each, (_, gap) in zip(found, sentences, strict=True)),
-            tuple(dict.fromkeys(remark for each in found for remark in each.remarks)),
-            sum(each.read for each in found),
-            sum(each.written for each in found),
-        )
 
     async def chat(
         self, chat: Chat, make: Callable[[], Task], address: str, heard: Callable[[bytes], None] | None = None
@@ -191,8 +169,43 @@ class Requests:
                 asked.set_exception(Refused("engine", STOPPED))
 
 
-def _task(translation: Translation, state: State, sentence: str) -> Task:
+async def _text(ask: _Ask, translation: Translation, sentences: Sequence[tuple[str, str]]) -> Translated:
+    """Translate the sentences of a text, one after another if earlier ones are the context of later ones.
+
+    Raises:
+        Refused: one of them failed.
+    """
+    count, states = len(sentences), [START]
+
+    async def one(place: int) -> Translated:
+        sentence = sentences[place][0]
+        if not sentence:
+            return Translated("")
+        found, state = await ask(translation, states[-1], sentence)
+        if isinstance(found, Failure):
+            where = f"sentence {place + 1} of {count}: " if count > 1 else ""
+            raise Refused("translation", f"{where}{found.message}")
+        if translation.settings.context:
+            states.append(state)
+        return found
+
+    if translation.settings.context:
+        found = [await one(place) for place in range(count)]
+    else:
+        found = await _together(map(one, range(count)))
+    return Translated(
+        join_text((each.text, gap) for each, (_, gap) in zip(found, sentences, strict=True)),
+        tuple(dict.fromkeys(remark for each in found for remark in each.remarks)),
+        sum(each.read for each in found),
+        sum(each.written for each in found),
+    )
+
+
+def _task(translation: Translation, state: State, sentence: str, exact: bool) -> Task:
     """Return what translates a sentence; the result is the translation, or a failure, and the next state.
+
+    Args:
+        exact: whether a draft changes nothing but the time.
 
     Raises:
         OptionError: the sentence is too long for the model.
@@ -204,9 +217,8 @@ def _task(translation: Translation, state: State, sentence: str) -> Task:
         raise OptionError(f"a sentence is too long: with it a prompt has {length} tokens, and {most} are possible")
 
     def run(draft: Ids) -> Asking[tuple[tuple[Translated | Failure, State], Ids]]:
-        # An unfinished utterance whose output is the draft; a search would be biased towards it.
-        draft = draft if translation.settings.final == EXACT else ()
-        begun = replace(state, update=Update("1", 0, ""), draft=draft)
+        # An unfinished utterance whose output is the draft.
+        begun = replace(state, update=Update("1", 0, ""), draft=draft if exact else ())
         events, after = yield from translation.translate(begun, Update("1", 1, sentence, final=True))
         captions = [event for event in events if isinstance(event, Caption)]
         failures = [event for event in events if isinstance(event, Failure)]

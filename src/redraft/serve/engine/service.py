@@ -16,8 +16,8 @@ from redraft.captions.settings import Settings
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
-from redraft.decoding.beam import EXACT, beam_width, require_trees
-from redraft.decoding.method import Choice, DraftModel, Option
+from redraft.decoding.beam import BIASED, require_trees
+from redraft.decoding.method import Choice, DraftModel, Method, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import CapabilityError, OptionError, RedraftError
@@ -74,15 +74,22 @@ class Service:
         return chat_of(self.backends[TARGET], self.vocabulary)
 
     def lanes(self, wanted: Wanted, answered: Callable[[Answer], None]) -> list[Lane]:
-        """Make a lane for each target language; raises what `translations` raises."""
-        return [Lane(each, answered) for each in self.translations(wanted, self.settings.final)]
+        """Make a lane for each target language; raises what `_translations` raises."""
+        return [Lane(each, answered) for each in self._translations(wanted, self.settings.final)]
 
-    def texts(self, wanted: Wanted) -> list[Translation]:
-        """Return how whole texts are translated: as the model itself decides; raises what `translations` raises."""
-        return self.translations(wanted, self.settings.final if beam_width(self.settings.final) else EXACT)
+    def texts(self, wanted: Wanted, *, exact: bool) -> list[Translation]:
+        """Return how whole texts are translated; raises what `_translations` raises.
 
-    def translations(self, wanted: Wanted, final: str) -> list[Translation]:
-        """Return how each target language is translated, and final texts are decoded.
+        Args:
+            exact: whether a draft is accepted exactly, whatever the default method does.
+        """
+        return self._translations(wanted, BIASED, get_method("ssbd") if exact else None)
+
+    def _translations(self, wanted: Wanted, final: str, exact: Method | None = None) -> list[Translation]:
+        """Return how each target language is translated.
+
+        Args:
+            exact: method to use without a bias; None for the one that is wanted.
 
         Raises:
             OptionError: a value is unknown, out of range or beyond the operator's limits.
@@ -95,9 +102,9 @@ class Service:
         encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
         if len({each.canonical for each in languages}) < len(languages):
             raise OptionError("must be different languages", "targets")
-        method = self.methods[wanted.method or self.settings.methods[0]]
+        method = exact or self.methods[wanted.method or self.settings.methods[0]]
         most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
-        options = method.check(wanted.options)
+        options = method.check({"beta": 0.0} if exact else wanted.options)
         settings = Settings(method, options, wanted.display(method.display), wanted.context, most, final)
         return [
             Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)) for each in languages
