@@ -8,25 +8,24 @@ import re
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from redraft.captions import markup
+from redraft.captions import markup, sentence
 from redraft.captions.events import Caption, Update
 from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.read import Item, ended, lines_of, printable, read_lines, read_text, received
+from redraft.captions.formats.read import Item, ended, printable, read_lines, read_text, received
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer
-from redraft.captions.sentence import as_sentence, ends_sentence, sentence_ends
+from redraft.captions.sentence import as_sentence, cut_text, ends_sentence, join_text, sentence_ends
 from redraft.captions.words import bare_words
-from redraft.serve.http.compat import instructions, naming
-from redraft.serve.http.compat.callers import Continuation
-from redraft.serve.http.compat.dialect import _pieces
-from redraft.serve.http.compat.instructions import Instructions
+from redraft.protocol.codes import Refused
+from redraft.serve.http.compat.openai import Pattern
 from redraft.serve.sessions.posts import texts_of
 from redraft.speech.backlog import Backlog
 from redraft.speech.sentences import in_sentences
@@ -174,26 +173,17 @@ MANY: dict[str, Callable[[int], object]] = {
 }
 
 
-def continued(text: str) -> None:
-    place = Continuation()
-    for each in (text, f"{text} x", f"x {text}"):
-        place.place(each, 0.0)
-
-
-def unwrapped(text: str) -> None:
-    """Read a prompt as the imitated API of OpenAI does, where the text and the prompt are adversarial."""
-    naming.named.cache_clear()
-    naming.target_of(text), naming.source_of(text)
-    Instructions().text_of(("caller",), text, [text], lambda instruction: naming.names_target(instruction, text))
+def read_by_pattern(text: str) -> None:
+    for prompt in ("{text}", "to {target}: {text}", "a {target} translate {text} c"):
+        with suppress(Refused):
+            Pattern(prompt).read(text)
 
 
 #: What is done with a client's text: by the imitated APIs, by captions by POST, and by every session.
 CLIENT: dict[str, Callable[[str], object]] = {
-    "deepl, libretranslate": _pieces,
-    "openai": unwrapped,
-    "utterances of callers": continued,
+    "whole texts": lambda text: join_text(cut_text(text)),
+    "prompts of openai's tools": read_by_pattern,
     "posts": texts_of,
-    "lines": lines_of,
     "one line": received,
     "printable": printable,
     "sentences": lambda text: (as_sentence(text, "."), ends_sentence(text), list(sentence_ends(text))),
@@ -201,7 +191,7 @@ CLIENT: dict[str, Callable[[str], object]] = {
 }
 
 
-PATTERNS = [each for of in (naming, instructions, markup) for each in vars(of).values() if isinstance(each, re.Pattern)]
+PATTERNS = [each for of in (sentence, markup) for each in vars(of).values() if isinstance(each, re.Pattern)]
 
 
 def seconds(stage: Callable[[Any], object], given: Any) -> float:

@@ -10,8 +10,13 @@ import pytest
 
 from redraft import Caption, Style, Translator, Update
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-from redraft.decoding.types import ROOT, Draft, Provenance, Score
+from redraft.decoding.drive import Decoding, run_together
+from redraft.decoding.types import ROOT, TARGET, Draft, Provenance, Score
 from redraft.errors import MissingExtra
+from redraft.serve.engine.chat import chat_of
+from redraft.serve.engine.once import Task
+from redraft.serve.engine.slots import Ids
+from redraft.translator import vocabulary_of
 from redraft_bench.scripts.real_models import example_prompt, gemma, smollm2
 
 SENTENCES = ("I have a dog.", "I have a dog and two cats.")
@@ -69,3 +74,27 @@ def test_window(base: LlamaCpp) -> None:
         assert plain.logprob(ROOT, token) == pytest.approx(log, abs=0.3)  # rounding of quantised weights
         base.close_slot(fresh)
     base.close_slot(used)
+
+
+def test_answers_of_a_chat() -> None:
+    """An earlier answer as the draft saves passes, and changes no token."""
+    with closing(LlamaCpp(found(smollm2), LlamaOptions(512, slots=2, threads=1, exact=True))) as backend:
+        chat = chat_of(backend, vocabulary_of({TARGET: backend}))
+        assert chat is not None
+        passes: list[int] = []
+
+        def answer(task: Task, draft: tuple[int, ...], slot: int) -> tuple[int, ...]:
+            lane = Decoding(task.run(draft), {TARGET: slot})
+            passes.append(0)
+            ((_, ids),) = run_together([lane], {TARGET: backend}, lambda *_: passes.append(passes.pop() + 1))
+            return ids
+
+        slot, draft = backend.open_slot(), Ids()
+        for text in (*SENTENCES, SENTENCES[-1]):
+            task = chat.answer([("user", f"Translate into German: {text}")], 24, {})
+            alone = backend.open_slot()
+            expected = answer(task, (), alone)
+            backend.close_slot(alone)
+            draft = answer(task, draft, slot)
+            assert draft == expected
+        assert passes[-1] <= 2 < passes[-2]

@@ -76,8 +76,8 @@ _BODY = ("protocol", "size")
 _TEXT = ("text/plain",)
 
 ABOUT: dict[Endpoint, About] = {
-    endpoints.translate_text: About((Translate,), Translations, codes=(*_BODY, "option", *_WORK)),
-    endpoints.sentences: About((Text,), Sentences, codes=(*_BODY, "option", "key")),
+    endpoints.translate_text: About((Translate,), Translations, codes=(*_BODY, "option", "translation", *_WORK)),
+    endpoints.sentences: About((Text,), Sentences, codes=(*_BODY, "key")),
     endpoints.begin: About((protocol.Begin,), protocol.Started, 201, codes=(*_BODY, "option", "room", *_WORK)),
     endpoints.about: About(codes=("missing",)),
     endpoints.transcript: About(

@@ -31,9 +31,10 @@ from redraft.decoding.display import Display
 from redraft.decoding.method import Method, Value
 from redraft.errors import InputError
 from redraft.serve.engine.engine import Engine, Stopped
-from redraft.serve.engine.lanes import Answer, Lane, SlotPool
+from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.pending import MOST_PENDING, Pending, Silence
 from redraft.serve.engine.scheduler import UNLIMITED, Load, Scheduler
+from redraft.serve.engine.slots import SlotPool
 from redraft.translator import Translator
 
 T = TypeVar("T")

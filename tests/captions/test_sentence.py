@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from redraft.captions.sentence import as_sentence, final_mark, sentence_ends
+from redraft.captions.sentence import as_sentence, cut_text, final_mark, join_text, sentence_ends
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,43 @@ def test_ends(text: str) -> None:
     bare = text.replace("|", "")
     marked = [len(part) for part in text.split("|")[:-1]]
     assert list(sentence_ends(bare)) == [sum(marked[: place + 1]) for place in range(len(marked))]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("We saw. Her duck!", [("We saw.", " "), ("Her duck!", "")]),
+        ("\n We saw\r\n\n  her duck \n", [("", "\n "), ("We saw", "\r\n\n  "), ("her duck", " \n")]),
+        ("Mr. Smith came on Oct. 3. He left.", [("Mr. Smith came on Oct. 3. He left.", "")]),  # as "3. Oktober"
+        ("hello there. how are you? fine", [("hello there.", " "), ("how are you?", " "), ("fine", "")]),
+        ("你好。今天很好！", [("你好。", ""), ("今天很好！", "")]),
+        ("Oui ? Non.\u2003Si.", [("Oui ?", " "), ("Non.", "\u2003"), ("Si.", "")]),
+        ("♪\nWe saw.", [("♪", "\n"), ("We saw.", "")]),
+        (" \n", [("", " \n")]),
+        ("", []),
+    ],
+)
+def test_cut_text(text: str, pieces: list[tuple[str, str]]) -> None:
+    assert cut_text(text) == pieces
+    assert "".join(sentence + gap for sentence, gap in pieces) == text
+
+
+def test_cut_text_in_part() -> None:
+    text = "We saw\nher duck. Again."
+    assert cut_text(text, lines=False) == [("We saw\nher duck.", " "), ("Again.", "")]
+    assert cut_text(f" {text} ", lines=False, marks=False) == [("", " "), (text, " ")]
+
+
+@given(st.text(alphabet="aA1 .!?。\n\r\u2028\x85\t\"'…", max_size=40))
+def test_cut_text_loses_nothing(text: str) -> None:
+    pieces = cut_text(text)
+    assert "".join(sentence + gap for sentence, gap in pieces) == text
+    assert all(sentence == sentence.strip() for sentence, _ in pieces)
+    assert all(sentence for sentence, _ in pieces[1:])
+
+
+def test_join_text() -> None:
+    assert join_text([("Hallo.", ""), ("Guten Tag.", "\n"), ("Ja.", "")]) == "Hallo. Guten Tag.\nJa."
+    assert join_text([("你好。", ""), ("今天。", " "), ("好。", "")]) == "你好。今天。 好。"
+    assert join_text([("", "\n"), ("Ja.", "")]) == "\nJa."
+    assert join_text([]) == ""

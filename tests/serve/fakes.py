@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,10 +19,11 @@ from redraft.decoding.types import TARGET, Rows, Score, common_prefix
 from redraft.errors import CapabilityError
 from redraft.protocol import Begin, Wanted
 from redraft.serve.engine.engine import Engine
-from redraft.serve.engine.lanes import Answer, Lane, SlotPool
+from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.scheduler import Load, PassReport, Scheduler
 from redraft.serve.engine.service import Service
+from redraft.serve.engine.slots import SlotPool
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings
 from tests.fakes import RandomModel
@@ -80,6 +82,12 @@ class CachedModel(RandomModel):
             self.cache[slot] = score.prefix + score.draft.tokens
         self.new.append(new)
         return super().score(requests)
+
+
+def slow(_: Sequence[Score]) -> bool:
+    """For `CachedModel`: no pass fails, but each takes a while."""
+    time.sleep(0.02)
+    return False
 
 
 def offline(*targets: str, folder: Path | None = None, engine: Engine | None = None) -> LiveSession:

@@ -135,7 +135,7 @@ globalThis.fetch = async (path, { body }) => {
   const sentences = text.match(/[^.]+\\.?/gu).map((each) => each.trim()).filter(Boolean);
   return { ok: true, status: 200, json: async () => ({ sentences }) };
 };
-return module.sentencesOf(given, "en").then(({ sentences }) => [sentences, asked.map((text) => text.length)]);
+return module.sentencesOf(given).then(({ sentences }) => [sentences, asked.map((text) => text.length)]);
 """
 OVERLAY = """
 try {

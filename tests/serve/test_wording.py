@@ -156,8 +156,16 @@ def test_refused_start(tmp_path: Path) -> None:
         ("/v2/translate", {"text": [], "target_lang": "DE"}, "text: List should have at least 1 item"),
         ("/v2/translate", [], "the body must be a JSON object, or a form, in valid UTF-8"),
         ("/translate", {"q": "a", "source": "en", "target": "de", "format": "html"}, "format: Input should be 'text'"),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}, "the prompt must name the target"),
-        ("/v1/chat/completions", {"messages": [{"role": "system"}]}, "messages must include one with the role user"),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "a"}]},
+            "this model only translates: the model's name must",
+        ),
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "system"}]},
+            "the messages must include one with the role user",
+        ),
         ("/nowhere", None, "there is nothing at this address"),
     ],
 )

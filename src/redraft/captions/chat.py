@@ -8,7 +8,7 @@ before and after an answer.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -122,20 +122,29 @@ class ChatTemplate:
         """
         return f"{self._run([('user', content)])}{self._gap}"
 
-    def _run(self, turns: Sequence[tuple[str, object]], answer: bool = True) -> str:
+    def render(
+        self, turns: Sequence[tuple[str, object]], told: Mapping[str, object] | None = None, *, answer: bool = True
+    ) -> str:
+        """Render messages as they are, up to the start of the next answer.
+
+        Args:
+            turns: role and content of each message.
+            told: arguments of the template; by default it is asked for answers without thoughts.
+            answer: whether the start of an answer follows.
+
+        Raises:
+            ModelError: the template fails.
+        """
+        given = {**_NO_THOUGHTS, "tools": None, "documents": None, **(told or {})}
+        given |= {"bos_token": "", "eos_token": self._end}  # the tokenizer adds the start token
+        messages = [{"role": role, "content": content} for role, content in turns]
         try:
-            text = self._template.render(
-                messages=[{"role": role, "content": content} for role, content in turns],
-                add_generation_prompt=answer,
-                **_NO_THOUGHTS,
-                tools=None,
-                documents=None,
-                bos_token="",  # the tokenizer adds it
-                eos_token=self._end,
-            )
+            return str(self._template.render(given, messages=messages, add_generation_prompt=answer))
         except Exception as error:  # a template may raise anything
             raise unusable(error) from error
-        return closed(text)  # some models always think
+
+    def _run(self, turns: Sequence[tuple[str, object]], answer: bool = True) -> str:
+        return closed(self.render(turns, answer=answer))  # some models always think
 
     def _has_system_role(self) -> bool:
         try:

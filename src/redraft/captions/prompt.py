@@ -16,18 +16,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from redraft.captions.chat import unusable
+from redraft.captions.chat import ChatTemplate, unusable
 from redraft.captions.events import CONTROLS, SURROGATES
 from redraft.captions.languages import Language
 from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.captions.own_prompt import OwnPrompt
 from redraft.captions.request import Request
-from redraft.captions.templates import TEMPLATES, Layout, choose_template
+from redraft.captions.templates import END_MARK, TEMPLATES, Layout, choose_template
 from redraft.decoding.segments import PromptSegment
-from redraft.errors import OptionError
+from redraft.errors import ModelError, OptionError
 
 # Private-use characters: no template strips or escapes them, and the user's texts are inserted after splitting.
 _MARK = re.compile("\ue000(end|[0-9]+)\ue001")
@@ -138,6 +139,29 @@ class Prompter:
         if self.start_token is not None and ids[:2] == [self.start_token] * 2:
             return tuple(ids[1:])  # the chat template already contains it
         return tuple(ids)
+
+
+def conversation(
+    template: ChatTemplate, messages: Sequence[tuple[str, str]], end_token: int | None, told: Mapping[str, object]
+) -> list[PromptSegment]:
+    """Return the prompt of a chat, as the template renders it.
+
+    Args:
+        messages: role and content of each.
+        told: arguments of the template.
+
+    Raises:
+        ModelError: the template refuses the messages.
+    """
+    rendered = template.render(messages, told)
+    marked = template.render([(role, f"\ue000{place}\ue001") for place, (role, _) in enumerate(messages)], told)
+    contents = [content for _, content in messages]
+    for texts in (contents, [content.strip() for content in contents]):
+        with suppress(ModelError):
+            segments = _cut(marked, texts, end_token)
+            if "".join(each.text for each in segments) == rendered.replace(END_MARK, ""):
+                return segments
+    return _cut(rendered, [], end_token)  # it looks into the messages, for example for earlier thoughts
 
 
 def _cut(rendered: str, texts: list[str], end_token: int | None) -> list[PromptSegment]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from redraft.captions.metadata import FINAL_MARK_KEY, PLAIN_KEY
-from redraft.captions.words import UNSPACED
+from redraft.captions.words import UNSPACED, joined
 
 #: The mark for models with their own prompt format whose metadata do not specify it, as the demo models need it.
 DEFAULT_MARK = "."
@@ -95,13 +96,16 @@ _NUMBER_BEFORE = re.compile(r"[\d)½¼¾]\s*$")
 _BEHIND_NAME = frozenset("bros co corp inc jr ltd".split())
 
 
-def sentence_ends(text: str) -> Iterator[int]:
+def sentence_ends(text: str, *, cased: bool = True) -> Iterator[int]:
     """Yield the places where sentences end, after the mark and closing quotes, from the first to the last.
 
     The end of the text counts if it has a mark.  In doubt a sentence goes on, since two sentences in one are translated
     better than half a one: after abbreviations ("Mr.", "e.g."), an ellipsis or a word in lower case behind the mark,
     and inside the text also after initials, "Inc.", "p.m." and numbers of one or two digits, which are ordinals in
     German.
+
+    Args:
+        cased: whether sentences begin with capitals, so that one goes on if a word in lower case follows the mark.
     """
     letter = -1  # the place of the first letter or number behind the mark
     for mark in _END.finditer(text):
@@ -110,9 +114,47 @@ def sentence_ends(text: str) -> Iterator[int]:
             found = _LETTER.search(text, place)
             letter = found.start() if found else len(text)
         first = text[letter : letter + 1]
-        if mark[0][0] not in _OTHER_ENDS and (first.islower() or _is_abbreviated(text, mark, first)):
+        if mark[0][0] not in _OTHER_ENDS and ((cased and first.islower()) or _is_abbreviated(text, mark, first)):
             continue
         yield place
+
+
+def cut_text(text: str, *, lines: bool = True, marks: bool = True) -> list[tuple[str, str]]:
+    """Cut a whole text into sentences, each with the white space behind it; joined, they are the text.
+
+    White space before the first sentence stands behind an empty one.  In a line without capitals, a mark ends a
+    sentence whatever follows.
+
+    Args:
+        lines: whether a line break ends a sentence.
+        marks: whether a mark does (`sentence_ends`).
+    """
+    sentences, gaps = [""], [[""]]
+    for line in text.splitlines(keepends=True) if lines else [text]:
+        ends = sentence_ends(line, cased=line != line.lower()) if marks else ()
+        for begin, end in pairwise([0, *ends, len(line)]):
+            part = line[begin:end]
+            sentence = part.strip()
+            start = len(part) - len(part.lstrip())
+            gaps[-1].append(part[:start])
+            if sentence:
+                sentences.append(sentence)
+                gaps.append([part[start + len(sentence) :]])
+    found = [(sentence, "".join(gap)) for sentence, gap in zip(sentences, gaps, strict=True)]
+    return found if found[0][1] else found[1:]
+
+
+def join_text(sentences: Iterable[tuple[str, str]]) -> str:
+    """Join translations of sentences with the white space behind each, as `cut_text` returns it.
+
+    Scripts without spaces have none between two sentences; it is added where the translation needs one.
+    """
+    parts: list[str] = []
+    before = ""  # the sentence that ends here, without a space
+    for sentence, gap in sentences:
+        parts += [joined(before[-1:], sentence[:1])[1:-1], sentence, gap]
+        before = "" if gap else sentence
+    return "".join(parts)
 
 
 def _is_abbreviated(text: str, mark: re.Match[str], after: str) -> bool:

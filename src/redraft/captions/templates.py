@@ -61,6 +61,20 @@ class Template:
     sources_only: bool = False
 
 
+#: The templates of models that follow instructions; models with others only translate.
+_FOLLOWS = ("tower", "qwen3", "chat")
+
+
+def chat_template(metadata: Metadata) -> ChatTemplate | None:
+    """Return a model's chat template, which takes any messages; None if the model only translates.
+
+    Raises:
+        ModelError: the template cannot be used.
+    """
+    chats = metadata.get(CHAT_KEY) and choose_template(metadata) in _FOLLOWS
+    return _own_chat(metadata) if chats else None
+
+
 def choose_template(metadata: Metadata) -> str:
     """Return the name of the first template in the table that fits a model's GGUF metadata.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from redraft.decoding.backend import Backend
+from redraft.decoding.cost import CostCurve
 from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Spare
 from redraft.errors import CapabilityError, RedraftError
 
@@ -76,8 +77,7 @@ class _Rounds(Generic[T]):
         self._lanes, self._backends = lanes, backends
         self.results: dict[int, T] = {}
         self.waiting: dict[int, Score] = {}
-        #: The search of a lane, and when it began.
-        self._searches: dict[int, tuple[Spare, float]] = {}
+        self._searches = [Searching() for _ in lanes]
 
     def step(self, index: int, rows: Rows | None, *, declined: bool = False) -> None:
         """Go on with a lane until its next request or its end."""
@@ -124,12 +124,22 @@ class _Rounds(Generic[T]):
 
     def _is_over(self, index: int, score: Score) -> bool:
         now = time.thread_time()  # so that other programs do not decide what is found
-        spare, began = self._searches.get(index, (None, now))
-        if score.spare is None or spare is not score.spare:
-            began = now
-        if score.spare:
-            self._searches[index] = score.spare, began
-        return bool(score.spare and score.spare.ends(self._backends[score.model].curve(), now - began))
+        curve = self._backends[score.model].curve()
+        return bool(score.spare and self._searches[index].is_over(score.spare, curve, now))
+
+
+class Searching:
+    """Since when a generator searches; its next search begins with another `Spare`."""
+
+    def __init__(self) -> None:
+        self._spare: Spare | None = None
+        self._began = 0.0
+
+    def is_over(self, spare: Spare, curve: CostCurve | None, now: float) -> bool:
+        """Whether there is no time left for a search at ``now``, in seconds of any one clock."""
+        if spare is not self._spare:
+            self._spare, self._began = spare, now
+        return spare.ends(curve, now - self._began)
 
 
 def one_search(waiting: Mapping[K, Score]) -> list[K]:

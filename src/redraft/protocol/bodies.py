@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from redraft.captions import events
-from redraft.protocol.messages import BACKLOG_SECONDS, VERSION, Language, Message, Wanted
+from redraft.protocol.messages import BACKLOG_SECONDS, VERSION, Message, Wanted
 
 #: Maximum length of the page's text field in characters, each up to four bytes in UTF-8 and more in JSON escapes.
 MOST_CHARACTERS = 500_000
@@ -28,7 +28,6 @@ class Text(Message):
     """A text to split into sentences (HTTP)."""
 
     text: str = Field(min_length=1, max_length=MOST_CHARACTERS)
-    language: Language = "en"
 
 
 class Sentences(Message):

@@ -35,7 +35,7 @@ CODES = {
     "draining": Code("the server is stopping; reconnect in a moment", 503, 1012),
     "stale": Code("an update is older than one that came before", 409),
     "transcript": Code("captions cannot be written to the operator's folder of transcripts"),
-    "translation": Code("an update could not be translated, or not completely"),
+    "translation": Code("an update or a text could not be translated, or not completely", 500),
     "audio": Code("audio was refused or lost, or cannot be recognised"),
     "replaced": Code("another connection has taken over this session"),
     "slow": Code("the connection was closed because messages were not read in time"),

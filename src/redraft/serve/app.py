@@ -38,10 +38,10 @@ from redraft.models import SMALL_OF
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
 from redraft.serve.engine.engine import Engine, Engines
-from redraft.serve.engine.lanes import SlotPool
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.scheduler import DEFAULT_LANES, UNLIMITED, Load, Scheduler
 from redraft.serve.engine.service import Service
+from redraft.serve.engine.slots import SlotPool
 from redraft.serve.http import api, pages
 from redraft.serve.http.compat import check_compat, compat_routes
 from redraft.serve.http.endpoints import demo_talk, refusal

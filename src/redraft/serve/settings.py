@@ -120,6 +120,9 @@ class ServeSettings(BaseSettings):
     compat: tuple[str, ...] = Field(
         (), description="services to imitate: `alignatt-mt`, `deepl`, `libretranslate`, `openai`"
     )
+    openai_prompt: str | None = Field(
+        None, description="prompt of a tool for OpenAI's API, with `{text}` and `{target}`, to translate {text} instead"
+    )
 
     transcripts: Path | None = Field(
         None, description="folder for transcripts; if not set, they are kept in memory only"

@@ -24,8 +24,9 @@ from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET, Rows, Score, Tally
 from redraft.errors import CapabilityError, OptionError
 from redraft.protocol import Wanted
-from redraft.serve.engine.lanes import Lane, Running, SlotPool, Waiting
+from redraft.serve.engine.lanes import Lane, Running, Waiting
 from redraft.serve.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, SEARCHING, Load, NoCapacity, Scheduler, budget
+from redraft.serve.engine.slots import SlotPool
 from redraft.translator import prompt_encoder
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
 

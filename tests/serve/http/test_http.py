@@ -36,14 +36,14 @@ def test_translate(server: Running) -> None:
     assert answer.json["translations"] == {"de": expected("we saw"), "ja": expected("we saw", "ja")}
     assert answer.json["failures"] == []
     server.engine.call(lambda: None).result(SECONDS)
-    assert server.engine.scheduler.lanes == before
+    assert server.engine.scheduler.lanes == before and server.engine.scheduler.requests == 0
 
 
 def test_translate_lines(server: Running) -> None:
     answer = server.ask(
         "/v1/translate", {"text": "\n we saw\r\n\n  her duck \n\n", "targets": ["de", "ja"], "method": "ar"}
     )
-    wanted = {tag: f"\n{expected('we saw', tag)}\r\n\n{expected('her duck', tag)} \n\n" for tag in ("de", "ja")}
+    wanted = {tag: f"\n {expected('we saw', tag)}\r\n\n  {expected('her duck', tag)} \n\n" for tag in ("de", "ja")}
     assert answer.json == {"translations": wanted, "failures": []}
     assert server.ask("/v1/translate", {"text": " \n", "targets": ["de"]}).status == 200
 

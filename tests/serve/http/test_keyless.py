@@ -192,7 +192,7 @@ with running(compat=("deepl", "libretranslate", "openai")) as server, mock.patch
     found = {"viewer": calls_of(server, lambda: watch(server))}
     session = {"targets": ["Chinese (Traditional)"], "room": "hall"}
     found["session"] = calls_of(server, lambda: server.ask("/v1/sessions", session))
-    found["sentences"] = calls_of(server, lambda: server.ask("/v1/sentences", {"text": "A. B.", "language": "English"}))
+    found["sentences"] = calls_of(server, lambda: server.ask("/v1/sentences", {"text": "A. B."}))
     for path in (
         *("/docs", "/openapi.json", "/asyncapi.json", "/v1/offer", "/v1/talk", "/languages", "/v1/models", "/metrics"),
         *("/", "/js/captions/breaks.js", "/js/pages/watch.js", "/v1/rooms/hall/transcript?language=zh-TW"),

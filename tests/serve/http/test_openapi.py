@@ -71,11 +71,11 @@ def test_answers(server: Running, case: Any) -> None:
     too_large = [schemathesis.checks.negative_data_rejection] if answer.status_code == 413 else []
     case.validate_response(answer, excluded_checks=[*LEFT_OUT, *too_large])
     FUZZED["requests"] += 1
-    assert answer.status_code < 500 or answer.json()["error"]["code"] == "capacity"
+    assert answer.status_code < 500 or answer.json()["error"]["code"] in ("capacity", "translation")
     assert server.hub.engines.alive
 
 
 def test_documented_refusals() -> None:
     answers = OPENAPI["paths"]["/v1/translate"]["post"]["responses"]
-    assert sorted(answers) == ["200", "400", "401", "413", "429", "503"]
+    assert sorted(answers) == ["200", "400", "401", "413", "429", "500", "503"]
     assert all(f"`{code}`" in answers["503"]["description"] for code in ("capacity", "draining", "engine"))

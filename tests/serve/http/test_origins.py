@@ -34,9 +34,9 @@ def test_modules_of_the_element(server: Running) -> None:
 
 
 def test_services(server: Running) -> None:
-    messages = [{"role": "user", "content": "Translate into German: we saw"}]
+    messages = [{"role": "user", "content": "we saw"}]
     bodies = {
-        "/v1/chat/completions": {"model": "any", "messages": messages},
+        "/v1/chat/completions": {"model": "demo/de", "messages": messages},
         "/v2/translate": {"text": ["we saw"], "target_lang": "DE"},
         "/translate": {"q": "we saw", "source": "en", "target": "de"},
         "/v1/translate": {"text": "we saw", "targets": ["de"]},

@@ -272,8 +272,8 @@ def test_client_that_leaves(server: Running) -> None:
     body = json.dumps({"text": text, "targets": ["de"]}).encode()
     with socket.create_connection(("127.0.0.1", server.port), SECONDS) as connection:
         connection.sendall(post("/v1/translate", body))
-        eventually(lambda: server.hub.engines.lanes)
-    eventually(lambda: not server.hub.engines.lanes)
+        eventually(lambda: server.engine.scheduler.requests)
+    eventually(lambda: not server.engine.scheduler.requests)
 
 
 def test_what_is_not_http(server: Running, caplog: pytest.LogCaptureFixture) -> None:

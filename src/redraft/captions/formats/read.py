@@ -201,18 +201,6 @@ def _ungrown(count: int, line: int | None = None) -> Failure:
     )
 
 
-def lines_of(text: str) -> list[tuple[str, str]]:
-    """Split a text into lines: each stripped and printable, with the line breaks and spaces between it and the next.
-
-    Line breaks before and after the text are kept too: callers send files piece by piece, and join what they get.
-    """
-    found = []
-    for line in text.rstrip(" \t").splitlines(keepends=True):
-        words = line.rstrip()
-        found.append((printable(words).strip(), line[len(words) :]))
-    return found
-
-
 def finished(last: Update) -> Update:
     """Return the last update of an unfinished utterance as a final one, with the next ``seq``.
 

@@ -1,9 +1,9 @@
-"""Admission control: makes lanes for accepted sessions, and translates single texts."""
+"""Admission control: makes lanes for accepted sessions."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from redraft.captions.events import Event, Update
 from redraft.errors import OptionError, RedraftError
@@ -59,6 +59,13 @@ class Admission:
             )
         return owner
 
+    @property
+    def service(self) -> Service:
+        """The models.  Raises `Refused` if the server serves only viewers."""
+        if self._service is None:
+            raise Refused("missing", VIEWERS_ONLY)
+        return self._service
+
     async def lanes(self, wanted: Wanted, answered: Callable[[Answer], object]) -> tuple[Engine, dict[str, Lane]]:
         """Make the lanes of a stream on the least loaded engine; return the engine, and the lanes by language.
 
@@ -68,9 +75,7 @@ class Admission:
         Raises:
             Refused: there is no capacity, or the request asks for something that is not allowed.
         """
-        service, made = self._service, dict[str, Lane]()
-        if service is None:
-            raise Refused("missing", VIEWERS_ONLY)
+        service, made = self.service, dict[str, Lane]()
         with self._engines.chosen(len(wanted.targets)) as engine:
             receive = engine.answers_to(answered)
 
@@ -84,14 +89,21 @@ class Admission:
             except asyncio.CancelledError:  # the client has gone, but the engine may have added the lanes
                 engine.post(lambda: engine.remove(made.values()))
                 raise
-            except Stopped:
-                raise Refused("engine", STOPPED) from None
-            except NoCapacity as error:
-                raise Refused("capacity", str(error)) from None
             except RedraftError as error:
-                field = (isinstance(error, OptionError) and error.field) or ""
-                raise Refused("option", str(error), _FIELDS.get(field, field) or None) from None
+                raise refused_option(error) from None
             return engine, made
+
+
+def refused_option(error: Exception) -> Refused:
+    """Return the refusal of a request that the models or the engine cannot do."""
+    if isinstance(error, Stopped):
+        return Refused("engine", STOPPED)
+    if isinstance(error, NoCapacity):
+        return Refused("capacity", str(error))
+    if not isinstance(error, RedraftError):
+        return Refused("engine", f"the request has failed: {type(error).__name__}")
+    field = (isinstance(error, OptionError) and error.field) or ""
+    return Refused("option", str(error), _FIELDS.get(field, field) or None)
 
 
 class Exchange:
@@ -153,24 +165,12 @@ class Exchanges:
         #: Exchanges that count as sessions.
         self.kept: set[Exchange] = set()
 
-    async def once(self, wanted: Wanted, texts: Sequence[str], address: str) -> list[dict[str, list[Event]]]:
-        """Return captions and failures of texts by language.  Raises `Refused` if it is impossible or not allowed."""
-        exchange = await self._open(wanted, address)
-        try:
-            return [await exchange.ask(Update(str(n), 0, text, final=True)) for n, text in enumerate(texts, 1)]
-        finally:
-            self.close(exchange)
-
     async def keep(self, wanted: Wanted, address: str) -> Exchange:
         """Open an exchange that counts as a session until `close`.  Raises `Refused` if it is not admitted."""
-        exchange = await self._open(wanted, address)
-        self.kept.add(exchange)
-        return exchange
-
-    async def _open(self, wanted: Wanted, address: str) -> Exchange:
         self._admit(address)
         exchange = Exchange(address, self.asked)
         exchange.engine, exchange.lanes = await self._admission.lanes(wanted, exchange.answered)
+        self.kept.add(exchange)
         return exchange
 
     def close(self, exchange: Exchange) -> None:

@@ -199,7 +199,7 @@ class Engines:
 
     @contextmanager
     def chosen(self, wanted: int) -> Iterator[Engine]:
-        """Choose the engine with the fewest lanes, and reserve ``wanted`` lanes there while the block runs."""
+        """Choose the engine with the fewest lanes and requests, and reserve ``wanted`` there while the block runs."""
         engine = min(self.all, key=lambda each: each.scheduler.lanes + self._coming[each])
         self._coming[engine] += wanted
         try:

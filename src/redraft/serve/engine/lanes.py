@@ -6,17 +6,16 @@ one when that saves passes.  Final updates are never dropped.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.state import START, State
 from redraft.captions.translation import Answered, Translation
-from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Spare, Tally, common_prefix
+from redraft.decoding.drive import Searching
+from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +52,12 @@ class Answer:
 
 @dataclass(slots=True)
 class Running:
-    """The update being translated: its generator, its target passes so far, and its search and when that began."""
+    """The update being translated: its generator, its target passes so far, and its search."""
 
     waiting: Waiting
     asking: Asking[Answered]
     passes: int = 0
-    search: tuple[Spare | None, float] = None, 0.0
+    search: Searching = field(default_factory=Searching)
 
 
 def _key(update: Update, rest: bool = False) -> Hashable:
@@ -170,10 +169,7 @@ class Lane:
         """Whether the current request is one of a search that ends here: another update waits, or it takes too long."""
         if not (self.running and self.score and self.score.spare):
             return False
-        spare = self.score.spare
-        if self.running.search[0] is not spare:
-            self.running.search = spare, now
-        return bool(self._waiting) or spare.ends(curve, now - self.running.search[1])
+        return bool(self._waiting) or self.running.search.is_over(self.score.spare, curve, now)
 
     def decline(self, now: float) -> None:
         """End the search that the current request is of; the update goes on without it."""
@@ -190,14 +186,15 @@ class Lane:
             events, self.state = stop.value
             self._done(running.waiting, events, now)
 
-    def fail(self, message: str, now: float) -> None:
+    def fail(self, reason: str, now: float) -> None:
         """Answer the current update with a failure; the state before it stays."""
         if self.running:
             waiting, update = self.running.waiting, self.running.waiting.update
             self._give_up()
             if not waiting.rest:
                 self.state = self.translation.failed(self.state, update)
-            failure = Failure(message, None, update.utterance, update.seq, self.translation.language)
+            message, language = f"the update could not be translated: {reason}", self.translation.language
+            failure = Failure(message, None, update.utterance, update.seq, language)
             self._done(waiting, [failure], now)
 
     def _done(self, waiting: Waiting, events: list[Event], now: float) -> None:
@@ -214,75 +211,3 @@ class Lane:
         if self.running:
             self.running.asking.close()
             self.running = self.score = None
-
-
-@dataclass(slots=True, eq=False)
-class Slot:
-    """One sequence in the cache of every model, with the token ids that it holds."""
-
-    numbers: dict[str, int]
-    held: dict[str, tuple[int, ...]] = field(default_factory=dict)
-
-    def reused(self, score: Score) -> int:
-        """Return how many ids of a request's prefix are reused from the cache; rows that are wanted are recomputed."""
-        first_row = len(score.prefix) - score.prompt_rows
-        return min(common_prefix(self.held.get(score.model, ()), score.prefix), first_row)
-
-    def hold(self, score: Score) -> None:
-        """Record what the cache holds after a pass; the tokens of a draft tree are not counted."""
-        self.held[score.model] = score.prefix + (score.draft.tokens if score.draft.is_chain else ())
-
-
-class SlotPool:
-    """All slots of the models.
-
-    Args:
-        opened: the number of each slot in the cache of every model (`redraft.decoding.drive.open_slots`).
-    """
-
-    def __init__(self, backends: Mapping[str, Backend], opened: Sequence[dict[str, int]]) -> None:
-        self._backends, self.size = backends, len(opened)
-        self._free: list[Slot] = []
-        #: By lane, the least recently used slot first.
-        self._owned: OrderedDict[Lane, Slot] = OrderedDict()
-        for numbers in opened:
-            self._add_free(Slot(numbers))
-
-    def _add_free(self, slot: Slot) -> None:
-        # Lend the lowest number first: backends are fastest on adjacent sequences.
-        insort(self._free, slot, key=lambda each: -min(each.numbers.values()))
-
-    @property
-    def lent(self) -> int:
-        """Number of slots in use."""
-        return len(self._owned)
-
-    def take(self, lane: Lane) -> Slot | None:
-        """Return the lane's slot, a free one, or that of another lane that is not running; None if there is none."""
-        if lane not in self._owned:
-            former = None if self._free else next((each for each in self._owned if not each.running), None)
-            if not self._free and former is None:
-                return None
-            self._owned[lane] = self._owned.pop(former) if former is not None else self._free.pop()
-        self._owned.move_to_end(lane)
-        return self._owned[lane]
-
-    def settle(self, lane: Lane) -> None:
-        """End what was asked ahead for a lane whose update has ended."""
-        if (slot := self._owned.get(lane)) is not None:
-            for name, number in slot.numbers.items():
-                self._backends[name].settle(number)
-
-    def give_back(self, lane: Lane) -> None:
-        """Free the slot of a lane that has ended, and clear its cache, so that no text stays behind."""
-        slot = self._owned.pop(lane, None)
-        if slot is not None:
-            self.renew(slot)
-            self._add_free(slot)
-
-    def renew(self, slot: Slot) -> None:
-        """Clear a slot's cache, for example after a failed pass."""
-        for name, number in slot.numbers.items():
-            self._backends[name].close_slot(number)
-            slot.numbers[name] = self._backends[name].open_slot()
-        slot.held.clear()

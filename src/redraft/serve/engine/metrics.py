@@ -75,10 +75,11 @@ class Metrics:
             self.gauge(name, help, lambda: sum(map(value, schedulers)))
 
         total("redraft_languages", "Target languages of all sessions", lambda each: each.lanes)
+        total("redraft_requests", "Texts and chats in progress, and waiting", lambda each: each.requests)
         total("redraft_slots_in_use", "Cache slots in use", lambda each: each.pool.lent)
         total("redraft_failed_passes", "Failed passes", lambda each: each.failed_passes)
         total("redraft_failed_updates", "Updates that could not be translated", lambda each: each.failed_lanes)
-        busy = "Share of time that the engines are busy, 0 to 1"
+        busy = "Share of time that the engines are busy with sessions, 0 to 1"
         total("redraft_busy", busy, lambda each: each.load.busy(each.clock()) / len(schedulers))
 
     def count_refusal(self, code: str) -> None:

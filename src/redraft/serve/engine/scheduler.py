@@ -29,7 +29,9 @@ from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import one_search
 from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
 from redraft.errors import RedraftError
-from redraft.serve.engine.lanes import Lane, Slot, SlotPool
+from redraft.serve.engine.lanes import Lane
+from redraft.serve.engine.once import Once
+from redraft.serve.engine.slots import Slot, SlotPool, Wish
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +55,14 @@ class NoCapacity(RedraftError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A lane's share of a pass.
+    """The share of a lane, or of a one-shot request, in a pass.
 
     Attributes:
-        score: the lane's request, or an earlier piece of its prompt, whose rows are discarded.
+        score: what it asks for, or an earlier piece of its prompt, whose rows are discarded.
         new: tokens of ``score`` that are not in the cache.
     """
 
-    lane: Lane
+    lane: Lane | Once
     slot: Slot
     score: Score
     new: int
@@ -73,7 +75,7 @@ def budget(curve: CostCurve | None, seconds: float = LONGEST_PASS) -> int:
     return LEAST_BUDGET + bisect_right(range(LEAST_BUDGET + 1, MOST_BUDGET + 1), seconds, key=curve)
 
 
-def choose(ready: Iterable[tuple[Lane, Slot]], budget: int) -> list[Part]:
+def choose(ready: Iterable[tuple[Lane | Once, Slot]], budget: int) -> list[Part]:
     """Choose the requests of the next pass, in the order of ``ready``.
 
     All are for the same model, and together they stay within the budget.  A prompt that does not fit is split: this
@@ -98,7 +100,7 @@ def choose(ready: Iterable[tuple[Lane, Slot]], budget: int) -> list[Part]:
     return parts
 
 
-def _fitting(lane: Lane, slot: Slot, score: Score, room: int, *, first: bool) -> Part | None:
+def _fitting(lane: Lane | Once, slot: Slot, score: Score, room: int, *, first: bool) -> Part | None:
     reused = slot.reused(score)
     new = len(score.prefix) + len(score.draft) - reused
     if new <= room:
@@ -211,6 +213,8 @@ class Scheduler:
         self._lanes: set[Lane] = set()
         #: The lanes that have work.
         self._busy: set[Lane] = set()
+        #: One-shot requests that have no answer yet, the first to come first.
+        self._requests: dict[Once, None] = {}
         self._turns = count()
 
     @property
@@ -219,9 +223,14 @@ class Scheduler:
         return len(self._lanes)
 
     @property
+    def requests(self) -> int:
+        """Number of one-shot requests that have no answer yet."""
+        return len(self._requests)
+
+    @property
     def working(self) -> bool:
-        """Whether any lane has work."""
-        return bool(self._busy)
+        """Whether any lane has work, or a request waits."""
+        return bool(self._busy or self._requests)
 
     def check_load(self, wanted: int) -> None:
         """Check that ``wanted`` more lanes can be admitted.  Raises `NoCapacity` if the load is too high."""
@@ -262,6 +271,19 @@ class Scheduler:
         self._busy.discard(lane)
         self.pool.give_back(lane)
 
+    def ask(self, request: Once) -> None:
+        """Add a one-shot request, which waits for its turn."""
+        request.prepare()
+        if not request.idle:
+            request.turn = next(self._turns)
+            self._requests[request] = None
+
+    def drop(self, request: Once) -> None:
+        """Remove a one-shot request whose client has gone."""
+        request.close()
+        self.pool.settle(request)
+        self._left(request)
+
     def step(self) -> bool:
         """Run one round of at most one pass; return whether there was work."""
         started = self.clock()
@@ -270,46 +292,62 @@ class Scheduler:
             return False
         if ready:
             self._pass(self._chosen(ready))
-        self.load.worked(self.clock() - started, self.clock())
+        if any(isinstance(lane, Lane) for lane, _ in ready):  # one-shot requests keep no session out
+            self.load.worked(self.clock() - started, self.clock())
         return True
 
-    def _begun(self) -> list[tuple[Lane, Slot]]:
-        """Start queued updates up to the limit; return the lanes that wait for rows, with their slots."""
-        ready: list[tuple[Lane, Slot]] = []
-        busy = sorted(self._busy, key=attrgetter("turn"))
-        room = self._most - len([lane for lane in busy if lane.running])
-        for lane in busy:
-            if not lane.running and room <= 0:
+    def _begun(self) -> list[tuple[Lane | Once, Slot]]:
+        """Start what waits, up to the limits; return the lanes and requests that wait for rows, with their slots."""
+        ready: list[tuple[Lane | Once, Slot]] = []
+        busy: list[Lane | Once] = sorted([*self._busy, *self._requests], key=attrgetter("turn"))
+        room = self._most - len([each for each in busy if each.running])
+        requests = self._most_requests() - len([each for each in self._requests if each.running])
+        for each in busy:
+            request = each if isinstance(each, Once) else None
+            if not each.running and (room <= 0 or (request and requests <= 0)):
                 continue
-            slot = self.pool.take(lane)
+            slot = self.pool.take(each, request.task.wish if request else Wish())
             if slot is None:
                 continue
-            if not lane.running:
-                self._guarded(lane, lane.begin)
-                room -= lane.running is not None
-            self._end_searches(lane)
-            if lane.score is not None:
-                ready.append((lane, slot))
+            if not each.running:
+                self._guarded(each, each.begin, *([slot] if request else []))
+                room -= bool(each.running)
+                requests -= bool(request and each.running)
+            self._end_searches(each)
+            if each.score is not None:
+                ready.append((each, slot))
         return ready
 
-    def _end_searches(self, lane: Lane) -> None:
-        """End the search of a lane if there is no time for it."""
+    def _end_searches(self, work: Lane | Once) -> None:
+        """End the search of a lane or request if there is no time for it."""
         curve = self._backends[TARGET].curve()
-        while lane.overdue(self.clock(), curve) or (lane.score and lane.score.spare and len(self._busy) > SEARCHING):
-            self._guarded(lane, lane.decline)
+        while work.score and work.score.spare:
+            if not (work.overdue(self.clock(), curve) or len(self._busy) + len(self._requests) > SEARCHING):
+                return
+            self._guarded(work, work.decline)
 
-    def _chosen(self, ready: Sequence[tuple[Lane, Slot]]) -> list[Part]:
+    def _chosen(self, ready: Sequence[tuple[Lane | Once, Slot]]) -> list[Part]:
         """Return what the next pass answers."""
         if needed := [each for each in ready if each[0].score and not each[0].score.spare]:
             return choose(needed, self._room())
         slots = dict(ready)
-        searches = one_search({lane: lane.score for lane in slots if lane.score})
-        (lane, *_) = searches
-        if lane.score and lane.score.draft.leaves_only:  # its cache is not the slot's
-            return [Part(lane, slots[lane], lane.score, lane.score.spare.tokens if lane.score.spare else 1)]
-        return choose([(lane, slots[lane]) for lane in searches], self._room())
+        searches = one_search({work: work.score for work in slots if work.score})
+        (work, *_) = searches
+        if work.score and work.score.draft.leaves_only:  # its cache is not the slot's
+            return [Part(work, slots[work], work.score, work.score.spare.tokens if work.score.spare else 1)]
+        return choose([(each, slots[each]) for each in searches], self._room())
 
-    def _guarded(self, lane: Lane, work: Callable[..., None], *given: object) -> None:
+    def _most_requests(self) -> int:
+        """Return how many one-shot requests are answered at a time: a single one while somebody speaks.
+
+        Others may take half of the slots, so that a session that begins has one at once.
+        """
+        now = self.clock()
+        if any(lane.worked is not None and now - lane.worked < WINDOW for lane in self._lanes):
+            return 1
+        return max(1, self.pool.size // 2)
+
+    def _guarded(self, lane: Lane | Once, work: Callable[..., None], *given: object) -> None:
         """Call ``work`` of a lane with the time; an exception fails only this lane's update."""
         try:
             work(*given, self.clock())
@@ -318,7 +356,15 @@ class Scheduler:
         if not lane.running:
             self.pool.settle(lane)
         if lane.idle:
+            self._left(lane)
+
+    def _left(self, lane: Lane | Once) -> None:
+        """Remove what has no work left from what is busy."""
+        if isinstance(lane, Lane):
             self._busy.discard(lane)
+        else:
+            self._requests.pop(lane, None)
+            self.pool.spare(lane, lane.task.wish, lane.answer)
 
     def _pass(self, parts: Sequence[Part]) -> None:
         model = parts[0].score.model
@@ -373,10 +419,10 @@ class Scheduler:
         if part.score is part.lane.score:  # otherwise more of the prompt is left to read
             self._guarded(part.lane, part.lane.advance, rows)
 
-    def _fail(self, lane: Lane, error: Exception) -> None:
+    def _fail(self, lane: Lane | Once, error: Exception) -> None:
         log.error("an update could not be translated: %s", type(error).__name__)
         self.failed_lanes += 1
         reason = str(error) if isinstance(error, RedraftError) else "the model failed on it"
-        lane.fail(f"the update could not be translated: {reason}", self.clock())
+        lane.fail(reason, self.clock())
         if lane.idle:
-            self._busy.discard(lane)
+            self._left(lane)

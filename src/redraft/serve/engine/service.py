@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from redraft.backends.load import check_same_vocabulary
@@ -16,13 +16,14 @@ from redraft.captions.settings import Settings
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
-from redraft.decoding.method import Choice, DraftModel, Option
+from redraft.decoding.method import Choice, DraftModel, Method, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import CapabilityError, OptionError, RedraftError
 from redraft.models import SHIPPED
 from redraft.protocol import Wanted
 from redraft.protocol.bodies import Offer, OfferedMethod, OfferedOption
+from redraft.serve.engine.chat import Chat, chat_of
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import all_recognisers, resolve
@@ -65,8 +66,28 @@ class Service:
         sources, targets = (metadata.get(key, "") for key in (SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY))
         return _tags(sources), _tags(targets)
 
+    @cached_property
+    def chat(self) -> Chat | None:
+        """The model as a chat; None if it only translates.  Raises `ModelError` if its template cannot be used."""
+        return chat_of(self.backends[TARGET], self.vocabulary)
+
     def lanes(self, wanted: Wanted, answered: Callable[[Answer], None]) -> list[Lane]:
-        """Make a lane for each target language.
+        """Make a lane for each target language; raises what `_translations` raises."""
+        return [Lane(each, answered) for each in self._translations(wanted)]
+
+    def texts(self, wanted: Wanted, *, exact: bool) -> list[Translation]:
+        """Return how whole texts are translated; raises what `_translations` raises.
+
+        Args:
+            exact: whether a draft is accepted exactly, whatever the default method does.
+        """
+        return self._translations(wanted, get_method("ssbd") if exact else None)
+
+    def _translations(self, wanted: Wanted, exact: Method | None = None) -> list[Translation]:
+        """Return how each target language is translated.
+
+        Args:
+            exact: method to use without a bias; None for the one that is wanted.
 
         Raises:
             OptionError: a value is unknown, out of range or beyond the operator's limits.
@@ -79,13 +100,12 @@ class Service:
         encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
         if len({each.canonical for each in languages}) < len(languages):
             raise OptionError("must be different languages", "targets")
-        method = self.methods[wanted.method or self.settings.methods[0]]
+        method = exact or self.methods[wanted.method or self.settings.methods[0]]
         most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
-        options = method.check(wanted.options)
+        options = method.check({"beta": 0.0} if exact else wanted.options)
         settings = Settings(method, options, wanted.display(method.display), wanted.context, most)
         return [
-            Lane(Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)), answered)
-            for each in languages
+            Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)) for each in languages
         ]
 
     def _check(self, wanted: Wanted) -> None:

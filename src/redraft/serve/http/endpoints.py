@@ -7,18 +7,16 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict
 from functools import cache
-from itertools import count
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from sentencex import segment
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from redraft import protocol
 from redraft.captions import events, languages
-from redraft.captions.formats.read import lines_of
+from redraft.captions.sentence import cut_text
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.protocol import Line
@@ -42,8 +40,12 @@ MOST_LANGUAGES = 64
 def refusal(refused: Refused, status: int, headers: Mapping[str, str] | None = None) -> Response:
     """Return the response to a refused request."""
     headers = {**(headers or {}), **({"www-authenticate": "Bearer"} if refused.code == "key" else {})}
-    headers |= {"retry-after": "5"} if CODES[refused.code].status in (429, 503) else {}
-    return JSONResponse(refused.body, status, headers)
+    return JSONResponse(refused.body, status, {**headers, **retry_after(refused)})
+
+
+def retry_after(refused: Refused) -> dict[str, str]:
+    """Return the header that says when to try again, if that helps."""
+    return {"retry-after": "5"} if CODES[refused.code].status in (429, 503) else {}
 
 
 def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = refusal) -> Endpoint:
@@ -172,17 +174,12 @@ def answer_of(message: protocol.Message, status: int = 200) -> Response:
 
 
 def split(text: Text) -> Sentences:
-    """Split a text into sentences, stripped of spaces.  A line break always ends a sentence.
+    """Split a text into sentences, as texts are before they are translated; a line break always ends one.
 
     Browsers can split text too (`Intl.Segmenter`), but end a sentence after "Dr.": they do not use ICU's lists of
     abbreviations, even with ``en-u-ss-standard``.
-
-    Raises:
-        Refused: the language is unknown.
     """
-    language = language_of(text.language).canonical.partition("-")[0]
-    parts = (part.strip() for line in text.text.splitlines() for part in segment(language, line))
-    return Sentences(sentences=tuple(filter(None, parts)))
+    return Sentences(sentences=tuple(sentence for sentence, _ in cut_text(text.text) if sentence))
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -204,22 +201,14 @@ async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def translate_text(request: Request) -> Response:
-    """Translate one text."""
+    """Translate one text, sentence by sentence."""
     hub, _ = allowed(request)
     wanted = await body_of(request, Translate.model_validate_json, Translate)
-    lines = lines_of(wanted.text)
-    texts = [line for line, _ in lines if line] or [""]
-    found = await while_connected(request, hub.exchanges.once(wanted, texts, address_of(request)))
-    said = [event for each in found for answer in each.values() for event in answer]
-    captions = {(each.utterance, each.language): each.text for each in said if isinstance(each, events.Caption)}
-    failures = [each.message for each in said if isinstance(each, events.Failure)]
-
-    def joined(language: str) -> str:
-        texts = (captions.get((str(number), language), "") for number in count(1))
-        return "".join((next(texts) if line else "") + behind for line, behind in lines)
-
-    languages = dict.fromkeys(language for _, language in captions)
-    return answer_of(Translations(translations={each: joined(each) for each in languages}, failures=failures))
+    work = hub.requests.translate(wanted, [wanted.text], address_of(request))
+    (found,) = await while_connected(request, work)
+    failures = dict.fromkeys(remark for each in found.values() for remark in each.remarks)
+    texts = {language: each.text for language, each in found.items()}
+    return answer_of(Translations(translations=texts, failures=list(failures)))
 
 
 async def sentences(request: Request) -> Response:

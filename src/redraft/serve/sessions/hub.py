@@ -16,9 +16,10 @@ from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rates
-from redraft.serve.engine.admission import DRAINING, STOPPED, VIEWERS_ONLY, Admission, Exchange, Exchanges
+from redraft.serve.engine.admission import DRAINING, STOPPED, Admission, Exchange, Exchanges
 from redraft.serve.engine.engine import Engines
 from redraft.serve.engine.metrics import Metrics
+from redraft.serve.engine.requests import Requests
 from redraft.serve.engine.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.live import LiveSession, Published
@@ -57,7 +58,7 @@ class Hub:
         self.settings, self.metrics = settings, metrics
         #: Identifies this process among servers at the same address.
         self.name = secrets.token_hex(8)
-        self.engines, self._service = engines, service
+        self.engines = engines
         keys = ApiKeys(settings.key_file) if settings.key_file else None
         self.admission = Admission(service, engines, keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
@@ -70,8 +71,10 @@ class Hub:
         self._sessions: dict[str, LiveSession] = {}
         #: Recognisers for audio from sessions.
         self.recognisers = Recognisers(settings, metrics)
-        #: Translations without a session.
+        #: Streams of updates without a session of ours.
         self.exchanges = Exchanges(self.admission, engines, self._admit)
+        #: Texts and chats.
+        self.requests = Requests(self.admission, engines, settings.sessions_per_address)
         #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
         self.exports = asyncio.Semaphore(2)
         self.fanout: Fanout | None = None
@@ -80,7 +83,7 @@ class Hub:
 
             self.fanout = Fanout(settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name)
         #: Functions called about every second.
-        self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.past.sweep]
+        self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.requests.sweep, self.past.sweep]
         self.swept += [self.fanout.sweep] if self.fanout else []
         metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
@@ -98,9 +101,7 @@ class Hub:
     @property
     def service(self) -> Service:
         """The models.  Raises `Refused` if the server serves only viewers."""
-        if self._service is None:
-            raise Refused("missing", VIEWERS_ONLY)
-        return self._service
+        return self.admission.service
 
     async def open(
         self,

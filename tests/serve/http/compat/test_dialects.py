@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -12,24 +16,26 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.routing import Route, WebSocketRoute
 
+from conftest import ROOT
 from redraft.cli.main import cli
 from redraft.errors import OptionError
 from redraft.serve.access import new_key
-from redraft.serve.http.compat import check_compat
+from redraft.serve.engine import requests
+from redraft.serve.http.compat import check_compat, compat_routes
+from redraft.serve.http.compat.openai import ONLY_TRANSLATES
 from redraft.serve.settings import ServeSettings
+from tests.serve.fakes import CachedModel, slow
 from tests.serve.http.compat.conftest import COMPAT
-from tests.serve.servers import Response, Running, running
-from tests.serve.talking import expected
+from tests.serve.servers import Running, running
+from tests.serve.talking import eventually, expected
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
-FORM_OF_ERROR = {"/v2/translate": "message", "/translate": "error", "/v1/chat/completions": "error"}
-PROMPT = {"role": "system", "content": "Translate the sentence in 🔤 into German, or all that the user says."}
-
-
-def chat(server: Running, text: str, **fields: Any) -> Response:
-    messages = [PROMPT, {"role": "user", "content": text}]
-    return server.ask("/v1/chat/completions", {"model": "m", "user": text, "messages": messages, **fields})
+JSON = {"content-type": "application/json"}
+FORM_OF_ERROR = {"/v2/translate": "message"} | dict.fromkeys(
+    ("/translate", "/v1/chat/completions", "/v1/translate"), "error"
+)
 
 
 def form(**fields: Any) -> bytes:
@@ -51,13 +57,13 @@ def test_deepl_texts(imitating: Running, agent: str) -> None:
     assert answer.status == 200
     assert answer.json == {
         "translations": [
-            {"detected_source_language": "EN", "text": text} for text in (expected("we saw"), expected("her duck"), "")
+            {"detected_source_language": "EN", "text": text} for text in (expected("we saw"), expected("her duck"), " ")
         ]
     }
 
 
-LINES = "\nwe saw\n\n her duck\r\nit was\n "
-TRANSLATED = ["\n", "we saw", "\n\n", "her duck", "\r\n", "it was", "\n"]
+LINES = "\nwe saw. again\n\n her duck\r\nit was\n "
+TRANSLATED = ["\n", "we saw.", " ", "again", "\n\n ", "her duck", "\r\n", "it was", "\n "]
 
 
 @pytest.mark.parametrize(
@@ -75,11 +81,6 @@ def test_lines(imitating: Running, path: str, sent: dict[str, Any], place: tuple
     assert found == "".join(text if text.isspace() else expected(text) for text in TRANSLATED)
 
 
-def test_lines_in_a_chat(imitating: Running) -> None:
-    answer = chat(imitating, "we saw\nher duck").json
-    assert answer["choices"][0]["message"]["content"] == f"{expected('we saw')}\n{expected('her duck')}"
-
-
 @pytest.mark.parametrize(
     ("spelling", "target"), [("DE", "de"), ("de-DE", "de"), ("EN-US", "en"), ("ZH-HANS", "zh"), ("JA", "ja")]
 )
@@ -89,10 +90,19 @@ def test_deepl_languages(imitating: Running, spelling: str, target: str) -> None
     assert found == {"detected_source_language": "FR", "text": expected("we saw", target), "billed_characters": 6}
 
 
-def test_marked_text(imitating: Running) -> None:
-    sent = {"text": ["we all. 🔤 we saw 🔤"], "target_lang": "DE"}
-    (found,) = imitating.ask("/v2/translate", sent, headers={"user-agent": "marks"}).json["translations"]
-    assert found["text"] == f"{expected('we all.')} 🔤 {expected('we saw')} 🔤"
+@pytest.mark.parametrize(
+    ("split", "sentences"),
+    [
+        ("1", ["we saw", "\n", "her duck.", " ", "it was"]),
+        ("nonewlines", ["we saw\nher duck.", " ", "it was"]),
+        ("0", None),
+    ],
+)
+def test_deepl_split_sentences(imitating: Running, split: str, sentences: list[str] | None) -> None:
+    text = "we saw\nher duck. it was"
+    sent = {"text": [text], "target_lang": "DE", "split_sentences": split}
+    (found,) = imitating.ask("/v2/translate", sent).json["translations"]
+    assert found["text"] == "".join(each if each.isspace() else expected(each) for each in sentences or [text])
 
 
 def test_wrong_method_or_type(imitating: Running) -> None:
@@ -148,60 +158,6 @@ def test_libretranslate_lists_pairs_that_work() -> None:
         ]
 
 
-# OpenAI
-
-
-def test_openai_completes_a_chat(imitating: Running) -> None:
-    answer = chat(imitating, "🔤 we saw 🔤", max_tokens=64, temperature=1.0)
-    assert answer.status == 200
-    (choice,) = answer.json["choices"]
-    message = {"role": "assistant", "content": expected("we saw"), "refusal": None}
-    assert choice == {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
-    usage = answer.json["usage"]
-    assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
-    assert (answer.json["object"], answer.json["model"]) == ("chat.completion", "m")
-    assert {"id", "created", "system_fingerprint"} <= set(answer.json)
-
-
-def test_openai_streams_a_chat(imitating: Running) -> None:
-    answer = chat(imitating, "her duck", stream=True, stream_options={"include_usage": True})
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    events = re.findall(r"data: (.*)\n\n", answer.text)
-    assert events[-1] == "[DONE]"
-    chunks = [json.loads(event) for event in events[:-1]]
-    assert {chunk["object"] for chunk in chunks} == {"chat.completion.chunk"}
-    deltas = [chunk["choices"][0]["delta"] for chunk in chunks[:-1]]
-    assert deltas[0]["role"] == "assistant"
-    assert "".join(delta.get("content", "") for delta in deltas) == expected("her duck")
-    assert [choice["finish_reason"] for chunk in chunks for choice in chunk["choices"]] == [None, None, "stop"]
-    assert (chunks[-1]["choices"], chunks[-1]["usage"]["prompt_tokens"] > 0) == ([], True)
-
-
-@pytest.mark.parametrize("text", ["we saw 🎉 her duck 🎉", "Translate into French: we saw", "Text: we saw"])
-def test_openai_translates_every_word(imitating: Running, text: str) -> None:
-    (choice,) = chat(imitating, text).json["choices"]
-    assert choice["message"]["content"] == expected(text)
-
-
-def test_openai_target_is_not_in_the_text(imitating: Running) -> None:
-    (choice,) = chat(imitating, "We went into French waters. 🔤 we saw 🔤").json["choices"]
-    assert choice["message"]["content"] == expected("we saw")
-
-
-def test_openai_target(imitating: Running) -> None:
-    name = imitating.hub.offer.model
-
-    def ask(model: str, *said: str) -> Response:
-        messages = [{"role": "user", "content": text} for text in said]
-        return imitating.ask("/v1/chat/completions", {"model": model, "user": str(said), "messages": messages})
-
-    assert ask(f"{name}/ja", "we saw").json["choices"][0]["message"]["content"] == expected("we saw", "ja")
-    told = ask("gpt", "earlier", "Translate this English text into Japanese:\n\nwe saw")
-    assert told.json["choices"][0]["message"]["content"] == expected("we saw", "ja")
-    assert ask("gpt", "we saw").status == 400
-    assert name in [model["id"] for model in imitating.ask("/v1/models").json["data"]]
-
-
 # All of them
 
 
@@ -234,7 +190,7 @@ def test_bad_requests(imitating: Running, path: str, body: Any) -> None:
 BODIES: dict[str, dict[str, Any]] = {
     "/v2/translate": {"text": ["a"], "target_lang": "DE"},
     "/translate": {"q": "a", "source": "en", "target": "de"},
-    "/v1/chat/completions": {"messages": [PROMPT, {"role": "user", "content": "a"}]},
+    "/v1/chat/completions": {"model": "demo/de", "messages": [{"role": "user", "content": "a"}]},
 }
 
 
@@ -255,11 +211,64 @@ def test_keys(tmp_path: Path) -> None:
         assert server.ask("/v1/models").status == 401
 
 
-def test_limits() -> None:
-    with running(compat=COMPAT, sessions=1) as server:
-        assert [server.ask(path, body).status for path, body in BODIES.items()] == [200, 503, 503]
-        again = server.ask("/v2/translate", BODIES["/v2/translate"])
-        assert again.status == 200
+def test_no_sessions() -> None:
+    """Texts are answered beside the sessions and languages that a server may have, and however busy it is."""
+    with (
+        running(compat=COMPAT, sessions=1, languages=1, slots=2, starts_per_second=1) as server,
+        server.socket() as live,
+    ):
+        live.start("de")
+        bodies = [*BODIES.items()] * 10
+        with ThreadPoolExecutor(len(bodies)) as threads:
+            assert [each.status for each in threads.map(lambda each: server.ask(*each), bodies)] == [200] * len(bodies)
+
+
+def test_too_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_MOST", 0)
+    with running(compat=COMPAT) as server:
+        for path, body in BODIES.items():
+            answer = server.ask(path, body)
+            assert (answer.status, list(answer.json), answer.headers["retry-after"]) == (
+                503,
+                [FORM_OF_ERROR[path]],
+                "5",
+            )
+
+
+SENTENCES = ("We saw her.", "It failed!", "They left?")
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("path", [*BODIES, "/v1/translate"])
+def test_failing_sentence(path: str, place: int) -> None:
+    bad = (1, *CachedModel().tokenize(SENTENCES[place]))
+    model = CachedModel(1, broken=lambda scores: any(score.prefix[: len(bad)] == bad for score in scores))
+    text = " ".join(SENTENCES)
+    bodies: dict[str, dict[str, Any]] = {
+        "/v2/translate": {"text": ["We saw.", text], "target_lang": "DE"},
+        "/translate": {"q": text, "source": "en", "target": "de"},
+        "/v1/chat/completions": {"model": "demo/de", "messages": [{"role": "user", "content": text}]},
+        "/v1/translate": {"text": text, "targets": ["ja", "de"]},
+    }
+    with running(model, compat=COMPAT, busy=1000) as server:
+        answer = server.ask(path, bodies[path])
+    assert (answer.status, list(answer.json)) == (500, [FORM_OF_ERROR[path]])
+    assert "the text could not be translated: the model failed on it" in answer.text
+
+
+def test_client_that_leaves() -> None:
+    for path, body in [*BODIES.items(), ("/v1/translate", {"text": "a", "targets": ["de"]})]:
+        body = json.loads(json.dumps(body).replace('"a"', '"We all looked at our phones."'))
+        model = CachedModel(1, broken=slow)
+        model.end_bias = -1000.0
+        with running(model, compat=COMPAT, busy=1000, max_tokens=10_000) as server:
+            with suppress(TimeoutError):
+                request = urllib.request.Request(server.url + path, json.dumps(body).encode(), JSON)
+                urllib.request.urlopen(request, timeout=0.3)
+            eventually(lambda: server.engine.scheduler.requests == 0)
+            before = len(model.new)
+            time.sleep(0.2)
+            assert len(model.new) == before > 0
 
 
 def test_hosts_and_origins(imitating: Running) -> None:
@@ -273,6 +282,17 @@ def test_apis_off_by_default() -> None:
         assert [server.ask(path, body).status for path, body in BODIES.items()] == [404, 200, 404]
     with running() as server:
         assert [server.ask(path, body).status for path, body in BODIES.items()] == [404] * 3
+
+
+def test_documented_endpoints() -> None:
+    text = (ROOT / "docs" / "compat.md").read_text("utf-8")
+    (table,) = re.findall(r"\| request \| what it does \|\n.*\n((?:\|.*\n)+)", text)
+    with running(compat=(*COMPAT, "alignatt-mt")) as server:
+        routes = compat_routes(server.hub)
+    found = re.findall(r"^\| (?:websocket )?`(?:(?:POST|GET) )?(/[\w/]*)`", table, re.MULTILINE)
+    assert sorted(found) == sorted(route.path for route in routes if isinstance(route, (Route, WebSocketRoute)))
+    sentence = ONLY_TRANSLATES.format(example="redraft-demo/de")
+    assert sentence in " ".join(text.replace("\n> ", " ").split())
 
 
 def test_unknown_api() -> None:

@@ -1,8 +1,7 @@
 """Imitate the APIs of DeepL, LibreTranslate, OpenAI, WhisperLiveKit's translation server and, by plug-ins, others.
 
-Captioning tools send such a service a growing sentence again and again.  `callers` finds out which requests belong to
-the same sentence, and translates them as one utterance; `dialect` removes what a tool adds around the text, and
-`openai` finds the languages in prompts.  WhisperLiveKit names the utterances itself.  Each API has a module.
+Each API has a module; `dialect` has what they share.  Requests are answered one by one, from what they say themselves
+(`redraft.serve.engine.requests`); only WhisperLiveKit's server has sessions.
 
 An entry point in the group ``redraft.dialects`` names a function like those in `BUILT_IN`, and is imported if the
 setting ``compat`` names it; docs/compat.md has an example.
@@ -18,16 +17,15 @@ from starlette.routing import BaseRoute
 
 from redraft.errors import OptionError, first_sentence
 from redraft.serve.http.compat.alignatt_mt import alignatt_mt
-from redraft.serve.http.compat.callers import Callers
 from redraft.serve.http.compat.deepl import deepl
 from redraft.serve.http.compat.libretranslate import libretranslate
-from redraft.serve.http.compat.openai import openai
+from redraft.serve.http.compat.openai import Pattern, openai
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
 
 ENTRY_POINT_GROUP = "redraft.dialects"
 #: Makes the routes of an API.
-Dialect: TypeAlias = Callable[[Callers], list[BaseRoute]]
+Dialect: TypeAlias = Callable[[Hub], list[BaseRoute]]
 #: Name in the setting ``compat`` -> its dialect.
 BUILT_IN: dict[str, Dialect] = {
     "alignatt-mt": alignatt_mt,
@@ -38,17 +36,20 @@ BUILT_IN: dict[str, Dialect] = {
 
 
 def check_compat(settings: ServeSettings) -> None:
-    """Check the setting ``compat``.  Raises `OptionError` if an API is unknown, or a plug-in cannot be imported."""
+    """Check the settings of imitated APIs.
+
+    Raises:
+        OptionError: an API is unknown, a plug-in cannot be imported, or ``openai_prompt`` is not a pattern.
+    """
     for name in settings.compat:
         _dialect(name)
+    if settings.openai_prompt is not None:
+        Pattern(settings.openai_prompt)
 
 
 def compat_routes(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the APIs named in the setting ``compat``."""
-    if not hub.settings.compat:
-        return []
-    callers = Callers(hub)
-    return [route for name in dict.fromkeys(hub.settings.compat) for route in _dialect(name)(callers)]
+    return [route for name in dict.fromkeys(hub.settings.compat) for route in _dialect(name)(hub)]
 
 
 def _dialect(name: str) -> Dialect:

@@ -39,7 +39,6 @@ from redraft.protocol.codes import Refused
 from redraft.serve.access import Rate
 from redraft.serve.engine.admission import Exchange
 from redraft.serve.engine.lanes import Lane
-from redraft.serve.http.compat.callers import Callers
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
 from redraft.serve.http.sockets import next_frame, until_one_ends
 from redraft.serve.sessions.hub import Hub
@@ -301,9 +300,8 @@ def is_beginning(text: str, other: str) -> bool:
     return other.startswith(text) and WORD.findall(other)[: len(words := WORD.findall(text))] == words
 
 
-def alignatt_mt(callers: Callers) -> list[BaseRoute]:
+def alignatt_mt(hub: Hub) -> list[BaseRoute]:
     """Return the route of the protocol, which is the server's address without a path."""
-    hub = callers.hub
 
     async def serve(websocket: WebSocket) -> None:
         await websocket.accept()

@@ -11,9 +11,9 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
 from redraft.protocol.codes import Refused
-from redraft.serve.http.compat.callers import Callers
-from redraft.serve.http.compat.dialect import SOURCE, caller, fields, refusing, routes, translate_plain
+from redraft.serve.http.compat.dialect import SOURCE, fields, refusing, routes, translated
 from redraft.serve.http.endpoints import Lenient, language_of
+from redraft.serve.sessions.hub import Hub
 
 _SCHEME = "deepl-auth-key "
 #: Character limit reported to clients; there is no limit.
@@ -28,12 +28,13 @@ class DeepLRequest(Lenient):
     text: list[str] = Field(min_length=1, max_length=50)
     target_lang: str = Field(min_length=1, max_length=100)
     source_lang: str | None = Field(None, max_length=100)
+    split_sentences: Literal["0", "1", "nonewlines"] = "1"
     formality: Literal["default", "prefer_more", "prefer_less"] = "default"
     show_billed_characters: bool = False
     auth_key: str | None = None
 
 
-def deepl(callers: Callers) -> list[BaseRoute]:
+def deepl(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the DeepL API."""
 
     async def answer(request: Request) -> Response:
@@ -41,26 +42,26 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         if isinstance(found.get("text"), str):
             found["text"] = [found["text"]]
         key = _key(request, found.get("auth_key"))
-        owner = callers.hub.admission.owner(key)
+        hub.admission.owner(key)
         for name in _UNABLE:
             if found.get(name):
                 raise Refused("option", f"{name} is not supported by this server", name)
         wanted = DeepLRequest.checked(found)
         target = language_of(wanted.target_lang, "target_lang").canonical
         source_language = language_of(wanted.source_lang, "source_lang").canonical if wanted.source_lang else SOURCE
-        who = caller(request, "deepl", key, owner, target, source_language)
-        texts = await translate_plain(callers, request, who, wanted.text)
+        cut = {"lines": wanted.split_sentences == "1", "marks": wanted.split_sentences != "0"}
+        texts = await translated(hub, request, target, source_language, wanted.text, **cut)
         detected = source_language.upper()
         translations = [
-            {"detected_source_language": detected, "text": text}
+            {"detected_source_language": detected, "text": found.text}
             | ({"billed_characters": len(sent)} if wanted.show_billed_characters else {})
-            for sent, text in zip(wanted.text, texts, strict=True)
+            for sent, found in zip(wanted.text, texts, strict=True)
         ]
         return JSONResponse({"translations": translations})
 
     async def languages(request: Request) -> Response:
-        callers.hub.admission.owner(_key(request))
-        offer = callers.hub.offer
+        hub.admission.owner(_key(request))
+        offer = hub.offer
         # DeepL's own client sends a form body with GET.
         found = await fields(request) if request.headers.get("content-type") else request.query_params
         kind = found.get("type", "source")
@@ -71,7 +72,7 @@ def deepl(callers: Callers) -> list[BaseRoute]:
         return JSONResponse([each | {"supports_formality": False} for each in names] if kind == "target" else names)
 
     async def usage(request: Request) -> Response:
-        callers.hub.admission.owner(_key(request))
+        hub.admission.owner(_key(request))
         return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
 
     paths = {"/v2/translate": ("POST", answer), "/v2/languages": ("GET", languages), "/v2/usage": ("GET", usage)}

@@ -1,4 +1,4 @@
-"""Shared by the imitated APIs: reading bodies, identifying callers, sending errors."""
+"""Shared by the imitated APIs: reading bodies, translating, sending errors."""
 
 from __future__ import annotations
 
@@ -11,34 +11,36 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
-from redraft.serve.http.compat.callers import Caller, Callers
-from redraft.serve.http.compat.instructions import marked
-from redraft.serve.http.endpoints import Endpoint, address_of, answering, read_bytes
+from redraft.serve.engine.requests import Translated
+from redraft.serve.http.endpoints import (
+    Endpoint,
+    address_of,
+    answering,
+    read_bytes,
+    retry_after,
+    while_connected,
+)
+from redraft.serve.sessions.hub import Hub
 
 _OBJECT = TypeAdapter(dict[str, Any])
 #: Source language of requests that name none.
 SOURCE = "en"
 
 
-async def translate_plain(callers: Callers, request: Request, caller: Caller, texts: Sequence[str]) -> list[str]:
-    """Translate texts from callers that add no instructions; text inside a pair of symbols is translated separately."""
-    pieces = [_pieces(text) for text in texts]
-    sent = [text for each in pieces for text, _ in each]
-    found = iter(await callers.replies(caller, sent, request.is_disconnected))
-    return ["".join(next(found).text + behind for _, behind in each) for each in pieces]
+async def translated(
+    hub: Hub, request: Request, target: str, source_language: str, texts: Sequence[str], **cut: bool
+) -> list[Translated]:
+    """Translate texts, sentence by sentence (`redraft.serve.engine.requests.Requests.translate`).
 
-
-def _pieces(text: str) -> list[tuple[str, str]]:
-    """Split a text at a pair of symbols; each part comes with the symbols that follow it."""
-    pair = marked(text)
-    if pair is None:
-        return [(text, "")]
-    context = pair.before.rstrip()
-    mark = pair.after.strip()
-    context = context.removesuffix(mark)
-    words = context.rstrip()
-    return [(words, pair.before[len(words) :]), (pair.text, pair.after)]
+    Raises:
+        ClientDisconnect: the client has gone.
+        Refused: a sentence could not be translated, or the request is not possible.
+    """
+    wanted = Wanted(targets=(target,), source_language=source_language)
+    found = await while_connected(request, hub.requests.translate(wanted, texts, address_of(request), **cut))
+    return [text for each in found for text in each.values()]
 
 
 def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused, int], Response]) -> list[BaseRoute]:
@@ -48,7 +50,12 @@ def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused,
 
 def refusing(field: str) -> Callable[[Refused, int], Response]:
     """Return what makes the response to a refusal for `routes`: its sentence in a field, and 403 for a wrong key."""
-    return lambda refused, status: JSONResponse({field: refused.sentence}, 403 if refused.code == "key" else status)
+
+    def refuse(refused: Refused, status: int) -> Response:
+        status = 403 if refused.code == "key" else status
+        return JSONResponse({field: refused.sentence}, status, retry_after(refused))
+
+    return refuse
 
 
 async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
@@ -70,12 +77,3 @@ async def fields(request: Request, lists: Sequence[str] = ()) -> dict[str, Any]:
     except ValueError:
         raise Refused("protocol", "the body must be a JSON object, or a form, in valid UTF-8") from None
     raise Refused("protocol", "the content type must be application/json or application/x-www-form-urlencoded")
-
-
-def caller(
-    request: Request, dialect: str, key: str, owner: str, target: str, source_language: str, *more: str
-) -> Caller:
-    """Identify the caller of a request by API, key, address, user agent and ``more``."""
-    address = address_of(request)
-    marks = (dialect, owner, key, address, request.headers.get("user-agent", ""), *more)
-    return Caller(marks, address, target, source_language)

@@ -11,9 +11,9 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.languages import parse_language
-from redraft.serve.http.compat.callers import Callers
-from redraft.serve.http.compat.dialect import SOURCE, caller, fields, refusing, routes, translate_plain
+from redraft.serve.http.compat.dialect import SOURCE, fields, refusing, routes, translated
 from redraft.serve.http.endpoints import Lenient, language_of
+from redraft.serve.sessions.hub import Hub
 
 #: LibreTranslate's own codes: Traditional Chinese, and the Portuguese of Brazil.
 _CODES = {"zt": "zh-Hant", "pb": "pt-BR"}
@@ -36,21 +36,21 @@ class DetectRequest(Lenient):
     api_key: str | None = None
 
 
-def libretranslate(callers: Callers) -> list[BaseRoute]:
+def libretranslate(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the LibreTranslate API."""
 
     async def answer(request: Request) -> Response:
         found = await fields(request)
         key = found.get("api_key")
         key = key if isinstance(key, str) else ""
-        owner = callers.hub.admission.owner(key)
+        hub.admission.owner(key)
         wanted = LibreTranslateRequest.checked(found)
         auto = wanted.source.lower() == "auto"
         source_language = SOURCE if auto else _canonical(wanted.source, "source")
         target = _canonical(wanted.target, "target")
-        who = caller(request, "libretranslate", key, owner, target, source_language)
         several = isinstance(wanted.q, list)
-        texts = await translate_plain(callers, request, who, wanted.q if isinstance(wanted.q, list) else [wanted.q])
+        sent = wanted.q if isinstance(wanted.q, list) else [wanted.q]
+        texts = [found.text for found in await translated(hub, request, target, source_language, sent)]
         answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
         if auto:
             detected = {"confidence": 0.0, "language": source_language}  # nothing was detected
@@ -58,7 +58,7 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
         return JSONResponse(answer)
 
     async def languages(request: Request) -> Response:
-        offer = callers.hub.offer
+        offer = hub.offer
         sources = offer.source_languages or (SOURCE,)
         listed = [
             {
@@ -72,7 +72,7 @@ def libretranslate(callers: Callers) -> list[BaseRoute]:
 
     async def detect(request: Request) -> Response:
         found = DetectRequest.checked(await fields(request))
-        callers.hub.admission.owner(found.api_key)
+        hub.admission.owner(found.api_key)
         return JSONResponse([{"confidence": 0.0, "language": SOURCE}])  # nothing is detected
 
     paths = {"/translate": ("POST", answer), "/languages": ("GET", languages), "/detect": ("POST", detect)}

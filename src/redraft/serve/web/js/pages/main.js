@@ -223,7 +223,7 @@ at("paste-form").addEventListener("submit", async (event) => {
   const text = at("pasted").value.trim();
   const start = session ? memory.session.start : wanted.read();
   if (!text || !start) return;
-  const { sentences, error } = await sentencesOf(text, start.source_language, start.key);
+  const { sentences, error } = await sentencesOf(text, start.key);
   if (sentences) play(planOf(sentences, at("spoken").checked), 1);
   else if (!error || !wanted.complain(error)) problem(error?.message ?? `${GONE}. Try again in a moment.`);
 });

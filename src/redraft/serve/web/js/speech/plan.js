@@ -14,16 +14,15 @@ const UNSPACED = 3;
  * Split a text of any length into sentences, piece by piece; the sentence that a cut may have divided is asked again.
  *
  * @param {string} text
- * @param {string} language of the text
  * @param {string} [key] API key
  * @returns {Promise<{sentences?: string[], error?: object}>} without either if there was no response
  */
-export async function sentencesOf(text, language, key) {
+export async function sentencesOf(text, key) {
   const sentences = [];
   for (let begin = 0; begin < text.length; ) {
     const high = /[\uD800-\uDBFF]/.test(text[begin + PIECE - 1] ?? ""); // half of a character
     const piece = text.slice(begin, begin + PIECE - (high ? 1 : 0));
-    const { body, error } = piece.trim() ? await ask("v1/sentences", { text: piece, language }, key) : { body: { sentences: [] } };
+    const { body, error } = piece.trim() ? await ask("v1/sentences", { text: piece }, key) : { body: { sentences: [] } };
     if (!body) return { error };
     const last = begin + piece.length < text.length ? body.sentences.at(-1) : undefined;
     const cut = last === undefined ? 0 : piece.lastIndexOf(last);
