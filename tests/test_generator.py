@@ -51,7 +51,7 @@ def test_previous_output_is_the_draft() -> None:
     model = Model()
     model.token_bytes = lambda token: bytes([token])  # type: ignore[method-assign]  # a text has the ids of its bytes
     model.tokenize = lambda text, **_: list(text.encode())  # type: ignore[method-assign]
-    model.encode = lambda _segments: [1, 2]  # type: ignore[method-assign]
+    model.encode = lambda segments: [1, 2]  # type: ignore[method-assign]
     plain = Generator(model, max_tokens=9).generate("x")
     again = Generator(model, "ssbd", {"beta": 0}, max_tokens=9).generate("x", previous=plain.text)
     assert (again.text, again.output.passes, again.output.accepted) == (plain.text, 1, 8)

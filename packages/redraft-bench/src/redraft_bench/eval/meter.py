@@ -131,19 +131,20 @@ class Meter:
         ends = [*(len(asked.score.prefix) for asked in kept or ()), total]
         passes, settled = [], ends[0] - prompt if kept is not None else 0
         end_drafted = finished and settled > len(output)
-        for asked, end in zip(kept or (), ends[1:], strict=True):
+        log = kept or []
+        for asked, end in zip(log, ends[1:], strict=True):
             score, draft = asked.score, asked.score.draft
             new = len(score.prefix) - asked.cached + len(draft)
             added = max(0, end - len(score.prefix))
             accepted = min(asked.accepted or 0, added)
             depth = 0 if asked.accepted is None else draft.depth
             passes.append(PassRecord(asked.cached, new, len(draft), depth, accepted, score.prompt_rows))
-            if asked is kept[-1]:  # what follows the pass's own token needed no pass
+            if asked is log[-1]:  # what follows the pass's own token needed no pass
                 behind = 0 if asked.accepted is None else max(0, added - accepted - 1)
                 end_drafted = finished and (behind > 0 or added == accepted > 0)
                 settled += behind
         seconds, self.seconds, self._decodings = self.seconds, 0.0, []
-        return Taken(tuple(passes), seconds, second, settled, end_drafted, kept[0].seconds if kept else 0.0)
+        return Taken(tuple(passes), seconds, second, settled, end_drafted, log[0].seconds if log else 0.0)
 
     def _cached(self, prefix: tuple[int, ...]) -> int:
         if self._last is None:

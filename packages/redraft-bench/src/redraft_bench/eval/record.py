@@ -83,6 +83,10 @@ class Step:
     end_drafted: bool = False
     first_seconds: float = 0.0
 
+    def without_times(self) -> Step:
+        """Return the step with all times set to zero."""
+        return replace(self, seconds=0.0, model_seconds=0.0, cpu_seconds=0.0, first_seconds=0.0)
+
     @property
     def decoded(self) -> bool:
         """Whether the text was decoded; the passes may all be those of a draft model."""
@@ -132,7 +136,7 @@ class Record:
 
     def without_times(self) -> Record:
         """Return the record with all times set to zero; it is equal for two runs with the same seed."""
-        return replace(self, steps=tuple(replace(step, **dict.fromkeys(_TIMES, 0.0)) for step in self.steps))
+        return replace(self, steps=tuple(step.without_times() for step in self.steps))
 
     def to_json(self) -> str:
         """Return the record as one line."""

@@ -72,13 +72,13 @@ def test_hypotheses_of_a_search_are_no_draft() -> None:
     assert (taken.settled, taken.end_drafted) == (0, False)
 
 
-def measured(name: str, seed: int, small_seed: int, limit: int = 30, **options: Value) -> tuple[Output, Step, Trace]:
+def measured(name: str, seed: int, small_seed: int, **options: Value) -> tuple[Output, Step, Trace]:
     """A text by a method with a small model: what the loop, the meter and the draft view count."""
     target, small = RandomModel(seed, end_bias=-0.5), RandomModel(small_seed, end_bias=-0.5)
     meter, traces = Meter(), list[Trace]()
     method = traced(meter.watched(get_method(name)), traces)
     drafter, rule = method.build(Setup(method.check(options), target.end_tokens))
-    asking = decode(PROMPT, drafter, rule, end_tokens=target.end_tokens, limit=limit)
+    asking = decode(PROMPT, drafter, rule, end_tokens=target.end_tokens, limit=30)
     lanes, models = [Decoding(asking, {TARGET: 0, DRAFT_MODEL: 0})], {TARGET: target, DRAFT_MODEL: small}
     (output,) = run_together(lanes, models, meter)
     taken = meter.take(len(PROMPT), output.tokens, output.finished)
