@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-#: Key in pytest's cache: the node ids that the last run skipped, of tests and of files that were skipped whole.
+#: Key in pytest's cache: node ids of tests, and of whole files, that have not run since they were skipped.
 KEY = "redraft/skipped"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    parser.addoption("--skipped", action="store_true", help="run only what the last run skipped")
+    parser.addoption("--skipped", action="store_true", help="run only what was skipped and has not run since")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """With the option, choose tests by what the last run has left in the cache."""
+    """With the option, choose tests by what earlier runs have left in the cache."""
     if config.getoption("--skipped"):
         assert config.cache is not None
         config.pluginmanager.register(Chosen(config.rootpath, config.cache.get(KEY, [])))
@@ -48,10 +48,13 @@ class Chosen:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print how much was skipped for which reason, and keep the node ids for the next run."""
+    """Print how much was skipped for which reason, and keep the node ids for later runs."""
     reports = terminalreporter.stats.get("skipped", [])
     if config.pluginmanager.hasplugin("cacheprovider") and config.cache is not None:
-        config.cache.set(KEY, sorted(report.nodeid for report in reports))
+        ran = {each.nodeid for kind in ("passed", "failed", "error") for each in terminalreporter.stats.get(kind, [])}
+        ran |= {each.partition("::")[0] for each in ran}
+        before = set(config.cache.get(KEY, []))
+        config.cache.set(KEY, sorted(before - ran | {each.nodeid for each in reports}))
     reasons: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for report in reports:
         _path, _line, reason = report.longrepr

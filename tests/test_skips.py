@@ -60,6 +60,7 @@ def run(folder: Path, *options: str, **variables: str) -> list[str]:
 @PROCESSES
 def test_summary_and_option(tmp_path: Path, options: tuple[str, ...]) -> None:
     assert run(tmp_path, *options) == ["2 tests  needs data", "1 file  needs a library", "1 passed, 3 skipped"]
+    assert run(tmp_path, *options, "-k", "nothing")[-1].startswith("1 passed, 1 skipped")  # others stay noted
     first = run(tmp_path, *options, "--skipped", DATA="here")
     assert first[0] == "1 file  needs a library"
     assert first[1].startswith("2 passed, 1 skipped")  # and not test_nothing
