@@ -175,7 +175,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         if options.threads or cores == 1 or on_gpu(options.gpu_layers):
             return FixedThreads(options.threads or cores)
         # The first prompt of a large model would take too long on one thread; a small model's operations are short.
-        small = self.model.path.stat().st_size <= SMALL_MODEL
+        small = self.model.size <= SMALL_MODEL
         return AdaptiveThreads(cores, 1 if small else cores, free)
 
     def thread_counts(self) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from redraft.backends.gguf_files import size_of
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
@@ -168,7 +169,7 @@ def default_contexts(name: str, gpu_layers: int) -> int:
         with closing(tried):
             return batched(tried)
     path = resolve(name)
-    small = path.is_file() and path.stat().st_size <= SMALL_MODEL
+    small = size_of(path) <= SMALL_MODEL
     return usable_cores() if small and not on_gpu(gpu_layers) else 1
 
 

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from redraft.backends.engine import lib
-from redraft.backends.llama_model import check_gguf, complaints, forget_complaints
+from redraft.backends.gguf_files import check_gguf
+from redraft.backends.llama_model import complaints, forget_complaints
 from redraft.errors import ModelError, OptionError
 
 FORMATS = {

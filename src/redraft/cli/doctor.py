@@ -77,7 +77,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
             words = f"measuring, {_threads(count)}" if count else "measuring"
             shown = partial(track, description=words, transient=True, disable=as_json or not console.is_terminal)
             found.append(costs.measure(backend, count, shown))
-        curve, path = costs.best_of(found), backend.model.path
+        curve, path, size = costs.best_of(found), backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
         ours = _ours(backend.metadata)
     signed = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
@@ -86,9 +86,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
         return
     said = pace(curve)
     console.print(f"{said[0].upper()}{said[1:]}.")
-    console.print(
-        f"memory: {_megabytes(path.stat().st_size)} for the weights, {_megabytes(slot)} for each language of a session"
-    )
+    console.print(f"memory: {_megabytes(size)} for the weights, {_megabytes(slot)} for each language of a session")
     console.print(f"models: {_models()}", markup=False)
     if not verbose:
         return
