@@ -65,11 +65,18 @@ def models(context: click.Context, as_json: bool) -> None:
         console.width = max(console.width, _WIDEST)
     _print(rows, console)
     console.print(
-        f"Models are downloaded to {models_folder()} (to change that, set REDRAFT_MODELS). Use a model with "
+        f"Models are downloaded to {_downloads()} (to change that, set REDRAFT_MODELS). Use a model with "
         f"--model NAME, and a speech recogniser with --recogniser sherpa:NAME. The default model is {default_model()}.",
         style="dim",
     )
     suggest("redraft models get hy-mt2-1.8b")
+
+
+def _downloads() -> str:
+    try:
+        return str(models_folder())
+    except ModelError:
+        return "no folder, since there is no home directory"
 
 
 def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:

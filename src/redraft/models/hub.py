@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence, install
+from redraft.folders import cache_folder
 
 #: Licences of several models.
 APACHE, GEMMA, NON_COMMERCIAL = "Apache-2.0", "Gemma terms", "CC-BY-NC-SA 4.0, non-commercial"
@@ -160,10 +161,18 @@ _PATIENCE = 5
 
 
 def models_folder() -> Path:
-    """Return the folder of downloaded models: ``$REDRAFT_MODELS``, otherwise ``redraft/models`` in the user's cache."""
-    given = os.environ.get("REDRAFT_MODELS")
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(given).expanduser() if given else Path(cache).expanduser() / "redraft" / "models"
+    """Return the folder of downloaded models: ``$REDRAFT_MODELS``, otherwise ``redraft/models`` in the user's cache.
+
+    Raises:
+        ModelError: neither is known, since there is no home directory.
+    """
+    if given := os.environ.get("REDRAFT_MODELS"):
+        return Path(given).expanduser()
+    if (cache := cache_folder()) is None:
+        raise ModelError(
+            "there is no home directory, in which downloaded models would be: set REDRAFT_MODELS to a folder"
+        )
+    return cache / "models"
 
 
 def cached_path(name: str) -> Path | None:
@@ -188,7 +197,7 @@ def chosen_model() -> str | None:
     """Return the model that was chosen as the default with `choose`; None if none was."""
     try:
         return (models_folder() / _DEFAULT).read_text(encoding="utf-8").strip() or None
-    except OSError:
+    except (OSError, ModelError):
         return None
 
 
@@ -201,7 +210,7 @@ def choose(name: str) -> None:
     """Make a model the default.
 
     Raises:
-        ModelError: the folder of downloaded models cannot be written.
+        ModelError: the folder of downloaded models cannot be written, or is unknown.
     """
     folder = models_folder()
     try:

@@ -126,6 +126,13 @@ def test_shard_that_is_no_weights_is_named(shards: list[Path], content: bytes, r
         open_backend(str(shards[1].parent), ENGINE)
 
 
+def test_shard_that_cannot_be_read(shards: list[Path]) -> None:
+    shards[1].unlink()
+    shards[1].mkdir()
+    with pytest.raises(ModelError, match=f"{shards[1].name} cannot be read: Is a directory"):
+        open_backend(str(shards[1].parent), ENGINE)
+
+
 def test_weights_are_never_made_up(shards: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
     index = shards[0].with_name("model.safetensors.index.json")
     known = json.loads(index.read_text())

@@ -86,7 +86,9 @@ def _broken_file(folder: Path) -> str:
                 if what := other_than_weights(opened.read(64)):
                     return f"{file.name} {what}"
             safe_open(file, "numpy")
-        except (OSError, SafetensorError) as error:
+        except OSError as error:
+            return f"{file.name} cannot be read: {error.strerror}"
+        except SafetensorError as error:
             return f"{file.name} is broken ({first_sentence(error)}): download it again"
     return ""
 
