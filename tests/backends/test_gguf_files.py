@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from redraft.backends import load
+from redraft.backends import gguf_files, load
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import default_contexts, open_model
 from redraft.decoding.types import ROOT, Score
@@ -96,3 +96,26 @@ def test_reason_is_that_of_llama_cpp(whole: Path, tmp_path: Path, version: int, 
     path.write_bytes(data[:4] + version.to_bytes(4, "little") + data[8:])
     with pytest.raises(ModelError, match=f"other.gguf' cannot be loaded: {reason}$"):
         open_model(str(path))
+
+
+def test_overwritten_file_is_reported_once(
+    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gguf_files, "_LOOK_S", 0)
+    path, other = tmp_path / "used.gguf", tmp_path / "other.gguf"
+    for each in (path, other):
+        each.write_bytes(whole.read_bytes())
+    backend = LlamaCpp(path, OPTIONS)
+    slot = backend.open_slot()
+    other.replace(path)
+    backend.score([(slot, Score((20,)))])
+    assert not caplog.records  # the old file is still there for whoever has it open
+    backend.close()
+    backend = LlamaCpp(path, OPTIONS)
+    slot = backend.open_slot()
+    path.write_bytes(whole.read_bytes())
+    for token in (21, 22):
+        backend.score([(slot, Score((20, token)))])
+    assert [each.getMessage() for each in caplog.records if "used.gguf was overwritten" in each.getMessage()]
+    assert len(caplog.records) == 1
+    backend.close()

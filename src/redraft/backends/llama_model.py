@@ -14,7 +14,7 @@ from typing import Any
 from redraft.backends import kernels
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.engine import lib
-from redraft.backends.gguf_files import check_gguf, size_of
+from redraft.backends.gguf_files import MappedFiles, check_gguf, size_of
 from redraft.backends.going_back import GoesBack, proven
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError
@@ -95,6 +95,7 @@ class LlamaModel:
 
     Attributes:
         size: bytes of all its files.
+        files: those files.
         costs: what its passes cost, in all contexts.
         goes_back: how its cache goes back to an earlier token.
 
@@ -107,7 +108,7 @@ class LlamaModel:
         self, path: Path, *, gpu_layers: int = -1, exact: bool = False, goes_back: GoesBack | None = None
     ) -> None:
         check_gguf(path)
-        self.path, self.size = path, size_of(path)
+        self.path, self.size, self.files = path, size_of(path), MappedFiles(path)
         self.handle = self._load(gpu_layers, exact)
         self.metadata = dict(self._read_metadata())
         try:

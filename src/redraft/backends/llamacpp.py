@@ -238,6 +238,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         if not self._contexts:
             raise ModelError(f"model {self.model.path.name!r} is closed")
         self._check(requests)
+        self.model.files.look()
         answers: dict[int, Rows] = {}
         # llama.cpp batches sequences only if they are in order of number without gaps.
         ordered = sorted(requests, key=lambda request: request[0])
