@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from redraft import __version__
-from redraft.backends.gguf_files import parts
 from redraft.backends.machine import processor
+from redraft.models.gguf_files import parts
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,10 +14,10 @@ from typing import Any
 from redraft.backends import kernels
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.engine import lib
-from redraft.backends.gguf_files import MappedFiles, check_gguf, size_of
 from redraft.backends.going_back import GoesBack, proven
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError
+from redraft.models.gguf_files import MappedFiles, check_gguf, size_of
 
 #: F32, F16, BF16.
 _FLOAT_FILE_TYPES = {"0", "1", "32"}

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from redraft.backends.gguf_files import size_of
 from redraft.backends.hf.options import DTYPES, HfOptions
 from redraft.backends.llama_model import on_gpu, usable_cores
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
@@ -20,6 +19,8 @@ from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
 from redraft.errors import CapabilityError, ModelError, OptionError, from_extra
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
+from redraft.models.disk import is_on_disk, path_on_disk
+from redraft.models.gguf_files import size_of
 from redraft.models.hub import cached_path
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ BRANCHES_OF_A_TREE = 15
 
 
 def resolve(name: str) -> Path:
-    """Return the file of a model: a shipped one, a downloaded one, or a path.
+    """Return the file of a model: a shipped one, a downloaded one, one of Ollama or LM Studio, or a path.
 
     Raises:
         ModelError: the name is unknown, or a listed model has not been downloaded yet.
@@ -125,6 +126,8 @@ def resolve(name: str) -> Path:
         return shipped_path(name)
     if is_remote(name):
         raise ModelError(f"model {name!r} is on a server, but a file is needed: use {_MODELS_OF_LLAMA_CPP}")
+    if is_on_disk(name):
+        return path_on_disk(name)
     fetched = cached_path(name)
     if fetched is not None:
         return fetched
@@ -252,7 +255,10 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
 
 def _path(name: str) -> Path:
     if "://" in name:
-        raise ModelError(f"model {name!r} is an address: download the file, and give its path")
+        raise ModelError(
+            f"model {name!r} is an address: download the file, and give its path; models of Ollama and LM Studio need "
+            "no server (ollama:NAME, lmstudio:NAME), and other servers are vllm:URL or sglang:URL"
+        )
     return Path(name).expanduser()
 
 

@@ -182,10 +182,13 @@ def _models() -> str:
     """Return the models that ship with Redraft, those that have been downloaded, and the default."""
     from redraft.cli.models import is_downloaded
     from redraft.models import SHIPPED
+    from redraft.models.disk import models_on_disk
     from redraft.models.hub import CATALOGUE, SPEECH, default_model
 
     downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
     there = f"{', '.join(SHIPPED)}; downloaded: {', '.join(downloaded) or 'none'}"
+    if others := [model.name for model in models_on_disk() if not model.problem]:
+        there += f"; from Ollama and LM Studio: {', '.join(others)}"
     return f"{there}; default: {default_model()} (`redraft models use NAME` changes it)"
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from redraft.backends import gguf_files, load
+from redraft.backends import load
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import default_contexts, open_model
 from redraft.decoding.types import ROOT, Score
 from redraft.errors import ModelError
+from redraft.models import gguf_files
 from redraft.signature import file_hash, model_label, text_hash
 from tests.gguf_models import split, write_llama
 
