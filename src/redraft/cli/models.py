@@ -137,8 +137,12 @@ def _row(
 @click.option("--revision", default="main", help="Branch, tag or commit of the repository.")
 @needs("hub")
 def get(name: str, revision: str) -> None:
-    """Download a listed model from the Hugging Face hub."""
-    click.echo(f"{name}: {fetch(name, revision)}")
+    """Download a listed model from the Hugging Face hub, and check it against the hash that the hub has of it.
+
+    To get the same files later or elsewhere, give the commit that is printed to --revision.
+    """
+    fetched = fetch(name, revision)
+    click.echo(f"{name}: {fetched.path} (commit {fetched.commit})")
     if name in CATALOGUE and chosen_model() is None:
         _choose(name)
 
