@@ -17,11 +17,11 @@ from redraft.backends.remote.batching import batched
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
-from redraft.errors import CapabilityError, ModelError, OptionError, from_extra
+from redraft.errors import CapabilityError, ModelError, OptionError, from_extra, nearest
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
-from redraft.models.disk import is_on_disk, path_on_disk
+from redraft.models.disk import is_on_disk, models_on_disk, path_on_disk
 from redraft.models.gguf_files import size_of
-from redraft.models.hub import cached_path
+from redraft.models.hub import CATALOGUE, cached_path
 
 if TYPE_CHECKING:
     from redraft.backends.hf.decoder_only import HfDecoder
@@ -137,7 +137,8 @@ def resolve(name: str) -> Path:
     except (OSError, RuntimeError) as error:
         raise ModelError(f"model {name!r} cannot be a file: {error}") from error
     if unknown:
-        raise ModelError(f"model {name!r} is neither a name nor a file: use {_MODELS_OF_LLAMA_CPP}")
+        near = nearest(name, (*SHIPPED, *CATALOGUE, *(model.name for model in models_on_disk())))
+        raise ModelError(f"model {name!r} is neither a name nor a file{near}: use {_MODELS_OF_LLAMA_CPP}")
     return path
 
 
