@@ -51,11 +51,6 @@ def complaints() -> list[str]:
     return list(_messages)
 
 
-def usable_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def on_gpu(layers: int) -> bool:
     """Whether a model with this number of layers on the GPU (-1 for all) uses a GPU here."""
     return layers != 0 and bool(lib.llama_supports_gpu_offload())

@@ -22,11 +22,12 @@ from pathlib import Path
 from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import LEAST_EXACT_BATCH, Feed, LlamaContext, needs_pairs
-from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
+from redraft.backends.llama_model import LlamaModel, on_gpu
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.slots import Slotted, check_whole_numbers
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
+from redraft.cores import usable_cores
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import ROOT, Rows, Score
 from redraft.errors import CapabilityError, ModelError, OptionError

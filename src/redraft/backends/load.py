@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from redraft.backends.hf.options import DTYPES, HfOptions
-from redraft.backends.llama_model import on_gpu, usable_cores
+from redraft.backends.llama_model import on_gpu
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
 from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions, is_remote
 from redraft.backends.remote.batching import batched
+from redraft.cores import usable_cores
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt

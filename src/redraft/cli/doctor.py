@@ -117,8 +117,8 @@ def _rows(found: Sequence[Measured], curve: CostCurve) -> list[dict[str, str | i
 def _print_system(tested: str, ours: str, console: Console) -> None:
     """Print versions, processor and what is installed."""
     from redraft.backends.engine import lib as llama_cpp
-    from redraft.backends.llama_model import usable_cores
     from redraft.backends.machine import processor
+    from redraft.cores import usable_cores
 
     gpu = "yes" if llama_cpp.llama_supports_gpu_offload() else "no"
     console.print(
