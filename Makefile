@@ -22,7 +22,7 @@ RAY_READY := $(VENV)/.ready-dev,ray,serve
 SCALE_TESTS_READY := $(VENV)/.ready-dev,hf,remote,serve
 
 .NOTPARALLEL:
-.PHONY: help demo test test-ray test-scale fuzz check fix docs size train benchmarks llama release
+.PHONY: help demo test test-lowest test-ray test-scale fuzz check fix docs size train benchmarks llama release
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,10 @@ docs: $(DOCS_READY) ## write the generated pages and build the site in site/
 benchmarks: $(DEV_READY) ## measure every table of docs/benchmarks again (hours); the same command resumes
 	$(BIN)/python -m redraft_bench.pages.run $(ARGS)
 	$(BIN)/python -m redraft_bench.pages.build
+
+test-lowest: $(RUN_READY) ## install the lowest versions that each extra allows, and use what it adds
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python -m tools.lowest $(ARGS)
 
 size: ## install into a throw-away environment and check how large that is
 	$(PYTHON) -m tools.check_size

@@ -263,6 +263,24 @@ def write_family(path: Path, shape: Heads, seed: int = 8, tokenizer: Tokenizer |
     return path
 
 
+def split(source: Path, folder: Path, tensors: int = 5) -> list[Path]:
+    """Divide a model into parts of so many tensors as llama-gguf-split does; return their paths."""
+    reader = gguf.GGUFReader(source)
+    architecture = reader.fields["general.architecture"].contents()
+    writer = gguf.GGUFWriter(str(folder / source.name), architecture, split_max_tensors=tensors)
+    for field in reader.fields.values():
+        if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+            nested = field.types[-1] if field.types[0] is gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(field.name, field.contents(), field.types[0], sub_type=nested)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return sorted(folder.glob(f"{source.stem}-*-of-*.gguf"))
+
+
 #: Inner size, size of the state, rank of the time step and kernel of a Mamba mixer.
 _INNER, _STATE, _RANK, _KERNEL = 2 * HIDDEN, 8, 4, 4
 

@@ -116,7 +116,7 @@ def test_no_bias_gives_the_same_ids(chat: LlamaCpp) -> None:
 def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Parts:
     """A model in two packages, without code."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(real_models, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(real_models, "models_folder", lambda: tmp_path / "cache")
     monkeypatch.syspath_prepend(str(tmp_path))
     for number, data in ((1, b"one"), (2, b"two")):
         folder = tmp_path / f"some_model_part{number}" / "data"

@@ -7,7 +7,9 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -79,10 +81,38 @@ def test_example_of_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("number", [0, 1])
 def test_examples_of_captions_run(number: int, capsys: pytest.CaptureFixture[str]) -> None:
     examples = blocks(ROOT / "docs" / "captions.md", "python")
-    assert len(examples) == 2
+    assert len(examples) == 4
     exec(compile(examples[number], "captions.md", "exec"), {})
     shown = blocks(ROOT / "docs" / "captions.md", "text")[number - 2].splitlines()
     assert sorted(capsys.readouterr().out.splitlines()[-2:]) == sorted(shown)
+
+
+def test_example_of_shared_model_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(blocks(ROOT / "docs" / "captions.md", "python")[2], "captions.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == ["de Ich habe einen Hund.", "ja 私は犬を飼っています。"]
+
+
+def test_example_of_fastapi_runs() -> None:
+    pytest.importorskip("fastapi")
+    from starlette.testclient import TestClient
+
+    place: dict[str, Any] = {}
+    exec(compile(blocks(ROOT / "docs" / "captions.md", "python")[3], "captions.md", "exec"), place)
+    with TestClient(place["app"]) as client, ExitStack() as sockets:
+        for _ in range(4):  # at the same time
+            socket = sockets.enter_context(client.websocket_connect("/captions"))
+            socket.send_text("I have")
+            socket.send_text("I have a dog.\n")
+            texts = {"de": "", "ja": ""}
+            while texts != {"de": "Ich habe einen Hund.", "ja": "私は犬を飼っています。"}:
+                message = socket.receive_json()
+                texts[message["language"]] = message["text"]
+
+
+def test_public_names_are_listed() -> None:
+    import redraft
+
+    assert set(redraft.__all__) <= set(dir(redraft)) and hasattr(redraft, "Translator")
 
 
 def test_example_of_readme_has_ten_lines() -> None:

@@ -31,6 +31,7 @@ from redraft.serve.http.pages import API
 from redraft.serve.settings import ServeSettings
 from redraft_bench.eval.table import markdown_table
 from tools import api
+from tools.reference import names_table
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -77,12 +78,14 @@ What is shown of a partial translation builds on these:
 
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return path -> text of every page that is generated from the code, completely or in part."""
+    reference = root / "docs" / "api" / "README.md"
     serving = (root / "docs" / "serving.md").read_text(encoding="utf-8")
     protocol = (root / "docs" / "protocol.md").read_text(encoding="utf-8")
     return {
         root / "docs" / "cli.md": cli_page(),
         root / "docs" / "methods.md": methods_page(),
         root / "docs" / "contracts.md": contracts_page(),
+        reference: between(reference.read_text(encoding="utf-8"), "names", names_table(root)),
         root / "docs" / "serving.md": between(serving, "settings", settings_table()),
         root / "docs" / "protocol.md": between(
             between(protocol, "codes", codes_table()), "messages", messages_tables()

@@ -211,21 +211,23 @@ def wheel_folder(version: str, build: Mapping[str, str]) -> Path:
     kernels = [path.read_text() for path in KERNELS]
     digest = hashlib.sha256("\n".join((features(), *known, *options, *kernels)).encode()).hexdigest()[:8]
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{sys.platform}-{platform.machine()}-{digest}"
-    cache: Path = redraft("machine").cache_folder(build)
+    cache: Path | None = redraft("folders").cache_folder(build)
+    if cache is None:
+        raise SystemExit("there is no home directory to keep llama.cpp in once it is compiled: set XDG_CACHE_HOME")
     return cache.parent / WHEELS / f"{ENGINE}-{version}" / tag
 
 
 def features() -> str:
     """Return the processor features that matter to a compiler, or its name if the system does not list them."""
-    here = redraft("machine").processor()
+    here = redraft("backends.machine").processor()
     return " ".join(sorted(name for name in here.features if name.startswith(FEATURES))) or here.name
 
 
 def redraft(module: str) -> Any:
-    """Import a module of redraft.backends from the sources; it may need only the standard library."""
+    """Import a module of redraft from the sources; it may need only the standard library."""
     if str(SOURCES) not in sys.path:
         sys.path.append(str(SOURCES))
-    return import_module(f"redraft.backends.{module}")
+    return import_module(f"redraft.{module}")
 
 
 def install_engine(python: Path, version: str) -> None:
@@ -288,7 +290,7 @@ def portable_wheels(version: str, folder: Path = PORTABLE) -> list[Path]:
 
 def self_test(python: Path) -> Any:
     """Return the `redraft.backends.selftest.SelfTestResult` of the llama.cpp of an environment."""
-    return redraft("selftest").examine(SMALL_MODEL, python=str(python), path=[str(SOURCES)])
+    return redraft("backends.selftest").examine(SMALL_MODEL, python=str(python), path=[str(SOURCES)])
 
 
 def passes_self_test(python: Path) -> bool:

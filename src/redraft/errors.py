@@ -15,14 +15,21 @@ Each message is one sentence that names the field and the allowed values; the co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 
 def first_sentence(error: BaseException) -> str:
     """Return the first sentence of another library's error without its full stop; its type if it is empty."""
     line = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return re.split(r"\.(?: +(?=[A-Z])|$)", line)[0]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return an ending of a sentence that suggests the known name most like another one; empty if none is."""
+    found = get_close_matches(name, known, 1)
+    return f"; the nearest is {found[0]}" if found else ""
 
 
 class RedraftError(Exception):

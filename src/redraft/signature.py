@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from redraft import __version__
 from redraft.backends.machine import processor
+from redraft.models.gguf_files import parts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,12 +45,12 @@ def with_processor(signature: str) -> str:
 
 
 def model_label(path: Path) -> str:
-    """Return a model's name and the hash of its file, or of all files in its folder; without files, only the name."""
+    """Return a model's name and the hash of its files, its own or all in its folder; without files, only the name."""
     if not path.exists():
         return str(path)
-    if path.is_file():
+    files = parts(path) if path.is_file() else sorted(file for file in path.iterdir() if file.is_file())
+    if files == [path]:
         return f"{path.name}@{file_hash(path)}"
-    files = sorted(file for file in path.iterdir() if file.is_file())
     return f"{path.name}@{text_hash(' '.join(f'{file.name} {file_hash(file)}' for file in files))}"
 
 

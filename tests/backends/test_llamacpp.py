@@ -537,8 +537,6 @@ def _truncated(keep: float) -> Callable[[Path, bytes], object]:
     [
         (lambda path, data: None, "does not exist"),
         (lambda path, data: path.mkdir(), "is a folder; a GGUF file is needed"),
-        (lambda path, data: path.write_bytes(b""), "is not a GGUF file"),
-        (lambda path, data: path.write_text("Not a model.\n"), "is not a GGUF file"),
         (lambda path, data: path.write_bytes(b"GGUF" + bytes(100)), "cannot be loaded: "),
         (_truncated(0.0001), "cannot be loaded: "),
         (_truncated(0.01), "cannot be loaded: "),

@@ -93,8 +93,9 @@ def test_names_that_cannot_be_models_are_refused(name: str, words: str) -> None:
 def test_names_of_models(model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
     open_model(str(model), LlamaOptions(threads=1, context_length=16)).close()
-    with pytest.raises(ModelError, match="model 'demmo' is neither a name nor a file: use demo"):
-        open_model("demmo")
+    for name, near in (("demmo", "; the nearest is demo"), ("hy-mt2-1.8", "; the nearest is hy-mt2-1.8b"), ("xyz", "")):
+        with pytest.raises(ModelError, match=f"model '{name}' is neither a name nor a file{near}: use demo"):
+            open_model(name)
     with pytest.raises(ModelError, match="'qwen3-4b' has not been downloaded yet; run: redraft models get qwen3-4b"):
         open_model("qwen3-4b")
 

@@ -73,8 +73,3 @@ def test_hash_is_that_of_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert hashed() not in ("", first)
     finally:
         machine.library_hash.cache_clear()
-
-
-def test_cache_folder_follows_environment(tmp_path: Path) -> None:
-    assert machine.cache_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "redraft"
-    assert machine.cache_folder({"XDG_CACHE_HOME": ""}) == Path.home() / ".cache" / "redraft"

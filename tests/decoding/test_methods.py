@@ -93,7 +93,9 @@ def test_unknown_options_are_named_with_those_there_are() -> None:
 def test_unknown_methods_are_named_with_those_there_are() -> None:
     with pytest.raises(OptionError) as raised:
         get_method("sbd")
-    assert str(raised.value) == "method 'sbd' is not known; known methods: " + ", ".join(all_methods())
+    assert str(raised.value) == "method 'sbd' is not known; the nearest is ssbd; known methods: " + ", ".join(
+        all_methods()
+    )
     assert {"ar", "cd", "ssbd"} <= set(all_methods())
 
 

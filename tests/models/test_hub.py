@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
-import huggingface_hub as hub
+import huggingface_hub
 import pytest
 
 from redraft.errors import ModelError, OptionError
-from redraft.models.hub import SPEECH, choose, chosen_model, default_model, fetch, hub_host, speech_folder
+from redraft.models.hub import SPEECH, Fetched, choose, chosen_model, default_model, fetch, hub_host, speech_folder
 
 
 def test_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +20,7 @@ def test_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object, **__: object) -> str:
         raise OSError("The hub cannot be reached. Please check your connection.\nMore of it.")
 
-    monkeypatch.setattr(hub, "hf_hub_download", fail)
+    monkeypatch.setattr(hub.HfApi, "model_info", fail)
     monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
     with pytest.raises(
         ModelError, match=r"^model 'qwen3-4b' could not be downloaded from .*: The hub cannot be reached$"
@@ -78,34 +80,63 @@ def test_host_that_answers_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch)
             assert hub_host() is None
 
 
-def test_revision_goes_to_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[object] = []
-
-    def note(*_: object, **options: object) -> str:
-        asked.append(options["revision"])
-        return "x.gguf"
-
-    monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
-    monkeypatch.setattr(hub, "hf_hub_download", note)
-    assert fetch("qwen3-4b", "0123abc") == Path("x.gguf")
-    fetch("qwen3-4b")
-    assert asked == ["0123abc", "main"]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
-def test_recogniser_is_fetched_file_by_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
-    monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
+class Hub:
+    """A hub whose repositories have every file, each with its own name as the content."""
 
-    def download(repository: str, file: str, revision: str, local_dir: Path) -> str:
-        assert repository == SPEECH["kroko-de"].repository
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.asked: list[str] = []
+        self.broken = False
+
+    def model_info(self, _repository: str, revision: str, files_metadata: bool) -> SimpleNamespace:
+        assert files_metadata
+        self.asked.append(revision)
+        files = ["Qwen3-4B-Q4_K_M.gguf", *SPEECH["kroko-de"].files]
+        lfs = [SimpleNamespace(sha256=hashlib.sha256(file.encode()).hexdigest()) for file in files]
+        siblings = [SimpleNamespace(rfilename=file, lfs=each) for file, each in zip(files, lfs, strict=True)]
+        siblings[-1].lfs = None  # small files are not in LFS
+        return SimpleNamespace(sha=COMMIT, siblings=siblings)
+
+    def download(self, _repository: str, file: str, revision: str, local_dir: Path) -> str:
+        assert revision == COMMIT and local_dir.is_relative_to(self.folder)
         local_dir.mkdir(exist_ok=True)
-        (local_dir / file).touch()
+        (local_dir / file).write_text("cut" if self.broken else file)
         return str(local_dir / file)
 
-    monkeypatch.setattr(hub, "hf_hub_download", download)
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
+    made = Hub(tmp_path)
+    monkeypatch.setenv("REDRAFT_MODELS", str(tmp_path))
+    monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", made.download)
+    return made
+
+
+def test_revision_is_a_commit(hub: Hub) -> None:
+    assert fetch("qwen3-4b") == Fetched(hub.folder / "Qwen3-4B-Q4_K_M.gguf", COMMIT)
+    fetch("qwen3-4b", COMMIT)
+    assert hub.asked == ["main", COMMIT]
+
+
+def test_file_with_another_hash_is_removed(hub: Hub) -> None:
+    hub.broken = True
+    with pytest.raises(
+        ModelError, match=r"^Qwen3-4B-Q4_K_M.gguf of \S+ arrived broken and was removed: download it again"
+    ):
+        fetch("qwen3-4b")
+    assert not (hub.folder / "Qwen3-4B-Q4_K_M.gguf").exists()
+
+
+def test_recogniser_is_fetched_file_by_file(hub: Hub) -> None:
     with pytest.raises(ModelError, match="has not been downloaded yet; run: redraft models get kroko-de"):
         speech_folder("kroko-de")
-    assert fetch("kroko-de") == tmp_path / "kroko-de" == speech_folder("kroko-de")
+    assert fetch("kroko-de") == Fetched(hub.folder / "kroko-de", COMMIT)
+    assert speech_folder("kroko-de") == hub.folder / "kroko-de"
     assert speech_folder("qwen3-4b") is None
     with pytest.raises(OptionError, match="model 'nope' is not in the catalogue: hy-mt2-1.8b, .*, kroko-es"):
         fetch("nope")

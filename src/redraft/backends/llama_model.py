@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import count, repeat
@@ -16,19 +17,25 @@ from redraft.backends.engine import lib
 from redraft.backends.going_back import GoesBack, proven
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError
+from redraft.models.gguf_files import MappedFiles, check_gguf, size_of
 
 #: F32, F16, BF16.
 _FLOAT_FILE_TYPES = {"0", "1", "32"}
 #: File types whose kernels do not depend on the setting: F32, F16, Q8_0, BF16.
 _PLAIN_FILE_TYPES = {*_FLOAT_FILE_TYPES, "7"}
+#: Level of errors in llama.cpp's log.
+_ERROR = 4
+#: Names of functions at the beginnings of messages.
+_WHERE = re.compile(r"^\w+: (?:error loading model: )?")
 _messages: list[str] = []
 
 
 @lib.llama_log_callback  # type: ignore[untyped-decorator]
-def _keep_message(_level: int, text: bytes, _data: Any) -> None:
-    """Keep llama.cpp's messages for errors, instead of letting it write to the terminal."""
-    _messages.append(text.decode(errors="replace").strip())
-    del _messages[:-50]
+def _keep_message(level: int, text: bytes, _data: Any) -> None:
+    """Keep llama.cpp's error messages, instead of letting it write to the terminal."""
+    if level == _ERROR:
+        _messages.append(_WHERE.sub("", text.decode(errors="replace").strip()))
+        del _messages[:-50]
 
 
 lib.llama_log_set(_keep_message, ctypes.c_void_p(0))
@@ -40,39 +47,13 @@ def forget_complaints() -> None:
 
 
 def complaints() -> list[str]:
-    """Return llama.cpp's error messages since `forget_complaints`."""
-    return [line for line in _messages if "error" in line.lower() or "fail" in line.lower()]
-
-
-def usable_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return llama.cpp's error messages since `forget_complaints`, the reason first and what followed from it after."""
+    return list(_messages)
 
 
 def on_gpu(layers: int) -> bool:
     """Whether a model with this number of layers on the GPU (-1 for all) uses a GPU here."""
     return layers != 0 and bool(lib.llama_supports_gpu_offload())
-
-
-def check_gguf(path: Path) -> None:
-    """Check that a file is a GGUF before llama.cpp opens it.
-
-    Raises:
-        ModelError: the file does not exist, is a folder, or has no GGUF signature.
-    """
-    try:
-        with path.open("rb") as file:
-            mark = file.read(4)
-    except FileNotFoundError as error:
-        raise ModelError(
-            f"model file {str(path)!r} does not exist; `redraft models` lists models to download"
-        ) from error
-    except IsADirectoryError as error:
-        raise ModelError(f"model {str(path)!r} is a folder; a GGUF file is needed") from error
-    except OSError as error:
-        raise ModelError(f"model file {str(path)!r} cannot be read: {error.strerror}") from error
-    if mark != b"GGUF":
-        raise ModelError(f"model file {str(path)!r} is not a GGUF file")
 
 
 _kernels: list[bool] = []
@@ -99,15 +80,17 @@ def _choose_kernels(path: Path, exact: bool, file_type: str) -> None:
 
 
 class LlamaModel:
-    """Weights and vocabulary of one GGUF file.
+    """Weights and vocabulary of one GGUF model.
 
     Args:
-        path: the file.
+        path: its file, or the first of its parts.
         gpu_layers: layers on the GPU; -1 for as many as fit, 0 for none.
         exact: select kernels whose batched and single passes are bit-identical.
         goes_back: how its cache goes back to an earlier token; None finds out.
 
     Attributes:
+        size: bytes of all its files.
+        files: those files.
         costs: what its passes cost, in all contexts.
         goes_back: how its cache goes back to an earlier token.
 
@@ -120,7 +103,7 @@ class LlamaModel:
         self, path: Path, *, gpu_layers: int = -1, exact: bool = False, goes_back: GoesBack | None = None
     ) -> None:
         check_gguf(path)
-        self.path = path
+        self.path, self.size, self.files = path, size_of(path), MappedFiles(path)
         self.handle = self._load(gpu_layers, exact)
         self.metadata = dict(self._read_metadata())
         try:

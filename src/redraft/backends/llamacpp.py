@@ -24,12 +24,13 @@ from pathlib import Path
 from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import LEAST_EXACT_BATCH, Feed, LlamaContext, needs_pairs
-from redraft.backends.llama_model import LlamaModel, on_gpu, usable_cores
+from redraft.backends.llama_model import LlamaModel, on_gpu
 from redraft.backends.llama_search import LlamaSearch
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.slots import Slotted, check_whole_numbers
 from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
+from redraft.cores import usable_cores
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.search import MOST
 from redraft.decoding.types import ROOT, Rows, Score
@@ -186,7 +187,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         if options.threads or cores == 1 or on_gpu(options.gpu_layers):
             return FixedThreads(options.threads or cores)
         # The first prompt of a large model would take too long on one thread; a small model's operations are short.
-        small = self.model.path.stat().st_size <= SMALL_MODEL
+        small = self.model.size <= SMALL_MODEL
         return AdaptiveThreads(cores, 1 if small else cores, free)
 
     def thread_counts(self) -> tuple[int, ...]:
@@ -253,6 +254,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         if any(score.spare and score.draft.leaves_only for _, score in requests):
             return [self._searched(requests)]
         self._check(requests)
+        self.model.files.look()
         answers: dict[int, Rows] = {}
         # llama.cpp batches sequences only if they are in order of number without gaps.
         ordered = sorted(requests, key=lambda request: request[0])

@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from redraft.backends.hf.options import DTYPES, HfOptions
-from redraft.backends.llama_model import on_gpu, usable_cores
+from redraft.backends.llama_model import on_gpu
 from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
 from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions, is_remote
 from redraft.backends.remote.batching import batched
+from redraft.cores import usable_cores
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
-from redraft.errors import CapabilityError, ModelError, OptionError, from_extra
+from redraft.errors import CapabilityError, ModelError, OptionError, from_extra, nearest
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
-from redraft.models.hub import cached_path
+from redraft.models.disk import is_on_disk, models_on_disk, path_on_disk
+from redraft.models.gguf_files import size_of
+from redraft.models.hub import CATALOGUE, cached_path
 
 if TYPE_CHECKING:
     from redraft.backends.hf.decoder_only import HfDecoder
@@ -115,7 +118,7 @@ BRANCHES_OF_A_TREE = 15
 
 
 def resolve(name: str) -> Path:
-    """Return the file of a model: a shipped one, a downloaded one, or a path.
+    """Return the file of a model: a shipped one, a downloaded one, one of Ollama or LM Studio, or a path.
 
     Raises:
         ModelError: the name is unknown, or a listed model has not been downloaded yet.
@@ -124,6 +127,8 @@ def resolve(name: str) -> Path:
         return shipped_path(name)
     if is_remote(name):
         raise ModelError(f"model {name!r} is on a server, but a file is needed: use {_MODELS_OF_LLAMA_CPP}")
+    if is_on_disk(name):
+        return path_on_disk(name)
     fetched = cached_path(name)
     if fetched is not None:
         return fetched
@@ -133,7 +138,8 @@ def resolve(name: str) -> Path:
     except (OSError, RuntimeError) as error:
         raise ModelError(f"model {name!r} cannot be a file: {error}") from error
     if unknown:
-        raise ModelError(f"model {name!r} is neither a name nor a file: use {_MODELS_OF_LLAMA_CPP}")
+        near = nearest(name, (*SHIPPED, *CATALOGUE, *(model.name for model in models_on_disk())))
+        raise ModelError(f"model {name!r} is neither a name nor a file{near}: use {_MODELS_OF_LLAMA_CPP}")
     return path
 
 
@@ -168,7 +174,7 @@ def default_contexts(name: str, gpu_layers: int) -> int:
         with closing(tried):
             return batched(tried)
     path = resolve(name)
-    small = path.is_file() and path.stat().st_size <= SMALL_MODEL
+    small = size_of(path) <= SMALL_MODEL
     return usable_cores() if small and not on_gpu(gpu_layers) else 1
 
 
@@ -251,7 +257,10 @@ def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDec
 
 def _path(name: str) -> Path:
     if "://" in name:
-        raise ModelError(f"model {name!r} is an address: download the file, and give its path")
+        raise ModelError(
+            f"model {name!r} is an address: download the file, and give its path; models of Ollama and LM Studio need "
+            "no server (ollama:NAME, lmstudio:NAME), and other servers are vllm:URL or sglang:URL"
+        )
     return Path(name).expanduser()
 
 

@@ -1,4 +1,4 @@
-"""This machine: processor, cache folder, and the installed build of llama.cpp.
+"""This machine: processor, entries of the cache, and the installed build of llama.cpp.
 
 Uses only the standard library and does not load llama.cpp, because tools/setup_env.py runs before anything is
 installed.
@@ -13,7 +13,6 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from redraft.backends.library import library_folder
+from redraft.folders import cache_folder
 
 CPUINFO = Path("/proc/cpuinfo")
 #: Trademarks, clock rates, and the separators of signatures.
@@ -84,24 +84,21 @@ def _first_entry(cpuinfo: Path) -> dict[str, str]:
     return {}
 
 
-def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder for data that can be made again: $XDG_CACHE_HOME/redraft, or ~/.cache/redraft."""
-    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redraft"
-
-
 def cached(name: str) -> dict[str, Any]:
     """Return the entries of a JSON file in the cache folder; empty if it cannot be read."""
-    try:
-        found = json.loads((cache_folder() / name).read_text(encoding="utf-8"))
-    except (OSError, RuntimeError, ValueError):  # RuntimeError: no home directory
-        return {}
-    return found if isinstance(found, dict) else {}
+    if (folder := cache_folder()) is not None:
+        with suppress(OSError, ValueError):
+            found = json.loads((folder / name).read_text(encoding="utf-8"))
+            return found if isinstance(found, dict) else {}
+    return {}
 
 
 def keep_cached(name: str, key: str, value: object) -> None:
-    """Store an entry of a JSON file in the cache folder, if that can be written."""
-    with suppress(OSError, RuntimeError):
-        path = cache_folder() / name
+    """Store an entry of a JSON file in the cache folder, if there is one that can be written."""
+    if (folder := cache_folder()) is None:
+        return
+    with suppress(OSError):
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         # Another process may read the file meanwhile.
         part = path.with_name(f"{name}.{os.getpid()}")

@@ -77,7 +77,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
             words = f"measuring, {_threads(count)}" if count else "measuring"
             shown = partial(track, description=words, transient=True, disable=as_json or not console.is_terminal)
             found.append(costs.measure(backend, count, shown))
-        curve, path = costs.best_of(found), backend.model.path
+        curve, path, size = costs.best_of(found), backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
         ours = _ours(backend.metadata)
     signed = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
@@ -86,9 +86,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
         return
     said = pace(curve)
     console.print(f"{said[0].upper()}{said[1:]}.")
-    console.print(
-        f"memory: {_megabytes(path.stat().st_size)} for the weights, {_megabytes(slot)} for each language of a session"
-    )
+    console.print(f"memory: {_megabytes(size)} for the weights, {_megabytes(slot)} for each language of a session")
     console.print(f"models: {_models()}", markup=False)
     if not verbose:
         return
@@ -119,8 +117,8 @@ def _rows(found: Sequence[Measured], curve: CostCurve) -> list[dict[str, str | i
 def _print_system(tested: str, ours: str, console: Console) -> None:
     """Print versions, processor and what is installed."""
     from redraft.backends.engine import lib as llama_cpp
-    from redraft.backends.llama_model import usable_cores
     from redraft.backends.machine import processor
+    from redraft.cores import usable_cores
 
     gpu = "yes" if llama_cpp.llama_supports_gpu_offload() else "no"
     console.print(
@@ -184,10 +182,13 @@ def _models() -> str:
     """Return the models that ship with Redraft, those that have been downloaded, and the default."""
     from redraft.cli.models import is_downloaded
     from redraft.models import SHIPPED
+    from redraft.models.disk import models_on_disk
     from redraft.models.hub import CATALOGUE, SPEECH, default_model
 
     downloaded = [name for name in (*CATALOGUE, *SPEECH) if is_downloaded(name)]
     there = f"{', '.join(SHIPPED)}; downloaded: {', '.join(downloaded) or 'none'}"
+    if others := [model.name for model in models_on_disk() if not model.problem]:
+        there += f"; from Ollama and LM Studio: {', '.join(others)}"
     return f"{there}; default: {default_model()} (`redraft models use NAME` changes it)"
 
 

@@ -12,6 +12,7 @@ from redraft.cli.shared.notice import suggest
 from redraft.cli.shared.options import as_json, needs
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
+from redraft.models.disk import PROGRAMS, ModelOnDisk, is_on_disk, models_on_disk
 from redraft.models.hub import (
     APACHE,
     CATALOGUE,
@@ -46,14 +47,15 @@ MISSING = "not downloaded"
 @as_json
 @click.pass_context
 def models(context: click.Context, as_json: bool) -> None:
-    """List the models that ship with Redraft and models to download.
+    """List the models that ship with Redraft, those of Ollama and LM Studio on this machine, and models to download.
 
     Download one with `redraft models get NAME`. The first one that you download becomes the default of all commands;
     `redraft models use NAME` chooses another one.
     """
     if context.invoked_subcommand is not None:
         return
-    rows = [_shipped_row(name) for name in SHIPPED] + [_hub_row(name) for name in (*CATALOGUE, *SPEECH)]
+    rows = [_shipped_row(name) for name in SHIPPED] + [_disk_row(model) for model in models_on_disk()]
+    rows += [_hub_row(name) for name in (*CATALOGUE, *SPEECH)]
     if as_json:
         for row in rows:
             click.echo(json.dumps(row))
@@ -65,11 +67,18 @@ def models(context: click.Context, as_json: bool) -> None:
         console.width = max(console.width, _WIDEST)
     _print(rows, console)
     console.print(
-        f"Models are downloaded to {models_folder()} (to change that, set REDRAFT_MODELS). Use a model with "
+        f"Models are downloaded to {_downloads()} (to change that, set REDRAFT_MODELS). Use a model with "
         f"--model NAME, and a speech recogniser with --recogniser sherpa:NAME. The default model is {default_model()}.",
         style="dim",
     )
     suggest("redraft models get hy-mt2-1.8b")
+
+
+def _downloads() -> str:
+    try:
+        return str(models_folder())
+    except ModelError:
+        return "no folder, since there is no home directory"
 
 
 def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
@@ -83,7 +92,7 @@ def _print(rows: Sequence[Mapping[str, str | int]], console: Console) -> None:
         default = "default" if row["default"] else ""
         facts = (f"{row['megabytes']:,} MB", languages, str(row["licence"]), state, default)
         console.print(Text.assemble((str(row["model"]), "bold"), f"  {', '.join(filter(None, facts))}"))
-        about = Text.assemble(f"{row['note']}  ", (str(row["provenance"]), "dim"))
+        about = Text.assemble(f"{row['note']}  " * bool(row["note"]), (str(row["provenance"]), "dim"))
         console.print(Padding(about, (0, 0, 0, 2), expand=False))
     console.print()
 
@@ -93,6 +102,11 @@ def _shipped_row(name: str) -> dict[str, str | int]:
     size = path.stat().st_size if path.exists() else 0
     note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
     return _row(name, size / 1e6, 0, APACHE, "ships", note, path.name)
+
+
+def _disk_row(model: ModelOnDisk) -> dict[str, str | int]:
+    program = PROGRAMS[model.name.partition(":")[0]]
+    return _row(model.name, model.size / 1e6, 0, "", f"from {program}", model.problem, str(model.path or ""))
 
 
 def is_downloaded(name: str) -> bool:
@@ -123,8 +137,12 @@ def _row(
 @click.option("--revision", default="main", help="Branch, tag or commit of the repository.")
 @needs("hub")
 def get(name: str, revision: str) -> None:
-    """Download a listed model from the Hugging Face hub."""
-    click.echo(f"{name}: {fetch(name, revision)}")
+    """Download a listed model from the Hugging Face hub, and check it against the hash that the hub has of it.
+
+    To get the same files later or elsewhere, give the commit that is printed to --revision.
+    """
+    fetched = fetch(name, revision)
+    click.echo(f"{name}: {fetched.path} (commit {fetched.commit})")
     if name in CATALOGUE and chosen_model() is None:
         _choose(name)
 
@@ -145,7 +163,7 @@ def use(name: str) -> None:
         path = resolve(name)
         if not path.is_file():
             raise ModelError(f"model {name!r} does not exist")
-        name = name if name in (*SHIPPED, *CATALOGUE) else str(path.resolve())
+        name = name if name in (*SHIPPED, *CATALOGUE) or is_on_disk(name) else str(path.absolute())
     _choose(name)
 
 

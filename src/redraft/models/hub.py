@@ -5,6 +5,7 @@ Downloading needs the ``hub`` extra; using downloaded models does not.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from redraft.errors import MissingExtra, ModelError, OptionError, first_sentence, install
+from redraft.folders import cache_folder
 
 #: Licences of several models.
 APACHE, GEMMA, NON_COMMERCIAL = "Apache-2.0", "Gemma terms", "CC-BY-NC-SA 4.0, non-commercial"
@@ -160,10 +162,18 @@ _PATIENCE = 5
 
 
 def models_folder() -> Path:
-    """Return the folder of downloaded models: ``$REDRAFT_MODELS``, otherwise ``redraft/models`` in the user's cache."""
-    given = os.environ.get("REDRAFT_MODELS")
-    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(given).expanduser() if given else Path(cache).expanduser() / "redraft" / "models"
+    """Return the folder of downloaded models: ``$REDRAFT_MODELS``, otherwise ``redraft/models`` in the user's cache.
+
+    Raises:
+        ModelError: neither is known, since there is no home directory.
+    """
+    if given := os.environ.get("REDRAFT_MODELS"):
+        return Path(given).expanduser()
+    if (cache := cache_folder()) is None:
+        raise ModelError(
+            "there is no home directory, in which downloaded models would be: set REDRAFT_MODELS to a folder"
+        )
+    return cache / "models"
 
 
 def cached_path(name: str) -> Path | None:
@@ -188,7 +198,7 @@ def chosen_model() -> str | None:
     """Return the model that was chosen as the default with `choose`; None if none was."""
     try:
         return (models_folder() / _DEFAULT).read_text(encoding="utf-8").strip() or None
-    except OSError:
+    except (OSError, ModelError):
         return None
 
 
@@ -201,7 +211,7 @@ def choose(name: str) -> None:
     """Make a model the default.
 
     Raises:
-        ModelError: the folder of downloaded models cannot be written.
+        ModelError: the folder of downloaded models cannot be written, or is unknown.
     """
     folder = models_folder()
     try:
@@ -242,12 +252,25 @@ def hub_host() -> str | None:
     return None
 
 
-def fetch(name: str, revision: str = "main") -> Path:
-    """Download a listed model with a progress bar; return its file, or the folder of a recogniser.
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A downloaded model.
+
+    Attributes:
+        path: its file, or the folder of a recogniser.
+        commit: of its repository; given as the revision, it pins all files.
+    """
+
+    path: Path
+    commit: str
+
+
+def fetch(name: str, revision: str = "main") -> Fetched:
+    """Download a listed model with a progress bar, all its files from one commit, and check their SHA-256.
 
     Args:
         name: name in the catalogue or in the list of recognisers.
-        revision: branch, tag or commit of its repository; a commit pins the file.
+        revision: branch, tag or commit of its repository; a commit pins the files.
 
     Raises:
         OptionError: the name is not in the catalogue.
@@ -258,23 +281,33 @@ def fetch(name: str, revision: str = "main") -> Path:
     if model is None:
         raise OptionError(f"model {name!r} is not in the catalogue: {', '.join((*CATALOGUE, *SPEECH))}")
     try:
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import HfHubHTTPError
+        from huggingface_hub import HfApi, hf_hub_download
     except ImportError as error:
         raise MissingExtra(f"downloading models needs the hub extra: {install('hub')}") from error
+    files, folder = ([model.file], "") if isinstance(model, HubModel) else (model.files, name)
     if (host := hub_host()) is not None:
-        files, folder = ([model.file], "") if isinstance(model, HubModel) else (model.files, name)
         raise ModelError(
             f"model {name!r} could not be downloaded: no network, {host} does not answer; you can copy "
             f"{', '.join(files)} of {model.repository} from elsewhere to {models_folder() / folder}"
         )
+    place = models_folder() / folder
     try:
-        if isinstance(model, HubModel):
-            return Path(hf_hub_download(model.repository, model.file, revision=revision, local_dir=models_folder()))
-        for file in model.files:
-            hf_hub_download(model.repository, file, revision=revision, local_dir=models_folder() / name)
-        return models_folder() / name
-    except (HfHubHTTPError, OSError) as error:
+        found = HfApi().model_info(model.repository, revision=revision, files_metadata=True)
+        hashes = {each.rfilename: each.lfs.sha256 for each in found.siblings or () if each.lfs}
+        for file in files:
+            path = Path(hf_hub_download(model.repository, file, revision=found.sha, local_dir=place))
+            if file in hashes and _sha256(path) != hashes[file]:
+                path.unlink()
+                raise ModelError(f"{file} of {model.repository} arrived broken and was removed: download it again")
+        return Fetched(path if isinstance(model, HubModel) else place, found.sha)
+    except ModelError:
+        raise
+    except Exception as error:  # of the hub's library, and of those that it uses for HTTP
         raise ModelError(
             f"model {name!r} could not be downloaded from {model.repository}: {first_sentence(error)}"
         ) from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

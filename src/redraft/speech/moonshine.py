@@ -26,7 +26,7 @@ from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.recogniser import Hypothesis
 from redraft.speech.registry import RecogniserOptions
 
-SUMMARY = "the default: fast on a CPU, with punctuation; its English model needs no download"
+SUMMARY = "the default: fast on a CPU, with punctuation; its English model needs no download; also takes a folder"
 PACKAGE = "moonshine_voice"
 
 _FREE = "MIT licence"

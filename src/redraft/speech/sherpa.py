@@ -19,7 +19,7 @@ from redraft.speech.endpoint import LONGEST
 from redraft.speech.recogniser import Hypothesis, Recogniser
 from redraft.speech.registry import RecogniserOptions
 
-SUMMARY = "streaming recognisers of sherpa-onnx, made for CPUs; also takes the folder of a transducer"
+SUMMARY = "streaming recognisers of sherpa-onnx, for CPUs; also takes the folder of a transducer, such as Nemotron 3.5"
 PACKAGE = "sherpa_onnx"
 MODELS = {name: model.note for name, model in SPEECH.items()}
 

@@ -7,7 +7,6 @@ utterance the last pass alone counts, since it has all of the audio.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from redraft.captions.align import end_of
+from redraft.cores import usable_cores
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import Endpointer, Stretch
@@ -122,7 +122,7 @@ def open_model(name: str) -> Any:
             str(folder) if folder.is_dir() else name,
             device=device,
             compute_type=compute_type,
-            cpu_threads=min(_MOST_THREADS, os.cpu_count() or 1),
+            cpu_threads=min(_MOST_THREADS, usable_cores()),
         )
     except ValueError as error:
         known = ", ".join(whisper.available_models())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +25,7 @@ from redraft.decoding.methods import get_method  # noqa: E402
 from redraft.decoding.types import ROOT, Score  # noqa: E402
 from redraft.errors import MissingExtra, ModelError, OptionError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
+from tests.gguf_models import split, write_llama  # noqa: E402
 
 ENGINE = LlamaOptions(context_length=48, slots=3, threads=1, gpu_layers=0)
 
@@ -98,6 +100,62 @@ def test_broken_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelError, match="cannot be loaded with transformers"):
         open_backend(str(tmp_path), ENGINE)
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[Path]:
+    """The files of weights of a model in a folder of its own."""
+    tiny.qwen3().save_pretrained(tmp_path, max_shard_size="20KB")
+    tiny.tokenizer().save_pretrained(tmp_path)
+    return sorted(tmp_path.glob("*.safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS to a file that is missing"),
+        (b"<!doctype html>", "is a web page"),
+        (b"\x10" + bytes(100), "is broken .*: download it again"),
+    ],
+)
+def test_shard_that_is_no_weights_is_named(shards: list[Path], content: bytes, reason: str) -> None:
+    shards[1].write_bytes(content)
+    with pytest.raises(ModelError, match=f"cannot be loaded with transformers: {shards[1].name} {reason}"):
+        open_backend(str(shards[1].parent), ENGINE)
+
+
+def test_shard_that_cannot_be_read(shards: list[Path]) -> None:
+    shards[1].unlink()
+    shards[1].mkdir()
+    with pytest.raises(ModelError, match=f"{shards[1].name} cannot be read: Is a directory"):
+        open_backend(str(shards[1].parent), ENGINE)
+
+
+def test_weights_are_never_made_up(shards: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+    index = shards[0].with_name("model.safetensors.index.json")
+    known = json.loads(index.read_text())
+    known["weight_map"] = {key: file for key, file in known["weight_map"].items() if file != shards[1].name}
+    index.write_text(json.dumps(known))
+    with pytest.raises(ModelError, match=r"is incomplete: its files lack \d+ weights, such as model\.layers\."):
+        open_backend(str(index.parent), ENGINE)
+    assert "MISSING" not in "".join(capfd.readouterr())
+
+
+def test_weights_of_another_size(shards: list[Path]) -> None:
+    config = shards[0].with_name("config.json")
+    known = json.loads(config.read_text())
+    config.write_text(json.dumps({**known, "intermediate_size": 2 * known["intermediate_size"]}))
+    with pytest.raises(ModelError, match=r"such as model\.layers\.0\.mlp\.\w+\.weight, or have them in another size"):
+        open_backend(str(config.parent), ENGINE)
+
+
+def test_split_gguf_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    pytest.importorskip("accelerate")
+    first, *_ = split(write_llama(tmp_path / "tiny.gguf"), tmp_path)
+    with pytest.raises(ModelError, match="has several parts, which transformers does not read: use it without hf:"):
+        open_backend(f"hf:{first}", ENGINE)
 
 
 def test_folder_without_configuration_is_no_model(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -24,6 +25,7 @@ from transformers.utils import logging
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.captions.chat import ChatTemplate
 from redraft.errors import CapabilityError, MissingExtra, ModelError, first_sentence, install
+from redraft.models.gguf_files import check_gguf, other_than_weights, parts
 from redraft.models.hub import hub_host
 
 #: Ending of files whose weights transformers turns into floats.
@@ -37,12 +39,19 @@ def source_of(name: str) -> dict[str, Any]:
 
     Raises:
         MissingExtra: the name is a GGUF file, and the libraries that read it are not installed.
+        ModelError: the name is a GGUF file that cannot be read, or that has several parts.
     """
     if os.path.isdir(name):  # noqa: PTH112  # false for names that are too long, where a Path raises
         return {"pretrained_model_name_or_path": name}
     if name.lower().endswith(GGUF):
         if not all(map(find_spec, ("accelerate", "gguf"))):
             raise MissingExtra(f"transformers reads {name!r} with the gguf extra: {install('gguf')}")
+        check_gguf(Path(name))
+        if len(parts(Path(name))) > 1:
+            raise ModelError(
+                f"model {name!r} has several parts, which transformers does not read: use it without hf:, or merge it "
+                "with `llama-gguf-split --merge`"
+            )
         return {"pretrained_model_name_or_path": str(Path(name).parent), "gguf_file": Path(name).name}
     repository, _, revision = name.partition("@")
     pinned = {"revision": revision} if revision else {}
@@ -60,12 +69,28 @@ def loaded(kind: Any, name: str, source: dict[str, Any], **options: Any) -> Any:
     try:
         with quiet(local="local_files_only" not in source):
             return kind.from_pretrained(place, **where, **options)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+    except Exception as error:  # of many libraries, whose exceptions have no class in common
         if source.get("local_files_only") and _HUB_NAME.fullmatch(place):
             raise ModelError(
                 f"model {name!r} has not been downloaded, and there is no network: use a folder"
             ) from error
-        raise ModelError(f"model {name!r} cannot be loaded with transformers: {first_sentence(error)}") from error
+        reason = ("" if "local_files_only" in source else _broken_file(Path(place))) or first_sentence(error)
+        raise ModelError(f"model {name!r} cannot be loaded with transformers: {reason}") from error
+
+
+def _broken_file(folder: Path) -> str:
+    """Return which file of weights in a folder cannot be read, and why; empty if all can."""
+    for file in sorted(folder.glob("*.safetensors")):
+        try:
+            with file.open("rb") as opened:
+                if what := other_than_weights(opened.read(64)):
+                    return f"{file.name} {what}"
+            safe_open(file, "numpy")
+        except OSError as error:
+            return f"{file.name} cannot be read: {error.strerror}"
+        except SafetensorError as error:
+            return f"{file.name} is broken ({first_sentence(error)}): download it again"
+    return ""
 
 
 @contextmanager

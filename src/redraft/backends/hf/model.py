@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers.utils import logging
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.backends.hf.facts import check_model, loaded, source_of
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
-from redraft.errors import OptionError
+from redraft.errors import ModelError, OptionError
 
 
 def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
@@ -40,10 +41,28 @@ def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
     check_model(config, short)
     tokenizer = loaded(AutoTokenizer, name, source)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    model = loaded(kind, name, source, config=config, dtype=getattr(torch, options.dtype))
+    model = _with_weights(kind, name, source, config, getattr(torch, options.dtype))
     if "gguf_file" in source:
         _forget_format(model)
     return backend_of(model.to(device), tokenizer, short, options)
+
+
+def _with_weights(kind: Any, name: str, source: dict[str, Any], config: Any, dtype: torch.dtype) -> Any:
+    """Load a model with all its weights, where transformers would draw those that its files lack at random."""
+    known = logging.get_verbosity()
+    logging.set_verbosity_error()  # a table of all such weights
+    try:
+        asked = {"config": config, "dtype": dtype, "ignore_mismatched_sizes": True, "output_loading_info": True}
+        model, found = loaded(kind, name, source, **asked)
+    finally:
+        logging.set_verbosity(known)
+    missing = sorted({*found["missing_keys"], *(key for key, *_ in found["mismatched_keys"])})
+    if missing:
+        raise ModelError(
+            f"model {name!r} is incomplete: its files lack {len(missing)} weights, such as {missing[0]}, or have them "
+            "in another size; download it again"
+        )
+    return model
 
 
 def _head_size(file: Path) -> int | None:

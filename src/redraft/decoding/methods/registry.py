@@ -10,7 +10,7 @@ import threading
 from importlib.metadata import EntryPoint, entry_points
 
 from redraft.decoding.method import Method
-from redraft.errors import OptionError
+from redraft.errors import OptionError, nearest
 
 ENTRY_POINT_GROUP = "redraft.methods"
 
@@ -72,5 +72,7 @@ def get_method(name: str | Method) -> Method:
     methods = all_methods()
     if not isinstance(name, str) or name not in methods:
         known = f"known methods: {', '.join(methods)}"
-        raise OptionError("; ".join((f"method {name!r} is not known", known, *broken_plug_ins())))
+        raise OptionError(
+            "; ".join((f"method {name!r} is not known{nearest(str(name), methods)}", known, *broken_plug_ins()))
+        )
     return methods[name]

