@@ -20,7 +20,7 @@ def test_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object, **__: object) -> str:
         raise OSError("The hub cannot be reached. Please check your connection.\nMore of it.")
 
-    monkeypatch.setattr(hub.HfApi, "model_info", fail)
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", fail)
     monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
     with pytest.raises(
         ModelError, match=r"^model 'qwen3-4b' could not be downloaded from .*: The hub cannot be reached$"
