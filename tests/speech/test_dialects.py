@@ -220,6 +220,14 @@ class TestWhisperLiveKit:
         assert [(each.text, each.final, each.speaker) for each in found] == [("Three is here.", True, "1")]
         assert not finals(dialect, state(line(" One is here. Two is here. Three is here.", "0:00:00.00", "0:00:11.00")))
 
+    def test_revised_behind_its_end(self) -> None:
+        """Words behind a sentence that is shortened after its end are not lost."""
+        dialect = whisperlivekit.dialect()
+        begun = line(" Is that right uh huh? Yes", "0:00:00.00", "0:00:05.00")
+        assert finals(dialect, state(begun)) == ["Is that right uh huh?"]
+        revised = line(" Is that right? Yes. Good.", "0:00:00.00", "0:00:06.00")
+        assert finals(dialect, state(revised)) == ["Yes.", "Good."]
+
     @pytest.mark.parametrize("repeated", [False, True])
     def test_words_whose_speaker_is_unknown_wait(self, repeated: bool) -> None:
         """Older releases also have them in the lines, with speaker 1."""

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from redraft.captions.align import end_of, in_common
+from redraft.captions.align import in_common, seam
 from redraft.captions.words import WORD, bare
 
 #: Characters that two messages must share to be aligned against the times of their lines.
@@ -77,8 +77,9 @@ class Committed:
             return ""
         overlap = self._overlap(text, new, spans[0] if spans else None)
         if overlap is None:  # revised
-            ended = self._text[: unsqueezed(self._text, self.done - self.begin)]
-            again = _words_end(text, end_of(_words(ended), _words(text)))
+            ended = unsqueezed(self._text, self.done - self.begin)
+            place = seam(_words(self._text[:ended]), _words(self._text[ended:]), _words(text))
+            again = _words_end(text, place)
             begin = self.done - len(squeezed(text[:again]))
             self._places, self._times = [], []
             lost = ""
