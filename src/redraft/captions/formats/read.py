@@ -24,10 +24,10 @@ from itertools import pairwise
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
 from redraft.captions.align import distance, end_of, in_common
-from redraft.captions.events import CONTROLS, Failure, Update
+from redraft.captions.events import CONTROLS, Failure, Update, is_text
 from redraft.captions.formats.screen import Screen
 from redraft.captions.sentence import ends_sentence
-from redraft.captions.words import WORD, bare_words, has_words
+from redraft.captions.words import WORD, bare_words, has_words, is_silence
 from redraft.errors import OptionError, whole
 
 #: Sequences with which programs move a terminal's cursor, erase and colour.
@@ -134,32 +134,22 @@ def printable(text: str) -> str:
     return CONTROLS.sub(" ", text)
 
 
-#: What recognisers write where there is no speech: a sign, or a description of sounds.
+#: What recognisers write where there is no speech, also among words.
 _SILENCE = re.compile(
     r"\[ ?(?:BLANK_AUDIO|SILENCE|NO[ _]SPEECH|_BEG_|_TT_\d+) ?\]|<\|(?:nospeech|nocaptions|\d+\.\d+)\|>"
 )
-_DESCRIBED = re.compile(r"[(\[*♪♫]([^()\[\]*♪♫]*)[)\]*♪♫]")
-_SOUNDS = frozenset(
-    "applause audio beep beeping bell cheering chuckles clapping clicking cough coughing coughs crosstalk gasps "
-    "inaudible laughs laughter music noise noises silence sighs sound sounds static typing "
-    "applaus beifall gelächter musik applaudissements musique rires aplausos música risas".split()
-)
+
+
+def cleaned(text: str) -> str:
+    """Return a text as one line, without outer spaces, invisible characters that stand alone, and signs of silence."""
+    text = _LONE_INVISIBLE.sub("", printable(text)).strip()
+    return " ".join(_SILENCE.sub(" ", text).split()) if _SILENCE.search(text) else text
 
 
 def received(text: str) -> str:
-    """Return a received text as one line, without outer spaces, and without what is not a word.
-
-    Invisible characters that stand alone are removed, and what recognisers write for silence and sounds.  If the text
-    has words, descriptions of sounds stay.
-    """
-    text = _LONE_INVISIBLE.sub("", printable(text)).strip()
-    if _SILENCE.search(text):
-        text = " ".join(_SILENCE.sub(" ", text).split())
-    return "" if has_words(text) and not has_words(_DESCRIBED.sub(_unless_sound, text)) else text
-
-
-def _unless_sound(described: re.Match[str]) -> str:
-    return described[0] if _SOUNDS.isdisjoint(described[1].casefold().split()) else ""
+    """Return a received text as one line (`cleaned`); empty if nothing is said in it (`is_silence`)."""
+    text = cleaned(text)
+    return "" if is_silence(text) and is_text(text) else text  # half a character is refused
 
 
 def _typed(text: str) -> str:
