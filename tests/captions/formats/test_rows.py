@@ -416,16 +416,24 @@ def test_speakers_of_lines(data: st.DataObject, width: int) -> None:
 
 
 def test_direction_of_lines() -> None:
-    for text, mark in (
-        ("Anna: مرحبا بكم جميعا", "\u200f"),
-        ("مرحبا بكم", ""),
-        ("Anna: Hallo", ""),
-        ("שרה: Welcome, everybody", "\u200e"),
-        ("123", ""),
-        ("", ""),
+    """That of the language, whatever the speaker's name and the words of other languages in it."""
+    for language, text, mark in (
+        ("ar", "Anna: مرحبا بكم جميعا", "\u200f"),
+        ("ar", "مرحبا بكم", ""),
+        ("he", "Anna: כן.", "\u200f"),
+        ("he-IL", "Anna Schmidt: תודה רבה.", "\u200f"),
+        ("Hebrew", "Ben: השעה 5 ב-iPhone שלי.", "\u200f"),
+        ("he", "iPhone הוא טלפון?", "\u200f"),
+        ("he", "123!", "\u200f"),
+        ("he", "השעה 5 ב-iPhone 15 Pro Max.", ""),
+        ("de", "Anna: Hallo", ""),
+        ("en", "שרה: OK", "\u200e"),
+        ("en", "123", ""),
+        ("en", "", ""),
+        ("tlh-unknown-x", "שרה: Welcome", ""),
     ):
-        assert directed(text) == mark + text
-        assert directed(directed(text)) == directed(text)
+        assert directed(text, language) == mark + text
+        assert directed(directed(text, language), language) == directed(text, language)
     for form in ("srt", "vtt"):
         out = io.StringIO()
         writer = SubtitleWriter(out, io.StringIO(), form, ["ar"])

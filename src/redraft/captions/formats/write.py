@@ -19,6 +19,7 @@ import pysubs2
 from redraft.captions.breaks import cells
 from redraft.captions.events import Caption, Event, Failure, as_object
 from redraft.captions.formats.read import printable
+from redraft.captions.languages import right_to_left
 from redraft.errors import OptionError
 
 #: Reading speed of subtitles in character cells per second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
@@ -399,7 +400,7 @@ class SubtitleWriter(Writer):
 
     def _put_cue(self, cue: _Cue, end: int) -> None:
         self._cues, self._clock = self._cues + 1, min(end, LATEST)
-        texts = [line for lines in cue.texts.values() for line in lines]
+        texts = [directed(line, language) for language, lines in cue.texts.items() for line in lines]
         _put(self._out, _cue(self._form, self._cues, min(cue.start, self._clock), self._clock, texts))
 
 
@@ -409,14 +410,15 @@ _MARKS = {False: "\u200e", True: "\u200f"}
 _DIRECTIONS = {"L": False, "R": True, "AL": True}
 
 
-def directed(text: str) -> str:
-    """Return a line that players show in the direction of most of its letters.
+def directed(text: str, language: str) -> str:
+    """Return a line that players show in the direction of its language.
 
     By default, they take that of the first letter, which may be of a name in another script.
     """
-    letters = [_DIRECTIONS[found] for each in text if (found := unicodedata.bidirectional(each)) in _DIRECTIONS]
-    most = 2 * sum(letters) > len(letters)
-    return _MARKS[most] + text if letters and letters[0] != most and text[0] not in _MARKS.values() else text
+    leftwards = right_to_left(language)
+    found = (_DIRECTIONS.get(unicodedata.bidirectional(each)) for each in text)
+    first = next((each for each in found if each is not None), False)  # signs alone are shown from left to right
+    return text if leftwards in (None, first) or text[:1] in ("", *_MARKS.values()) else _MARKS[leftwards] + text
 
 
 def _reading_time(text: str) -> int:
@@ -426,7 +428,7 @@ def _reading_time(text: str) -> int:
 
 def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:
     """Format one cue with its number, using the library without its file header."""
-    lines = [html.escape(text, quote=False) if form == "vtt" else text for text in map(directed, texts)]
+    lines = [html.escape(text, quote=False) if form == "vtt" else text for text in texts]
     # The library treats a backslash as a tag or a line break; the invisible word joiner after it prevents that.
     body = r"\N".join(line.replace("\\", "\\\u2060") for line in lines)
     cues = pysubs2.SSAFile()
