@@ -332,7 +332,7 @@ def revised(drawn: random.Random) -> tuple[list[Update], set[str], set[str]]:
             elif len(words) > 1:
                 gone.add(base(words.pop(place)))
         time += drawn.choice([0.2, 0.5, 1.0, 2.2])
-        count = drawn.randint(1, len(words)) if words and drawn.random() < 0.05 else len(words)
+        count = drawn.randint(0, len(words)) if drawn.random() < 0.05 else len(words)
         updates.append(Update("u", seq, " ".join(words[:count]), time=time))
     updates.append(replace(updates[-1], seq=len(updates), text=" ".join(words), final=True))
     return updates, {base(each) for each in words} - changed, gone

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from redraft.captions.align import seam
+from redraft.captions.align import in_common, seam
 from redraft.captions.ending import is_committed
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
@@ -130,9 +130,11 @@ class _Utterance:
         return self.cut[_end_of(self.cut, len(_words(whole))) :].strip()
 
     def take(self, update: Update) -> None:
-        """Take the next update; words after an empty text are new ones, unless they are those that were cut off."""
-        if self.cut and not _words(self.last.text) and _words(update.text) and not _is_begun(update.text, self.cut):
-            self.cut, self.behind = "", ()
+        """Take the next update; words after an empty text are new ones, unless most are those that were there."""
+        if self.cut and not _words(self.last.text) and (words := _words(update.text)):
+            old = (*_words(self.cut), *self.behind)
+            if not _is_begun(update.text, self.cut) and 2 * in_common(old, words) <= len(old):
+                self.cut, self.behind = "", ()
         self.last = update
         if self.cut is None:
             return
