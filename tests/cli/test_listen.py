@@ -39,7 +39,7 @@ def test_speech_becomes_captions_and_subtitles(redraft: Run, tmp_path: Path) -> 
     assert "Zeit" in finals[0]["text"]
     done = redraft("listen", str(path), "--to", "de", "--pause", "0.25", "--output", "srt")
     assert done.out.startswith("1\n00:00:0") and "\n\n2\n00:00:0" in done.out
-    assert done.out.count(" --> ") == len(finals)
+    assert done.out.count(" --> ") >= len(finals)  # a long one has several cues
 
 
 def test_what_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, recording: Path) -> None:
