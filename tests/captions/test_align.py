@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from redraft.captions import align
-from redraft.captions.align import end_of, in_common
+from redraft.captions.align import end_of, in_common, seam
 from tests import edits
 
 PAIRS = 100_000 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 4000
@@ -74,3 +74,37 @@ def test_texts_that_differ_throughout() -> None:
     began = time.process_time()
     end_of(old, new)
     assert time.process_time() - began < 2
+
+
+def simple_seam(before: Sequence[object], behind: Sequence[object], new: Sequence[object]) -> int:
+    """The smallest sum of distances of all places, by the textbook."""
+    left = edits.distances(before, new)
+    right = [min(edits.distances(behind, new[place:])) for place in range(len(new) + 1)]
+    return min(one + other for one, other in zip(left, right, strict=True))
+
+
+def test_seam_as_the_textbook() -> None:
+    drawn = random.Random(3)
+    for _ in range(PAIRS // 4):
+        old, new = pair(drawn)
+        place = drawn.randint(0, len(old))
+        before, behind = old[:place], old[place:]
+        found = seam(before, behind, new)
+        total = edits.distances(before, new)[found] + min(edits.distances(behind, new[found:]))
+        assert total == simple_seam(before, behind, new), (before, behind, new)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "new", "place"),
+    [
+        ("abc", "de", "abcde", 3),
+        ("abc", "de", "abde", 2),  # the last one was removed
+        ("abc", "de", "abxyde", 4),  # two replace it
+        ("abc", "de", "abcxde", 3),  # what is added at the place is behind it
+        ("abc", "de", "ab", 2),  # the end is missing
+        ("abc", "", "abx", 3),
+        ("abcdef", "g", "abxycd", 6),
+    ],
+)
+def test_seam(before: str, behind: str, new: str, place: int) -> None:
+    assert seam(before, behind, new) == place

@@ -63,15 +63,101 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         file_blocks(str(text))
 
 
-def test_header_without_length(tmp_path: Path) -> None:
-    """A recorder that is killed leaves a length of 0 in the header."""
-    path = tmp_path / "killed.wav"
-    soundfile.write(path, tone(RATE), RATE)
-    data = path.read_bytes()
+#: Containers, with an encoding of each: what libsndfile writes.
+KINDS = {
+    **{name: ("WAV", name) for name in ("PCM_16", "PCM_24", "FLOAT", "ULAW", "MS_ADPCM")},
+    **{form: (form, "PCM_16") for form in ("RF64", "W64", "AIFF", "AU", "CAF", "FLAC")},
+    "VORBIS": ("OGG", "VORBIS"),
+    "OPUS": ("OGG", "OPUS"),
+    "MP3": ("MP3", "MPEG_LAYER_III"),
+}
+
+
+def recording(path: Path, kind: str, seconds: float = 4.0, rate: int = RATE) -> bytes:
+    form, subtype = KINDS[kind]
+    noise = np.random.default_rng(0).normal(0, 0.1, round(seconds * rate)).astype(np.float32)
+    soundfile.write(path, noise, rate, format=form, subtype=subtype)
+    return path.read_bytes()
+
+
+def heard(path: Path) -> tuple[float, str]:
+    """Seconds of a file, and the first error."""
+    found = 0
+    try:
+        for block in file_blocks(str(path)):
+            found += len(block)
+    except InputError as error:
+        return found / RATE, str(error)
+    return found / RATE, ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_that_go_on(tmp_path: Path, kind: str) -> None:
+    """Two recordings in one file are both heard, whatever their lengths; or a message says what was not."""
+    path = tmp_path / "joined"
+    one, two = recording(path, kind), recording(path, kind, 3.0)
+    path.write_bytes(one + two)
+    seconds, error = heard(path)
+    if kind in ("AU", "CAF", "RF64"):
+        assert seconds == pytest.approx(4, abs=0.1) and "about 3 s were not heard" in error
+    elif kind == "AIFF":
+        assert "not audio that can be read" in error
+    else:
+        assert seconds == pytest.approx(7, abs=0.2) and not error
+
+
+def test_chain_of_different_rates(tmp_path: Path) -> None:
+    path = tmp_path / "chain.ogg"
+    path.write_bytes(
+        b"".join(recording(tmp_path / "part", kind, 2.0, rate) for kind, rate in (("VORBIS", 44_100), ("OPUS", 48_000)))
+    )
+    seconds, error = heard(path)
+    assert seconds == pytest.approx(4, abs=0.1) and not error
+
+
+def test_joined_files_with_tags(tmp_path: Path) -> None:
+    """A tag begins the file that follows it; a picture in it is no audio."""
+    picture = b"ID3\x04\0\0\0\0\x10\0" + b"Info\0\0\0" + bytes(2041)
+    mp3, flac = (recording(tmp_path / "part", kind, 2.0) for kind in ("MP3", "FLAC"))
+    for each in (mp3, flac):
+        (path := tmp_path / "tagged").write_bytes(2 * (picture + each))
+        seconds, error = heard(path)
+        assert seconds == pytest.approx(4, abs=0.2) and not error
+
+
+@pytest.mark.parametrize("kind", ["PCM_16", "PCM_24", "FLOAT", "ULAW"])
+@pytest.mark.parametrize("said", [0, 8000])
+def test_header_says_less(tmp_path: Path, kind: str, said: int) -> None:
+    """A recorder that is killed leaves an earlier length in the header, or none."""
+    data = recording(tmp_path / "talk.wav", kind)
     place = data.index(b"data") + 4
-    path.write_bytes(data[:place] + bytes(4) + data[place + 4 :])
-    with pytest.raises(InputError, match=r"has 64044 bytes, but its header says that it has no audio.*`ffmpeg -i "):
-        file_blocks(str(path))
+    (tmp_path / "talk.wav").write_bytes(data[:place] + said.to_bytes(4, "little") + data[place + 4 :])
+    seconds, error = heard(tmp_path / "talk.wav")
+    assert seconds == pytest.approx(4, abs=0.01) and not error
+
+
+def test_chunks_behind_samples(tmp_path: Path) -> None:
+    """They are no audio, and no reason for a message."""
+    chunk = b"LIST" + (60_000).to_bytes(4, "little") + bytes(60_000)
+    (tmp_path / "talk.wav").write_bytes(recording(tmp_path / "talk.wav", "PCM_16") + chunk)
+    assert heard(tmp_path / "talk.wav") == (4, "")
+    (tmp_path / "talk.aiff").write_bytes(recording(tmp_path / "talk.aiff", "AIFF") + b"ID3 \0\1\0\0" + bytes(65536))
+    assert heard(tmp_path / "talk.aiff") == (4, "")
+
+
+@pytest.mark.parametrize("kind", ["PCM_16", "W64", "AIFF", "AU", "FLAC", "OPUS", "MP3"])
+def test_files_that_are_cut_off(tmp_path: Path, kind: str) -> None:
+    data = recording(tmp_path / "talk", kind, 8.0)
+    (tmp_path / "talk").write_bytes(data[: len(data) * 3 // 4])
+    seconds, error = heard(tmp_path / "talk")
+    assert seconds == pytest.approx(6, abs=1.1)  # less a page of Ogg
+    assert bool(error) == (kind == "FLAC")
+
+
+def test_file_cut_off_before_its_audio(tmp_path: Path) -> None:
+    data = recording(tmp_path / "talk.ogg", "VORBIS", 3.0, 48_000)
+    (tmp_path / "talk.ogg").write_bytes(data[:5000])
+    assert "has 5000 bytes, but its header says that it has no audio" in heard(tmp_path / "talk.ogg")[1]
 
 
 def test_samples_that_are_no_numbers(tmp_path: Path) -> None:

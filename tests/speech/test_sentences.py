@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -12,12 +13,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from redraft.captions.clauses import SHORTEST
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.unchanged import LONG_PAUSE, UPDATES
-from redraft.speech.clauses import SHORTEST
 from redraft.speech.sentences import WORDS, SentenceCutter, in_sentences
 from tests.speech.recognised import recognised, transcript, utterances
-from tests.speech.recognisers import errors
 
 #: More for a long search: SENTENCE_STREAMS=10000.
 STREAMS = int(os.environ.get("SENTENCE_STREAMS", "60"))
@@ -182,7 +182,7 @@ def test_sentences_at_end() -> None:
 def test_revised_sentence_stays() -> None:
     first = "I like cats. And dogs"
     updates = transcript([(first, 0.0), (first, LONG_PAUSE), ("I like bats a lot and dogs too.", LONG_PAUSE + 1)])
-    assert finals(in_sentences(updates)) == ["I like cats.", "a lot and dogs too."]
+    assert finals(in_sentences(updates)) == ["I like cats.", "and dogs too."]
 
 
 def test_marks_belong_to_sentence_before() -> None:
@@ -302,12 +302,79 @@ def test_revised_anywhere(updates: list[Update]) -> None:
     early = [item for update in updates[:-1] for item in sentences.update(update)]
     late = [*sentences.update(updates[-1]), *sentences.finish()]
     check_order([*early, *late])
-    ended, rest, final = (bare(texts) for texts in (finals(early), finals(late), [updates[-1].text]))
-    place = len(final) - len(rest)
-    assert final[place:] == rest
-    assert errors(ended, final[:place]) == min(errors(ended, final[:each]) for each in range(len(final) + 1))
-    if final[: len(ended)] == ended:
-        assert ended + rest == final
+    rest, final = (bare(texts) for texts in (finals(late), [updates[-1].text]))
+    assert final[len(final) - len(rest) :] == rest
+
+
+def revised(drawn: random.Random) -> tuple[list[Update], set[str], set[str]]:
+    """One utterance of words that occur once, revised anywhere; its steady words, and those that were taken back."""
+    number, time, rate = 0, 0.0, drawn.choice([0.1, 0.3, 0.6])
+    words: list[str] = []
+    changed, gone = set[str](), set[str]()
+    updates: list[Update] = []
+
+    def new() -> str:
+        nonlocal number
+        number += 1
+        return f"w{number}{drawn.choice(_MARKS)}"
+
+    for seq in range(drawn.randint(2, 40)):
+        words += [new() for _ in range(drawn.choice([0, 1, 1, 2, 4, 9]))]
+        for _ in range(drawn.randint(1, 2) if words and drawn.random() < rate else 0):
+            place = drawn.randrange(len(words)) if drawn.random() < 0.5 else max(0, len(words) - drawn.randint(1, 4))
+            name, how = base(words[place]), drawn.random()
+            if how < 0.5:
+                words[place] = f"{name}{drawn.choice('xyz')}{drawn.choice(_MARKS)}"
+                changed.add(name)
+            elif how < 0.75:
+                words.insert(place, new())
+                changed.add(base(words[place]))
+            elif len(words) > 1:
+                gone.add(base(words.pop(place)))
+        time += drawn.choice([0.2, 0.5, 1.0, 2.2])
+        count = drawn.randint(0, len(words)) if drawn.random() < 0.05 else len(words)
+        updates.append(Update("u", seq, " ".join(words[:count]), time=time))
+    updates.append(replace(updates[-1], seq=len(updates), text=" ".join(words), final=True))
+    return updates, {base(each) for each in words} - changed, gone
+
+
+_MARKS = [*[""] * 9, ".", "?", "!", ",", " -", "...", "。"]
+
+
+def base(word: str) -> str:
+    found = re.match(r"w\d+", word)
+    assert found
+    return found[0]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_seam(whole: bool) -> None:
+    """Whatever is revised in sentences that have ended, the words behind them are in one final, once, in order."""
+    for seed in range(5 * STREAMS):
+        updates, steady, gone = revised(random.Random(seed))
+        said = [base(word) for word in re.findall(r"w\S+", " ".join(finals(in_sentences(updates, whole=whole))))]
+        last = [base(word) for word in re.findall(r"w\S+", updates[-1].text)]
+        assert len(said) == len({*said}), seed
+        assert steady <= {*said} <= {*last} | gone, seed
+        assert [word for word in last if word in said] == [word for word in said if word in last], seed
+
+
+@pytest.mark.parametrize(
+    ("sentence", "revised", "rest"),
+    [
+        ("Is that right uh huh?", "Is that right?", "Yes."),
+        ("We saw it again.", "We saw it.", "I have a dog"),
+        ("We saw it again.", "We saw it once more.", "I have a dog"),
+        ("We saw it today.", "We saw it to day.", "I have a dog"),
+        ("We saw it to day.", "We saw it today.", "I have a dog"),
+        ("We saw it.", "We saw it.", "Yes, I have a dog"),
+        ("我们又看见了。", "我们看见。", "我有一只狗"),
+    ],
+)
+def test_sentence_revised_behind_its_end(sentence: str, revised: str, rest: str) -> None:
+    begun = " ".join([sentence, rest.removeprefix("Yes, ")[:3]])
+    updates = transcript([(sentence, 0), (begun, 2), (begun, 4), (begun, 6), (f"{revised} {rest}", 8)])
+    assert finals(in_sentences(updates)) == [sentence, rest]
 
 
 @settings(max_examples=STREAMS)

@@ -120,6 +120,9 @@ def test_longest_utterance() -> None:
         # Punctuation and case do not make other words, and words that occur twice are not confused.
         ("it was the best of", 5, "It was the best. Of times, it was the", "it was the best of times, it was the", 5),
         ("it was it", 2, "it was it was", "it was it was", 3),
+        # Fixed words that a pass leaves out or replaces do not take those behind them along.
+        ("is that right uh huh yes we", 5, "is that right yes we do", "is that right uh huh yes we do", 7),
+        ("saw it again I have", 3, "saw it once more I have a", "saw it again I have a", 5),
     ],
 )
 def test_agreement(before: str, agreed: int, found: str, now: str, fixed: int) -> None:

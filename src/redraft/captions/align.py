@@ -28,17 +28,40 @@ def end_of(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
     return same + (_over_all(old, new) if found is None else found)
 
 
-def in_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
-    """Return the length of the longest common subsequence.
+def seam(before: Sequence[Hashable], behind: Sequence[Hashable], new: Sequence[Hashable]) -> int:
+    """Return how many items of ``new`` stand for ``before``, where the old text went on with ``behind``.
 
-    Hyyrö, "Bit-parallel LCS-length computation revisited" (2004).
+    The old text is aligned on both sides of the place, so what is added or removed before it moves nothing across it.
+    It is the beginning of ``new`` with the smallest sum of the Levenshtein distances of ``before`` to it, and of
+    ``behind`` to what follows, which may go on; of several, one with the most in common with both; of these, one next
+    to an item that is as it was, rather the one before the place; then the one whose length is nearest, and the shorter
+    one of two.
     """
-    places, every = _places(one), (1 << len(one)) - 1
-    rest = every
-    for item in other:
-        matched = rest & places.get(item, 0)
-        rest = ((rest + matched) | (rest - matched)) & every
-    return len(one) - rest.bit_count()
+    same = common_prefix(before, new)
+    if same == len(before):
+        return same
+    old, new = before[same:], new[same : same + 2 * (len(before) - same + len(behind)) + 1]
+    left = _distances(old, new)
+    right = _distances(behind[::-1], new[::-1], anywhere=True)[::-1] if behind else [0] * len(left)
+    common = [one + other for one, other in zip(_common(old, new), _common(behind[::-1], new[::-1])[::-1], strict=True)]
+
+    def rank(count: int) -> tuple[int, int, bool, bool, int, int]:
+        ends = count > 0 and new[count - 1] == old[-1]
+        begins = bool(behind) and count < len(new) and new[count] == behind[0]
+        nearest = abs(count - len(old))
+        return left[count] + right[count], -common[count], not (ends or begins), not ends, nearest, count
+
+    return same + min(range(len(left)), key=rank)
+
+
+def distance(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
+    """Return the Levenshtein distance: how many items must be replaced, inserted and removed."""
+    return _distances(old, new)[-1] if old else len(new)
+
+
+def in_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """Return the length of the longest common subsequence."""
+    return _common(one, other)[-1]
 
 
 def _near_diagonal(old: Sequence[Hashable], new: Sequence[Hashable]) -> int | None:
@@ -82,8 +105,8 @@ def _over_all(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
     return min((distance, _rank(old, new, count)) for count, distance in found)[1][-1]
 
 
-def _distances(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
-    """Return the distance of ``old``, which has items, to each beginning of ``new``.
+def _distances(old: Sequence[Hashable], new: Sequence[Hashable], *, anywhere: bool = False) -> list[int]:
+    """Return the distance of ``old``, which has items, to each beginning of ``new``; or to the nearest end of it.
 
     Hyyrö, "A bit-vector algorithm for computing Levenshtein and Damerau edit distances" (2003): a column of the table
     is two numbers with a bit an item of ``old``, where the distance is one more and where it is one less than above.
@@ -96,8 +119,23 @@ def _distances(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[int]:
         zero = (((equal & more) + more) ^ more) | equal
         rises, falls = less | (every & ~(zero | more)), zero & more
         found.append(found[-1] + bool(rises & last) - bool(falls & last))
-        rises, falls = (rises << 1) | 1, falls << 1
+        rises, falls = (rises << 1) | (not anywhere), falls << 1
         more, less = (falls | ~(zero | rises)) & every, rises & zero & every
+    return found
+
+
+def _common(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[int]:
+    """Return the length of the longest common subsequence with each beginning of ``other``.
+
+    Hyyrö, "Bit-parallel LCS-length computation revisited" (2004).
+    """
+    places, every = _places(one), (1 << len(one)) - 1
+    rest = every
+    found = [0]
+    for item in other:
+        matched = rest & places.get(item, 0)
+        rest = ((rest + matched) | (rest - matched)) & every
+        found.append(len(one) - rest.bit_count())
     return found
 
 

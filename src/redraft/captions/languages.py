@@ -90,6 +90,9 @@ _ONE_LANGUAGE = {"Individual", "Macrolanguage"}
 #: ISO 15924 codes of scripts written without spaces between words or sentences.
 _UNSPACED_SCRIPTS = {"Hans", "Hant", "Hani", "Jpan", "Thai", "Laoo", "Khmr", "Mymr", "Tibt"}
 
+#: ISO 15924 codes of scripts written from right to left.
+_LEFTWARDS = {"Adlm", "Arab", "Aran", "Hebr", "Mand", "Mend", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa", "Yezi"}
+
 #: Members of macrolanguages that stand for the whole, besides CLDR's aliases.
 _STANDS_FOR = {"fuv": "ff", "nb": "no", "pbt": "ps", "quy": "qu"}
 
@@ -130,6 +133,11 @@ class Language:
     def spaced(self) -> bool:
         """Whether its script separates words by spaces; false for Chinese, Japanese, Thai and a few more."""
         return self.script not in _UNSPACED_SCRIPTS
+
+    @property
+    def right_to_left(self) -> bool:
+        """Whether its script is written from right to left."""
+        return self.script in _LEFTWARDS
 
     @property
     def labels(self) -> frozenset[str]:
@@ -179,6 +187,15 @@ def standard_tag(text: str) -> str:
         return parse_language(text).standard
     except OptionError:
         return text
+
+
+@lru_cache(maxsize=4096)
+def known_language(text: str) -> Language | None:
+    """Return the language given by tag or name; None if it is unknown."""
+    try:
+        return parse_language(text)
+    except OptionError:
+        return None
 
 
 @lru_cache(maxsize=4096)

@@ -76,6 +76,15 @@ def has_words(text: str) -> bool:
     return any(character.isalnum() for character in text)
 
 
+#: What recognisers write round a description of sounds.
+_DESCRIBED = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|（[^（）]*）|［[^［］]*］|【[^【】]*】|\*[^*]*\*")
+
+
+def is_silence(text: str) -> bool:
+    """Whether nothing is said in a text: no letter or digit is outside brackets, as in ``[音楽]`` and ``♪``."""
+    return not has_words(_DESCRIBED.sub("", text))
+
+
 def _is_mark(character: str) -> bool:
     """Whether a character is punctuation that is not read aloud."""
     if unicodedata.category(character)[0] != "P":

@@ -24,7 +24,7 @@ from pydantic.types import FailFast
 
 from redraft.captions import events
 from redraft.captions.formats.jsonl import one_line
-from redraft.captions.formats.read import received
+from redraft.captions.formats.read import cleaned
 from redraft.captions.languages import standard_tag
 from redraft.decoding.display import Display
 from redraft.protocol.codes import CODES
@@ -114,7 +114,7 @@ RoomName: TypeAlias = Annotated[
     str, AfterValidator(room_name), Field(json_schema_extra={"pattern": ROOM_NAME}, examples=["hall-1"])
 ]
 Seconds: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Line: TypeAlias = Annotated[str, BeforeValidator(lambda value: received(value) if isinstance(value, str) else value)]
+Line: TypeAlias = Annotated[str, BeforeValidator(lambda value: cleaned(value) if isinstance(value, str) else value)]
 
 
 #: At most 1000 values; the first invalid one is the only one to be described.

@@ -7,18 +7,22 @@ and channels are mixed (`Mixer`).
 from __future__ import annotations
 
 import atexit
+import mmap
+import os
 import shlex
+import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from redraft.errors import InputError, first_sentence, from_extra
+from redraft.speech.parts import Part, is_chunk, parts
 
 #: Sample rate of every block in Hz.
 RATE = 16_000
@@ -135,16 +139,19 @@ class Mixer:
 
 
 def file_blocks(path: str) -> Iterator[Samples]:
-    """Read an audio file: WAV, FLAC, MP3, Ogg and other formats of libsndfile.
+    """Read an audio file to its end: WAV, FLAC, MP3, Ogg and other formats of libsndfile.
+
+    Recordings that were joined in one file follow each other (`redraft.speech.parts`).
 
     Raises:
-        InputError: the file cannot be read or is not audio; or, while iterating, its audio is damaged.
+        InputError: the file cannot be read or is not audio; or, while iterating, its audio is damaged, or more follows
+            that cannot be read.
         MissingExtra: the extra ``listen`` is not installed.
     """
     soundfile = library("soundfile")
     try:
-        Path(path).open("rb").close()
-        file = soundfile.SoundFile(path)
+        recordings = _recordings(path)
+        file = soundfile.SoundFile(recordings[0])
     except OSError as error:
         raise InputError(f"input file {path!r} cannot be read: {error.strerror}") from error
     except soundfile.LibsndfileError as error:
@@ -158,17 +165,47 @@ def file_blocks(path: str) -> Iterator[Samples]:
             f"{found}, as if its recording had been cut off: `ffmpeg -i {shlex.quote(path)} talk.wav` repairs it"
         )
 
-    def blocks() -> Iterator[Samples]:
-        size = max(1, round(file.samplerate * BLOCK_SECONDS))
-        mixer = Mixer()
-        with file:
-            try:
-                while len(read := file.read(size, dtype="float32", always_2d=True)):
-                    yield mixer.mixed(read)
-            except soundfile.LibsndfileError as error:
-                raise InputError(f"input file {path!r} cannot be read to its end: {_reason(error)}") from None
+    def all_blocks() -> Iterator[Samples]:
+        try:
+            for place, part in enumerate(recordings):
+                with file if place == 0 else soundfile.SoundFile(part) as opened:
+                    yield from resampled(_decoded(opened), opened.samplerate)
+                    unheard = _unheard(part, opened) if isinstance(part, Part) else 0.0
+                if unheard >= 1:
+                    raise InputError(
+                        f"input file {path!r} goes on behind the end that its header names: about {unheard:.0f} s were "
+                        f"not heard; `ffmpeg -i {shlex.quote(path)} talk.wav` may read them"
+                    )
+        except soundfile.LibsndfileError as error:
+            raise InputError(f"input file {path!r} cannot be read to its end: {_reason(error)}") from None
 
-    return resampled(blocks(), file.samplerate)
+    return all_blocks()
+
+
+def _recordings(path: str) -> Sequence[Part | str]:
+    """Return the recordings of a file; the path itself if it is a pipe or has no bytes."""
+    with Path(path).open("rb") as file:
+        status = os.fstat(file.fileno())
+        if not (stat.S_ISREG(status.st_mode) and status.st_size):
+            return [path]
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return parts(data, container(data[:_HEADER], untagged=True))
+
+
+def _decoded(file: Any) -> Iterator[Samples]:
+    """Yield the samples of an open file."""
+    size, mixer = max(1, round(file.samplerate * BLOCK_SECONDS)), Mixer()
+    while len(read := file.read(size, dtype="float32", always_2d=True)):
+        yield mixer.mixed(read)
+
+
+def _unheard(part: Part, file: Any) -> float:
+    """Return about how many seconds of a recording that was read follow the end that its header names."""
+    read = part.tell()
+    rest = part.read(16)
+    if not read or not rest or is_chunk(rest):  # such as a picture
+        return 0.0
+    return float(file.tell() / file.samplerate * (len(part) - read) / read)
 
 
 def pcm_blocks(pipe: BinaryIO, rate: int = RATE, channels: int = 1, *, checked: bool = False) -> Iterator[Samples]:

@@ -5,13 +5,14 @@ continues in the next one if that follows soon, and an utterance with several se
 its end has been stable for a while or committed.  Recognisers that write no punctuation keep their utterances.
 
 Minutes of speech are too long to translate at once, and to read.  So a text that is too long is cut without a sentence
-end, where a clause may end (`redraft.speech.clauses`) and the words have been stable, even if utterances are otherwise
-kept.
+end, where a clause may end (`redraft.captions.clauses`) and the words have been stable, even if utterances are
+otherwise kept.
 
 The new utterances are named "1", "2", ...  A sentence that has ended never changes again.  Joined in order, the final
 texts of the sentences are the final texts of the utterances: no word is lost, doubled or moved.  There is one
 exception: if the recogniser revises a sentence that has ended already, its words stay as they were, and the next
-sentence begins where the revised text continues it best; waiting for words to settle keeps this rare.  Utterances that
+sentence begins behind what replaces them, which the words on both sides of that place decide (`align.seam`); waiting
+for words to settle keeps this rare.  Utterances that
 overlap, as those of two speakers, are never joined.
 """
 
@@ -23,7 +24,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from redraft.captions.align import end_of
+from redraft.captions.align import in_common, seam
+from redraft.captions.clauses import SHORTEST, Speech, best_cut, length
 from redraft.captions.ending import is_committed
 from redraft.captions.events import Failure, Order, Update
 from redraft.captions.formats.read import Item, finished
@@ -32,7 +34,6 @@ from redraft.captions.unchanged import LONG_PAUSE, Since
 from redraft.captions.words import WORD, bare, bare_words, joined
 from redraft.decoding.types import common_prefix
 from redraft.errors import InputError
-from redraft.speech.clauses import SHORTEST, Speech, best_cut, length
 
 #: The longest sentence, in words and in seconds: a longer one does not go on in another utterance, and is cut where it
 #: goes on in its own.
@@ -79,7 +80,9 @@ class _Utterance:
     Attributes:
         sentence: its last sentence.
         last: its newest update.
-        cut: the beginning of its text that is in sentences which have ended.
+        cut: the beginning of its text that is in sentences which have ended; None if none has.
+        behind: words behind that, in the last text that had some.
+        place: where the last text continues behind the cut.
         ends: words of the sentence up to each sentence end -> since when they are unchanged, with the mark.
         since: when its words were spoken at the earliest, if its first update is its last one; its words then have
             estimated times.
@@ -91,7 +94,9 @@ class _Utterance:
 
     sentence: _Sentence
     last: Update
-    cut: str = ""
+    cut: str | None = None
+    behind: _Words = ()
+    place: int = 0
     ends: dict[_Words, Since] = field(default_factory=dict)
     since: float | None = None
     words: _Words = ()
@@ -106,29 +111,39 @@ class _Utterance:
 
     @property
     def _own(self) -> str:
-        whole = self.last.text.strip()
-        return whole[_boundary(self.cut, whole) :].lstrip()
+        return self.last.text.strip()[self.place :].lstrip()
 
     @property
     def committed(self) -> int | None:
         """How many words of `text` the recogniser has committed; None if it does not say."""
         if self.last.committed is None:
             return None
-        whole = self.last.text.strip()
-        gone = len(WORD.findall(whole[: _boundary(self.cut, whole)]))
+        gone = len(WORD.findall(self.last.text.strip()[: self.place]))
         return len(WORD.findall(self.sentence.before)) + max(0, self.last.committed - gone)
 
     @property
     def ahead(self) -> str:
         """What was cut off behind the end of the text; a server may split its lines later."""
         whole = self.last.text.strip()
-        return self.cut[_boundary(whole, self.cut) :].strip() if _is_begun(whole, self.cut) else ""
+        if not self.cut or not _is_begun(whole, self.cut):
+            return ""
+        return self.cut[_end_of(self.cut, len(_words(whole))) :].strip()
 
     def take(self, update: Update) -> None:
-        """Take the next update; words after an empty text are new ones, unless they are those that were cut off."""
-        if self.cut and not _words(self.last.text) and _words(update.text) and not _is_begun(update.text, self.cut):
-            self.cut = ""
+        """Take the next update; words after an empty text are new ones, unless most are those that were there."""
+        if self.cut and not _words(self.last.text) and (words := _words(update.text)):
+            old = (*_words(self.cut), *self.behind)
+            if not _is_begun(update.text, self.cut) and 2 * in_common(old, words) <= len(old):
+                self.cut, self.behind = "", ()
         self.last = update
+        if self.cut is None:
+            return
+        whole = update.text.strip()
+        self.place = _boundary(self.cut, self.behind, whole)
+        if behind := _words(whole[self.place :]):  # else the recogniser may bring back what is missing
+            self.behind = behind
+            if _words(begun := whole[: self.place]) != _words(self.cut):
+                self.cut = begun
 
     def see(self, text: str) -> None:
         """Record the words of the newest text."""
@@ -165,6 +180,7 @@ class _Utterance:
         start = len(text) - len(own)
         left = text[max(start, end) :].lstrip()
         self.cut = whole[: len(whole) - len(left)].rstrip()
+        self.place, self.behind = len(self.cut), _words(left)
         self.sentence = sentence
         sentence.before = text[end:start].strip()
         self.ends = {each[words:]: seen for each, seen in self.ends.items() if len(each) > words}
@@ -213,7 +229,7 @@ class SentenceCutter:
         utterance = self._open[update.utterance]
         utterance.take(update)
         utterance.sentence.speaker = update.speaker
-        if self._whole and not utterance.cut:
+        if self._whole and utterance.cut is None:
             utterance.sentence.seq = update.seq
         yield from self._cut(utterance)
         if update.final:
@@ -330,7 +346,7 @@ class SentenceCutter:
 
     def _is_long(self, utterance: _Utterance, first: int, last: int, since: float | None, *, ended: bool) -> bool:
         words, time = length(utterance.words[first:last]), utterance.last.time
-        times = _KEPT if self._whole and not (first or utterance.cut) else 1
+        times = _KEPT if self._whole and not (first or utterance.cut is not None) else 1
         if ended or since is None or time is None:
             return words > times * WORDS
         return words > times * WORDS or (time - since > times * SECONDS and words > 2 * SHORTEST)
@@ -424,8 +440,8 @@ def _is_begun(text: str, other: str) -> bool:
 
 def _end_of(text: str, count: int) -> int:
     """Return where the first ``count`` words of a text end, with what belongs to them."""
-    ends = [match.end() for match in WORD.finditer(text) if bare(match[0])]
-    return _behind_marks(text, ends[count - 1] if count else 0)
+    ends = [0, *(match.end() for match in WORD.finditer(text) if bare(match[0]))]
+    return _behind_marks(text, ends[: count + 1][-1])
 
 
 def _behind_marks(text: str, end: int) -> int:
@@ -435,14 +451,14 @@ def _behind_marks(text: str, end: int) -> int:
     return end
 
 
-def _boundary(cut: str, text: str) -> int:
-    """Return where ``text`` continues, given a beginning of an earlier version of it."""
+def _boundary(cut: str, behind: _Words, text: str) -> int:
+    """Return where ``text`` continues behind the beginning of an earlier version of it, which had words behind that."""
     if not cut:
         return 0
-    behind = text[len(cut) : len(cut) + 1].strip()
-    if text.startswith(cut) and not (bare(cut[-1]) and bare(behind)):  # it ends where a word does
+    after = text[len(cut) : len(cut) + 1].strip()
+    if text.startswith(cut) and not (bare(cut[-1]) and bare(after)):  # it ends where a word does
         return len(cut)
-    return _end_of(text, end_of(_words(cut), _words(text)))
+    return _end_of(text, seam(_words(cut), behind, _words(text)))
 
 
 def _closes(text: str, place: int) -> bool:

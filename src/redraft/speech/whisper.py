@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from redraft.captions.align import end_of
+from redraft.captions.align import seam
 from redraft.cores import usable_cores
 from redraft.errors import ModelError, OptionError, first_sentence
 from redraft.speech.audio import RATE, Samples, library
@@ -230,7 +230,8 @@ def agreement(before: Sequence[str], agreed: int, words: Sequence[str]) -> tuple
         agreed: how many of these are fixed.
         words: the words of this pass.
     """
-    now = [*before[:agreed], *words[end_of(*(list(map(_bare, each)) for each in (before[:agreed], words))) :]]
+    fixed, behind, found = (list(map(_bare, each)) for each in (before[:agreed], before[agreed:], words))
+    now = [*before[:agreed], *words[seam(fixed, behind, found) :]]
     same = agreed
     while same < min(len(before), len(now) - 1) and before[same] == now[same]:
         same += 1

@@ -26,6 +26,7 @@ from redraft.captions.formats.read import (
     prefixes,
     read_lines,
     read_text,
+    received,
 )
 from redraft.errors import OptionError
 
@@ -497,6 +498,37 @@ def test_growing_lines_stay_together(utterances: list[list[str]]) -> None:
         assert not any(isinstance(item, Failure) for item in items)
 
 
-@pytest.mark.parametrize("text", ["[BLANK_AUDIO]", "(music)", "♪", "<|nospeech|>", "Text: Good morning."])
-def test_words_are_not_looked_at(text: str) -> None:
-    assert finals(list(read_lines(io.BytesIO(f"{text}\n".encode())))) == [text]
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[BLANK_AUDIO]", ""),
+        (" [ Silence ] (upbeat music)", ""),
+        ("[MUSIC PLAYING]", ""),
+        ("(soft music) *typing*", ""),
+        ("♪", ""),
+        ("♪♪", ""),
+        ("...", ""),
+        ("[音楽]", ""),
+        ("（音楽）", ""),
+        ("【拍手】", ""),
+        ("[음악]", ""),
+        ("[Музыка]", ""),
+        ("(拍手)", ""),
+        ("[laughing out loud] ♪ (applause)", ""),
+        ("♪ We all live in a yellow submarine ♪", "♪ We all live in a yellow submarine ♪"),
+        ("♪ 音楽 ♪", "♪ 音楽 ♪"),
+        ("*laughs*", ""),
+        ("[Musik] (Applaus)", ""),
+        ("<|nospeech|>", ""),
+        ("<|0.00|> I have a dog.<|3.00|>", "I have a dog."),
+        ("[BLANK_AUDIO] I have a dog.", "I have a dog."),
+        ("I like (loud) music.", "I like (loud) music."),
+        ("(music) I have a dog.", "(music) I have a dog."),
+        ("(((((", ""),
+        ("((1) 2", "((1) 2"),
+    ],
+)
+def test_what_is_written_for_silence(text: str, words: str) -> None:
+    assert received(text) == words
+    items = list(read_lines(io.BytesIO(f"{text}\n".encode())))
+    assert [item.text for item in items if isinstance(item, Update)] == ([words] * 2 if words else [])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Failure, Update
-from redraft.captions.formats.read import Item
+from redraft.captions.formats.read import Item, received
 from redraft.captions.formats.simulstreaming import read_simulstreaming
 from redraft.cli.shared.options import INPUTS
 from redraft.cli.shared.stream import updates as updates_of
@@ -147,6 +147,6 @@ def test_it_is_form_of_command_line() -> None:
 def test_nothing_that_is_confirmed_is_lost(utterances: list[list[str]]) -> None:
     rows = [row(text, is_final=number == len(texts) - 1) for texts in utterances for number, text in enumerate(texts)]
     items = [item for item in read(*rows) if isinstance(item, Update)]
-    spoken = [[text.strip() for text in accumulate(texts)] for texts in utterances]
+    spoken = [[received(text) for text in accumulate(texts)] for texts in utterances]
     assert [item.text for item in items if item.final] == [texts[-1] for texts in spoken if texts[-1]]
     assert [item.text for item in items] == [text for texts in spoken for text in texts if text]

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields, replace
 from typing import Any, TypeVar
 
 from redraft.captions.events import Failure, Field, Order, Update, is_text, is_whole, shown
-from redraft.captions.formats.read import Item, LineSource, decoded, not_empty, received
+from redraft.captions.formats.read import Item, LineSource, cleaned, decoded, not_empty, received
 from redraft.errors import InputError
 
 Parsed = TypeVar("Parsed")
@@ -120,7 +120,9 @@ def parse_update(found: Mapping[str, Any]) -> Update:
 
 def one_line(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an update with texts as one line each: without control characters and outer spaces."""
-    texts = {name: received(found[name]) for name in _TEXTS if isinstance(found.get(name), str)}
+    texts = {name: cleaned(found[name]) for name in _TEXTS if isinstance(found.get(name), str)}
+    if "text" in texts:
+        texts["text"] = received(texts["text"])
     return {**found, **texts}
 
 

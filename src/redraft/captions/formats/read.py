@@ -23,9 +23,9 @@ from functools import wraps
 from itertools import islice
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
-from redraft.captions.events import CONTROLS, Failure, Update
+from redraft.captions.events import CONTROLS, Failure, Update, is_text
 from redraft.captions.sentence import sentence_ends
-from redraft.captions.words import WORD, bare_words, joined
+from redraft.captions.words import WORD, bare_words, is_silence, joined
 from redraft.errors import OptionError, whole
 
 #: Sequences with which programs move a terminal's cursor, erase and colour.
@@ -132,9 +132,22 @@ def printable(text: str) -> str:
     return CONTROLS.sub(" ", text)
 
 
+#: What recognisers write where there is no speech, also among words.
+_SILENCE = re.compile(
+    r"\[ ?(?:BLANK_AUDIO|SILENCE|NO[ _]SPEECH|_BEG_|_TT_\d+) ?\]|<\|(?:nospeech|nocaptions|\d+\.\d+)\|>"
+)
+
+
+def cleaned(text: str) -> str:
+    """Return a text as one line, without outer spaces, invisible characters that stand alone, and signs of silence."""
+    text = _LONE_INVISIBLE.sub("", printable(text)).strip()
+    return " ".join(_SILENCE.sub(" ", text).split()) if _SILENCE.search(text) else text
+
+
 def received(text: str) -> str:
-    """Return a received text as one line, without outer spaces and invisible characters that stand alone."""
-    return _LONE_INVISIBLE.sub("", printable(text)).strip()
+    """Return a received text as one line (`cleaned`); empty if nothing is said in it (`is_silence`)."""
+    text = cleaned(text)
+    return "" if is_silence(text) and is_text(text) else text  # half a character is refused
 
 
 def _typed(text: str) -> str:

@@ -49,7 +49,7 @@ _REMOTE = "look at the server, and at the network between"
 #: Options that few need, most to tune model and decoding, which `--help-all` lists.
 ADVANCED = (
     *common.DISPLAY,
-    *("term", "key"),
+    *("profile", "start", "term", "key"),
     *("draft_model", "template", "prompt", "method", "beta", "option", "max_tokens", "context"),
     *("threads", "gpu_layers", "context_length", "dtype", "exact"),
 )
@@ -60,7 +60,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {
         "Languages": ("to", "from", "term", "context"),
         **inputs,
-        "Captions": ("output", *common.DISPLAY, "reading", "push"),
+        "Captions": ("output", *common.DISPLAY, "reading", "profile", "start", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "key"),
@@ -89,6 +89,8 @@ translation = common.all_of(
             metavar="CELLS",
             help="Show complete lines of this width, such as 37, which never change.",
         ),
+        common.profile,
+        common.start,
         click.option(
             "--push",
             multiple=True,
@@ -165,6 +167,7 @@ def caption(
     _check_server(chosen["server"])
     options = common.method_options(chosen["method"], chosen["beta"], chosen["option"])
     with interrupt.ends_process():  # slow imports
+        from redraft.captions.formats import cues
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.own_prompt import prompt_file
         from redraft.captions.style import Style
@@ -174,6 +177,7 @@ def caption(
     parse_language(chosen["source_language"], "source language")
     languages = parse_targets(chosen["to"])
     glossary = _glossary(chosen["term"], languages)
+    profile, start = cues.profile(chosen["profile"]), cues.clock(chosen["start"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
@@ -189,11 +193,15 @@ def caption(
         items = stack.enter_context(opened(ending))
         place = remote or _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
-        backlog, written = stack.enter_context(accounted(items, ending, languages, skip=skip))
+        backlog, written = stack.enter_context(
+            accounted(items, ending, languages, skip=skip, timed=output in ("srt", "vtt"))
+        )
         watch = _watch(
             delay, None if remote else backlog, ending, lambda: place.translator.able or (_REMOTE if remote else "")
         )
-        writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed, live=live))
+        writer = stack.enter_context(
+            stream.writer(output, languages, chosen["reading"], pushed, live=live, profile=profile, start=start)
+        )
 
         def seen(event: Event) -> None:
             written(event)

@@ -28,7 +28,7 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from redraft.captions.events import LONGEST_TEXT, Caption, Failure, Update, is_seconds
-from redraft.captions.formats.read import received
+from redraft.captions.formats.read import cleaned
 from redraft.captions.stabilise import whole_characters
 from redraft.captions.state import State
 from redraft.captions.translation import Translation, as_output
@@ -124,7 +124,7 @@ class MtUpdate(Lenient):
         """
         committed, tail = self.committed, ""
         if self.tail:
-            tail = reduce(joined, (received(word) for word, *_ in self.tail.words), "")
+            tail = reduce(joined, (cleaned(word) for word, *_ in self.tail.words), "")
         words, last = WORD.findall(committed), WORD.findall(tail)
         return committed if last and words[-len(last) :] == last else _with_piece(committed, tail)
 
@@ -135,7 +135,7 @@ def _seconds(milliseconds: Sequence[float | None]) -> float | None:
 
 
 def _text(words: _Words) -> str:
-    return reduce(_with_piece, (received(word) for word, *_ in words), "")
+    return reduce(_with_piece, (cleaned(word) for word, *_ in words), "")
 
 
 def _with_piece(text: str, piece: str) -> str:
@@ -194,7 +194,7 @@ class Conversation:
 
     def remember(self, history: Sequence[tuple[str, str]]) -> None:
         """Add sentences of an earlier connection to the context of prompts."""
-        lane, pairs = self._lane, [(received(source), received(translation)) for source, translation in history]
+        lane, pairs = self._lane, [(cleaned(source), cleaned(translation)) for source, translation in history]
 
         def work() -> None:
             for pair in pairs:
