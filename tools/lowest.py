@@ -69,9 +69,7 @@ CHECKS = {
         "faster_whisper",
     ),
     "chinese": Check("chinese", "translate {text} --input text --to zh", "早上好。", "opencc"),
-    "hf": Check(
-        "hf,gguf", f"translate {{text}} --input text --to de --model hf:{TINY}", "no chat template"
-    ),  # once it is open
+    "hf": Check("hf,gguf", f"translate {{text}} --input text --to de --model hf:{TINY}", "no chat template"),
     "remote": Check(
         "remote",
         f"translate {{text}} --input text --to de --model vllm:{NOBODY}/x",
