@@ -69,7 +69,7 @@ CHECKS = {
         "faster_whisper",
     ),
     "chinese": Check("chinese", "translate {text} --input text --to zh", "早上好。", "opencc"),
-    "hf": Check("hf,gguf", f"translate {{text}} --input text --to de --model hf:{TINY}", "Guten Morgen."),
+    "hf": Check("hf,gguf", f"translate {{text}} --input text --to de --model hf:{TINY}", "no chat template"),
     "remote": Check(
         "remote",
         f"translate {{text}} --input text --to de --model vllm:{NOBODY}/x",
@@ -110,11 +110,12 @@ def tried(check: Check, scratch: Path) -> str:
         return f"cannot be installed: {installed.stderr}"
     (scratch / "text.txt").write_text(TEXT, encoding="utf-8")
     arguments = check.command.format(text=scratch / "text.txt", folder=scratch).split()
-    for command in ([python, "-c", f"import {check.modules}"], [python, "-m", "redraft", *arguments]):
+    for parts in (["-c", f"import {check.modules}"], ["-m", "redraft", *arguments]):
+        command = [str(python), *parts]
         output = served(command) if command[-2:] == ["--port", str(_PORT)] else written(command)
         expected = check.words if "redraft" in command else ""
         if expected not in output or "Traceback" in output:
-            return f"{' '.join(map(str, command[1:]))} wrote, without {expected!r}:\n{output}"
+            return f"{' '.join(parts)} wrote, without {expected!r}:\n{output}"
     return ""
 
 
@@ -125,14 +126,14 @@ def wheels() -> list[Path]:
     return [folder for folder in folders if folder.is_dir()]
 
 
-def written(command: Sequence[str | Path]) -> str:
+def written(command: Sequence[str]) -> str:
     """Return what a command writes."""
     environment = {**os.environ, "HF_ENDPOINT": NOBODY}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE, env=environment)
     return done.stdout + done.stderr
 
 
-def served(command: Sequence[str | Path]) -> str:
+def served(command: Sequence[str]) -> str:
     """Return what a server answers to a request for a translation, and what it writes."""
     with tempfile.TemporaryFile("w+") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
