@@ -106,7 +106,7 @@ def shortened(backend: LlamaCpp, language: str, sentences: list[str]) -> list[tu
     for sources in (bare, [sentence.lower() for sentence in bare]):
         finals, failures, subtitles = translated(backend, language, sources)
         assert [caption.source for caption in finals] == sources, "captions carry the text as it came"
-        assert subtitles.count(" --> ") == len(sentences)
+        assert subtitles.count(" --> ") >= len(sentences)  # a long one has several cues
         assert {each.utterance for each in failures} >= {caption.utterance for caption in finals if caption.cut}
         pairs = zip(finals, whole, strict=True)
         found += [(one.source, one.text) for one, other in pairs if len(one.text) < LEAST * len(other.text)]

@@ -61,6 +61,7 @@ def test_subtitles(form: str) -> None:
     writer = SubtitleWriter(out, io.StringIO(), form, ["de", "ja"])
     writer.write(FINAL)
     writer.write(Caption("1", 0, "ja", "見た", "", True, 1.0, "we saw", speaker="Anna"))
+    writer.close()
     assert "\nAnna: wir sahen\n見た\n" in out.getvalue()
 
 

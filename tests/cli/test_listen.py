@@ -39,7 +39,7 @@ def test_speech_becomes_captions_and_subtitles(redraft: Run, tmp_path: Path) -> 
     assert "Zeit" in finals[0]["text"]
     done = redraft("listen", str(path), "--to", "de", "--pause", "0.25", "--output", "srt")
     assert done.out.startswith("1\n00:00:0") and "\n\n2\n00:00:0" in done.out
-    assert done.out.count(" --> ") == len(finals)
+    assert done.out.count(" --> ") >= len(finals)  # a long one has several cues
 
 
 def test_what_recogniser_hears_is_translated(redraft: Run, scripted: Scripted, recording: Path) -> None:
@@ -101,7 +101,7 @@ def test_recogniser_that_dies_keeps_what_it_has_recognised(redraft: Run, scripte
     done = redraft("listen", str(recording), "--to", "de", "--output", "srt")
     assert done.status == 1
     assert re.search("redraft: the recogniser stopped after 3.. s of audio: RuntimeError: out of memory\n$", done.err)
-    assert "00:00:00,000 --> 00:00:02,000" in done.out and "\n2\n" in done.out
+    assert "00:00:00,000 --> 00:00:01,920" in done.out and "\n2\n" in done.out
 
 
 @pytest.mark.parametrize(

@@ -105,13 +105,15 @@ def test_stream_is_shown_in_room(redraft: Run) -> None:
 
 
 def test_cue_begins_with_its_utterance(redraft: Run) -> None:
-    rows = [{"utterance": "1", "seq": seq, "text": "we saw", "time": 2.0 + seq, "final": seq == 9} for seq in range(10)]
+    rows = [
+        {"utterance": "1", "seq": seq, "text": "we saw", "time": 2.0 + seq / 2, "final": seq == 9} for seq in range(10)
+    ]
     data = "\n".join(map(json.dumps, rows)).encode()
     with running() as server:
         done = redraft(
             *("translate", "--to", "de", "--server", server.url, "--input", "jsonl", "--output", "srt"), stdin=data
         )
-    assert done.out.splitlines()[1] == "00:00:02,000 --> 00:00:11,000"
+    assert done.out.splitlines()[1] == "00:00:02,000 --> 00:00:06,500"
 
 
 def test_what_server_refuses_and_what_it_decides(redraft: Run) -> None:

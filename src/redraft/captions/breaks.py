@@ -39,7 +39,7 @@ def broken(units: Sequence[str], width: int) -> list[list[str]]:
     """Break units into lines of at most ``width`` cells; a longer unit gets its own line."""
     lines: list[list[str]] = []
     used = 0
-    for word in _words(units):
+    for word in words(units):
         whole = cells("".join(word).rstrip()) <= width
         for part in [word] if whole else [[unit] for unit in word]:
             text = "".join(part)
@@ -51,7 +51,7 @@ def broken(units: Sequence[str], width: int) -> list[list[str]]:
     return lines
 
 
-def _words(units: Sequence[str]) -> Iterator[list[str]]:
+def words(units: Sequence[str]) -> Iterator[list[str]]:
     """Yield the units of each word."""
     torn = frozenset(_inside("".join(units)))
     word: list[str] = []

@@ -190,10 +190,10 @@ def standard_tag(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def right_to_left(text: str) -> bool | None:
-    """Return whether a language is written from right to left; None if it is unknown."""
+def known_language(text: str) -> Language | None:
+    """Return the language given by tag or name; None if it is unknown."""
     try:
-        return parse_language(text).right_to_left
+        return parse_language(text)
     except OptionError:
         return None
 

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import click
 
+from redraft.cli.shared import options as common
+
 EXAMPLES = """\b
 Examples:
   redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl
   redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl --output srt --to de
+  redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl --output srt \\
+    --profile broadcast --start 10:00:00
 """
 
 
@@ -24,8 +28,11 @@ Examples:
     help="Form of the transcript.",
 )
 @click.option("--to", "wanted", multiple=True, metavar="LANGUAGE", help="Only this language; repeatable.")
-def transcript(file: Path, form: str, wanted: tuple[str, ...]) -> None:
+@common.profile
+@common.start
+def transcript(file: Path, form: str, wanted: tuple[str, ...], profile: str, start: str) -> None:
     """Convert a FILE from the folder of transcripts of a server (`redraft serve --transcripts`)."""
+    from redraft.captions.formats import cues
     from redraft.captions.languages import same_of
     from redraft.errors import OptionError, from_extra
 
@@ -35,4 +42,5 @@ def transcript(file: Path, form: str, wanted: tuple[str, ...]) -> None:
     targets = [same_of(each, found.targets) for each in wanted] or list(found.targets)
     if None in targets:
         raise OptionError(f"must be one of {', '.join(found.targets)}, which the file has", "to")
-    click.echo(found.text(form, [each for each in targets if each is not None]), nl=False)
+    known = [each for each in targets if each is not None]
+    click.echo(found.text(form, known, cues.profile(profile), cues.clock(start)), nl=False)

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats.write import CELLS_PER_SECOND, LATE, JsonlWriter, SubtitleWriter, Writer, by, layers
+from redraft.captions.formats.cues import LATE
+from redraft.captions.formats.write import CELLS_PER_SECOND, JsonlWriter, SubtitleWriter, Writer, by, layers
 from redraft.captions.reading import Reading
 from redraft.captions.words import UNBREAKABLE, joined
 
@@ -169,7 +170,7 @@ class RowsWriter(Writer):
     def _pass(self, time: float | None) -> None:
         """Write the lines that are complete at a time of the stream; None for the present by the clock."""
         clock = self._clock()
-        if time is not None and time + self._behind < self._now - LATE / 1000:
+        if time is not None and time + self._behind < self._now - LATE:
             self._behind = self._now - time
         self._now = self._now + clock - self._since if time is None else max(time + self._behind, self._now)
         self._since = clock

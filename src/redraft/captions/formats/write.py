@@ -10,30 +10,24 @@ import html
 import json
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Protocol
 
 import pysubs2
 
-from redraft.captions.breaks import cells
 from redraft.captions.events import Caption, Event, Failure, as_object
+from redraft.captions.formats.cues import PROFILES, Cue, Pacer, Profile
 from redraft.captions.formats.read import printable
-from redraft.captions.languages import right_to_left
+from redraft.captions.languages import known_language
 from redraft.errors import OptionError
 
-#: Reading speed of subtitles in character cells per second: 15 Latin letters, 7 or 8 Chinese or Japanese characters.
+#: Reading speed in character cells per second, by which unknown times of words are estimated.
 CELLS_PER_SECOND = 15
-#: Minimum duration of a cue in milliseconds.
-SHORTEST = 1000
-#: Milliseconds by which the times of words may go back; more is a clock that has started again.
-LATE = 4000
-#: Maximum lines of each language in a cue, and character cells of a line.
-MOST_LINES, LINE = 2, 42
-#: Latest time in SRT in milliseconds: 99:59:59,999.
-LATEST = 359_999_999
-#: Delay of a cue in milliseconds above which the times of the stream must have started again.
-RESTART = 60_000
+#: Latest time in SRT in seconds: 99:59:59,999.
+LATEST = 359_999.999
+#: Delay of a cue in seconds above which the times of the stream must have started again.
+RESTART = 60.0
 SUBTITLES = ("srt", "vtt")
 #: Maximum number of utterances that wait for another language.
 MOST_UNPAIRED = 8
@@ -227,38 +221,14 @@ class _Together:
             self._put(captions)
 
 
-@dataclass(slots=True)
-class _Cue:
-    """A cue.
-
-    Attributes:
-        start: its start in milliseconds.
-        ended: when its words ended, as ``start``.
-        texts: language -> its lines.
-    """
-
-    start: int
-    ended: int
-    texts: dict[str, list[str]]
-
-    @property
-    def read(self) -> int:
-        """When it has been read, as ``start``."""
-        return self.start + max(SHORTEST, *(sum(map(_reading_time, lines)) for lines in self.texts.values()))
-
-
 class SubtitleWriter(Writer):
-    """Writes SRT or WebVTT: one cue per utterance, from its final captions, with a line per language.
+    """Writes SRT or WebVTT: cues from the final captions of each utterance, with the lines of all languages.
 
-    A cue starts at the time of the utterance's first update (`begin`, or its first caption) and ends at that of the
-    final one.  If these are the same, as with recognisers that send only final texts, it starts its reading time
-    before, at `CELLS_PER_SECOND`.  A cue with an unknown start follows the previous one; if the end is unknown or
-    before the start, it lasts for its reading time.
-
-    No cue starts before the previous one has ended, or ends after `LATEST`.  A cue lasts at least a second, so cues may
-    be late, for example when two people speak at once.  A late cue waits for the next one: if that starts within a
-    second, they become one cue of two lines; if there is time, it lasts until it has been read.  Utterances without
-    text have no cue.
+    The words of an utterance begin at the time of its first update (`begin`, or its first caption) and end at that of
+    the final one.  If these are the same, as with recognisers that send only final texts, they begin their reading time
+    before.  If the start is unknown, the cue follows the previous one; if the end is unknown or before the start, it
+    lasts for its reading time.  `redraft.captions.formats.cues` makes cues of that.  A cue is written when the next one
+    is known, which decides how long it stays.  Utterances without text have no cue.
 
     A time after `LATEST`, such as seconds since 1970, is reported once and treated as unknown.  A clock that starts
     again is reported, too; its cues are late.
@@ -267,6 +237,8 @@ class SubtitleWriter(Writer):
         form: ``srt`` or ``vtt``.
         languages: order of the lines in a cue; a language without a caption for an utterance holds up `MOST_UNPAIRED`
             utterances.
+        profile: what readers need.
+        start: seconds at which the stream starts in the film or by the clock; added to all times.
 
     Attributes:
         complained: whether an unusable time was reported.
@@ -275,14 +247,22 @@ class SubtitleWriter(Writer):
         OptionError: ``form`` is unknown.
     """
 
-    def __init__(self, out: IO[str], errors: IO[str], form: str, languages: Sequence[str]) -> None:
+    def __init__(
+        self,
+        out: IO[str],
+        errors: IO[str],
+        form: str,
+        languages: Sequence[str],
+        profile: Profile = PROFILES["web"],
+        start: float = 0.0,
+    ) -> None:
         if form not in SUBTITLES:
             raise OptionError(f"must be one of {', '.join(SUBTITLES)}, not {form!r}", "subtitle format")
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
-        self._begun: dict[str, int] = {}
-        self._clock = self._cues = self._latest = 0
-        #: A cue that is late.
-        self._waiting: _Cue | None = None
+        self._start, self._cues = start, 0
+        self._begun: dict[str, float] = {}
+        self._utterance = ""
+        self._pacer = Pacer(profile, LATEST - start, self._check_clock)
         self._together = _Together(self.cue, self._languages)
         self.complained = self._restarted = False
         if form == "vtt":
@@ -303,13 +283,12 @@ class SubtitleWriter(Writer):
 
     def begin(self, utterance: str, time: float | None) -> None:
         """Record the start of an utterance in seconds, in case its first updates get no caption."""
-        when = self._milliseconds(time)
-        if when is not None:
+        if (when := self._usable(time)) is not None:
             self._begun.setdefault(utterance, when)
 
     def expect_lines(self) -> None:
         """Expect the lines of reading mode, whose number is at the end of their utterance's name."""
-        self._together.lines = True
+        self._together.lines = self._pacer.whole = True
 
     def end_lines(self, caption: Caption) -> None:
         """Take a final caption whose lines were written."""
@@ -329,18 +308,18 @@ class SubtitleWriter(Writer):
         if texts:
             first = next(iter(texts))
             texts[first] = by(last.speaker, texts[first])
-            self._add(last.utterance, begun, self._milliseconds(last.time), texts)
+            self._utterance = last.utterance
+            self._put_cues(self._pacer.add(begun, self._usable(last.time), texts))
 
     def close(self) -> None:
         """Write the cues that still wait."""
         self._together.close()
-        self._release(None)
+        self._put_cues(self._pacer.close())
 
-    def _milliseconds(self, time: float | None) -> int | None:
-        if time is None:
-            return None
-        if 0 <= time <= LATEST / 1000:
-            return round(time * 1000)
+    def _usable(self, time: float | None) -> float | None:
+        """Return a time of the stream if it is one."""
+        if time is None or 0 <= time <= LATEST - self._start:
+            return time
         if not self.complained:
             self.complained = True
             hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
@@ -350,58 +329,20 @@ class SubtitleWriter(Writer):
     def _report(self, failure: Failure) -> None:
         _put(self._errors, failure_line(failure) + "\n")
 
-    def _check_clock(self, utterance: str, begun: int | None, start: int) -> None:
+    def _check_clock(self, begun: float, start: float) -> None:
         """Report the first cue that is later than speakers who interrupt each other explain."""
-        if begun is not None and start - begun > RESTART and not self._restarted:
+        if start - begun > RESTART and not self._restarted:
             self._restarted = True
-            found = f"time {begun / 1000:g} comes after {start / 1000:g}, as if the stream had started again"
-            self._report(Failure(f"{found}; its cue and others like it come late", utterance=utterance))
+            found = f"time {begun:g} comes after {start:g}, as if the stream had started again"
+            self._report(Failure(f"{found}; its cue and others like it come late", utterance=self._utterance))
 
-    def _add(self, utterance: str, begun: int | None, ended: int | None, texts: dict[str, str]) -> None:
-        """Add texts, given the times of their words in milliseconds."""
-        lasts = max(map(_reading_time, texts.values()))
-        free = self._clock if self._waiting is None else self._waiting.start + SHORTEST
-        if begun is not None and begun == ended and self._latest < ended:
-            begun = max(ended - max(SHORTEST, lasts), min(free, ended), 0)
-        in_order = ended is None or ended + LATE >= self._latest  # the times of lines are estimates
-        self._latest = max(ended or 0, self._latest)
-        if self._waiting is not None and in_order and begun is not None and begun < free and self._has_room(texts):
-            for language, text in texts.items():
-                self._waiting.texts.setdefault(language, []).append(text)
-            self._waiting.ended = max(self._waiting.ended, ended or 0)
-            return
-        self._release(begun)
-        start = self._clock if begun is None else max(begun, self._clock)
-        late = 0 if begun is None else start - begun
-        self._check_clock(utterance, begun, start)
-        if begun is None or ended is None or ended <= begun:
-            ended = start - late + lasts
-        cue = _Cue(start, ended, {language: [text] for language, text in texts.items()})
-        if late and in_order:
-            self._waiting = cue
-        else:
-            self._put_cue(cue, max(ended, start + SHORTEST))
-
-    def _has_room(self, texts: dict[str, str]) -> bool:
-        """Whether the cue that waits has room for more texts."""
-
-        def lines(text: str) -> int:
-            return 1 if self._together.lines else -(-cells(text) // LINE)
-
-        known = {} if self._waiting is None else self._waiting.texts
-        return all(sum(map(lines, [*known.get(each, ()), text])) <= MOST_LINES for each, text in texts.items())
-
-    def _release(self, begun: int | None) -> None:
-        """Write the cue that waits, given when the words of the next one begin."""
-        if (cue := self._waiting) is not None:
-            self._waiting = None
-            until = cue.read if begun is None else min(cue.read, begun)
-            self._put_cue(cue, max(cue.ended, cue.start + SHORTEST, until))
-
-    def _put_cue(self, cue: _Cue, end: int) -> None:
-        self._cues, self._clock = self._cues + 1, min(end, LATEST)
-        texts = [directed(line, language) for language, lines in cue.texts.items() for line in lines]
-        _put(self._out, _cue(self._form, self._cues, min(cue.start, self._clock), self._clock, texts))
+    def _put_cues(self, cues: Iterable[Cue]) -> None:
+        for cue in cues:
+            self._cues += 1
+            start, end = (round((time + self._start) * 1000) for time in (cue.start, cue.end))
+            order = [*self._languages, *cue.lines]
+            lines = [directed(line, each) for each in dict.fromkeys(order) for line in cue.lines.get(each, ())]
+            _put(self._out, _cue(self._form, self._cues, start, end, lines))
 
 
 #: Invisible marks that set the direction of a line: from left to right, and from right to left.
@@ -415,15 +356,11 @@ def directed(text: str, language: str) -> str:
 
     By default, they take that of the first letter, which may be of a name in another script.
     """
-    leftwards = right_to_left(language)
+    known = known_language(language)
+    leftwards = None if known is None else known.right_to_left
     found = (_DIRECTIONS.get(unicodedata.bidirectional(each)) for each in text)
     first = next((each for each in found if each is not None), False)  # signs alone are shown from left to right
     return text if leftwards in (None, first) or text[:1] in ("", *_MARKS.values()) else _MARKS[leftwards] + text
-
-
-def _reading_time(text: str) -> int:
-    """Return the reading time of a text in milliseconds."""
-    return cells(text) * 1000 // CELLS_PER_SECOND
 
 
 def _cue(form: str, number: int, start: int, end: int, texts: list[str]) -> str:

@@ -51,7 +51,7 @@ _REMOTE = "look at the server, and at the network between"
 #: Options that few need, most to tune model and decoding, which `--help-all` lists.
 ADVANCED = (
     *common.DISPLAY,
-    *("term", "key"),
+    *("profile", "start", "term", "key"),
     *("draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens", "context"),
     *("threads", "gpu_layers", "context_length", "dtype", "exact"),
 )
@@ -62,7 +62,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     return {
         "Languages": ("to", "from", "term", "context"),
         **inputs,
-        "Captions": ("output", *common.DISPLAY, "reading", "push"),
+        "Captions": ("output", *common.DISPLAY, "reading", "profile", "start", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "final", "max_tokens"),
         "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
         "Server": ("server", "room", "key"),
@@ -91,6 +91,8 @@ translation = common.all_of(
             metavar="CELLS",
             help="Show complete lines of this width, such as 37, which never change.",
         ),
+        common.profile,
+        common.start,
         click.option(
             "--push",
             multiple=True,
@@ -168,6 +170,7 @@ def caption(
     _check_server(chosen["server"])
     options = common.method_options(chosen["method"], chosen["beta"], chosen["option"])
     with interrupt.ends_process():  # slow imports
+        from redraft.captions.formats import cues
         from redraft.captions.languages import parse_language, parse_targets
         from redraft.captions.own_prompt import prompt_file
         from redraft.captions.style import Style
@@ -179,6 +182,7 @@ def caption(
     beam_width(chosen["final"], "--final")
     languages = parse_targets(chosen["to"])
     glossary = _glossary(chosen["term"], languages)
+    profile, start = cues.profile(chosen["profile"]), cues.clock(chosen["start"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
@@ -198,7 +202,9 @@ def caption(
         watch = _watch(
             delay, None if remote else backlog, ending, lambda: place.translator.able or (_REMOTE if remote else "")
         )
-        writer = stack.enter_context(stream.writer(output, languages, chosen["reading"], pushed, live=live))
+        writer = stack.enter_context(
+            stream.writer(output, languages, chosen["reading"], pushed, live=live, profile=profile, start=start)
+        )
 
         def seen(event: Event) -> None:
             written(event)

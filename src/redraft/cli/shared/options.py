@@ -109,6 +109,16 @@ draft_model = click.option(
 dtype = click.option(
     "--dtype", type=click.Choice(DTYPES), help=f"Data type of transformers models.  [default: {DTYPES[0]}]"
 )
+profile = click.option(
+    "--profile",
+    default="web",
+    show_default=True,
+    metavar="PROFILE",
+    help="Subtitles for broadcast, web or cart: reading speed, lines and times. web,speed=20 changes one of them.",
+)
+start = click.option(
+    "--start", default="0", metavar="TIME", help="Start of the subtitles, such as 10:00:00.  [default: 0]"
+)
 form = click.option("--input", "-i", "form", type=click.Choice(INPUTS), default="lines", help=INPUT_HELP)
 form_or_server = click.option(
     "--input",

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
 
+from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.jsonl import read_jsonl
 from redraft.captions.formats.live import LiveWriter
 from redraft.captions.formats.push import Audience, CaptionService, PushWriter
@@ -109,6 +110,8 @@ def writer(
     push: Sequence[tuple[str, CaptionService]] = (),
     *,
     live: bool = False,
+    profile: Profile = PROFILES["web"],
+    start: float = 0.0,
 ) -> Iterator[Writer]:
     """Open a writer to standard output; it is always closed at the end, after an interruption without more pushes.
 
@@ -118,6 +121,8 @@ def writer(
         width: width of the lines of reading mode in cells; None turns it off.
         push: languages whose captions are also sent to a service.
         live: whether captions come while they are spoken.
+        profile: what readers of subtitles need.
+        start: seconds that are added to the times of subtitles.
     """
     made: Writer
     if form == "live":
@@ -127,7 +132,7 @@ def writer(
     elif form == "lines":
         made = LinesWriter(sys.stdout, sys.stderr)
     else:
-        made = SubtitleWriter(sys.stdout, sys.stderr, form, languages)
+        made = SubtitleWriter(sys.stdout, sys.stderr, form, languages, profile, start)
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:

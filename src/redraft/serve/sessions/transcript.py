@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from redraft import protocol
 from redraft.captions.events import Caption
+from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
 from redraft.captions.languages import parse_language, same_of
@@ -173,10 +174,10 @@ class Transcript:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def text(self, form: str, targets: Sequence[str]) -> str:
+    def text(self, form: str, targets: Sequence[str], profile: Profile = PROFILES["web"], start: float = 0.0) -> str:
         """Export all captions that readers may see, in one of `FORMS`."""
         out = io.StringIO()
-        writer = _writer(form, out, targets)
+        writer = _writer(form, out, targets, profile, start)
         for utterance in list(self.ended):
             self._write(utterance, writer, targets)
         writer.close()
@@ -245,12 +246,18 @@ def _name(language: str) -> str:
         return language
 
 
-def _writer(form: str, out: io.StringIO, targets: Sequence[str]) -> Writer:
+def _writer(
+    form: str,
+    out: io.StringIO,
+    targets: Sequence[str],
+    profile: Profile = PROFILES["web"],
+    start: float = 0.0,
+) -> Writer:
     if form == "jsonl":
         return JsonlWriter(out)
     if form == "txt":
         return TextWriter(out, targets)
-    return SubtitleWriter(out, io.StringIO(), form, targets)
+    return SubtitleWriter(out, io.StringIO(), form, targets, profile, start)
 
 
 def from_lines(text: str) -> Transcript:

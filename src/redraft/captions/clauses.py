@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from redraft.captions.sentence import ends_sentence
 from redraft.captions.unchanged import LONG_PAUSE
-from redraft.captions.words import UNSPACED
+from redraft.captions.words import UNSPACED, bare
 
 #: Fewest words of each part.
 SHORTEST = 5
@@ -83,7 +83,16 @@ def best_cut(speech: Speech, longest: float, *, ended: bool) -> int | None:
 
 
 def _worth(speech: Speech, place: int) -> float:
-    text = speech.texts[place - 1]
-    marked = _END if ends_sentence(text) else _MARK if _MARKED.search(text) else 0.0
-    begins = _BEGINS if speech.words[place] in _BEGINNINGS else 0.0
-    return marked + begins + _SECOND * min(LONG_PAUSE, max(0.0, speech.pauses[place]))
+    pause = _SECOND * min(LONG_PAUSE, max(0.0, speech.pauses[place]))
+    return goodness(speech.texts[place - 1], speech.words[place]) + pause
+
+
+def goodness(before: str, after: str) -> float:
+    """Return how good it is to cut between two words, by their texts alone; 0 if nothing speaks for it.
+
+    Args:
+        before: a word with its punctuation and what follows up to the next one.
+        after: the next one.
+    """
+    marked = _END if ends_sentence(before) else _MARK if _MARKED.search(before) else 0.0
+    return marked + (_BEGINS if bare(after) in _BEGINNINGS else 0.0)

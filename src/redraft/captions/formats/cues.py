@@ -1,0 +1,345 @@
+"""The times and lines of subtitles: cues that can be read, near the voice.
+
+A `Profile` says what can be read: how fast, how many lines of which width, how short and how long.  A text that needs
+more lines, or takes longer, becomes several cues, which are cut where a clause ends, as its lines are.  A cue stays
+until it has been read, or until the next one if that begins soon; it may delay the next one a little.  Short texts
+share a cue if the second would come before the first has been read.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from math import ceil
+
+import budoux
+
+from redraft.captions.breaks import cells, words
+from redraft.captions.clauses import goodness
+from redraft.captions.languages import known_language
+from redraft.captions.words import UNBREAKABLE
+from redraft.errors import OptionError
+
+#: Seconds by which the times of words may go back; more is a clock that has started again.
+LATE = 4.0
+#: Seconds between two cues that are too short to be noticed: the first one stays.
+_SOON = 1.0
+#: Scripts with wide letters, in which lines are shorter and letters say more: cells of a line, and reading speed beside
+#: that of Latin letters.  Netflix's guides have 16 letters and 9 a second in Chinese, 13 and 4 in Japanese, 16 and 12
+#: in Korean, 42 and 17 in English.
+_WIDE = {"Hans": (32, 18 / 17), "Hant": (32, 18 / 17), "Jpan": (26, 8 / 17), "Kore": (32, 24 / 17)}
+#: How much clauses count beside parts of equal length, and how bad it is to end a line with a short word.
+_CLAUSE, _SHORT_WORD = 0.5, 0.3
+#: More parts than these are found by halves; each half ends within so many words of its length.
+_MANY, _NEAR = 6, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What readers need.
+
+    Attributes:
+        speed: character cells that are read per second, in Latin letters.
+        width: cells of a line, in Latin letters.
+        lines: lines of each language.
+        shortest: seconds that a cue lasts at least.
+        longest: seconds that a cue lasts at most.
+        gap: seconds between two cues, if there is time.
+        late: seconds by which a cue may begin after its words, so that the one before can be read.
+    """
+
+    speed: float = 17.0
+    width: float = 42
+    lines: float = 2
+    shortest: float = 1.0
+    longest: float = 7.0
+    gap: float = 0.08
+    late: float = 1.0
+
+    def seconds(self, text: str, language: str) -> float:
+        """Return how long a text is read."""
+        return cells(text) / self.speed / _wide(language)[1]
+
+    def line(self, language: str) -> int:
+        """Return the cells of a line."""
+        return min(int(self.width), _wide(language)[0])
+
+
+#: Profiles by name.  Television, with the reading speed and lines of the BBC and the EBU; streaming services; and live
+#: captions that leave nothing out, for people who read along.
+PROFILES = {
+    "broadcast": Profile(speed=15, width=37, late=1.5),
+    "web": Profile(),
+    "cart": Profile(speed=21, longest=10, gap=0, late=2),
+}
+#: A time with hours, minutes and seconds, with the latter two, or in seconds.
+_CLOCK = re.compile(r"(?:(?:(\d{1,2}):(?=\d{2}:))?([0-5]?\d):(?=[0-5]\d(?:\.|$)))?(\d+(?:\.\d+)?)")
+#: Allowed values of the fields of a profile.
+_ALLOWED = {
+    "speed": (5, 60),
+    "width": (16, 80),
+    "lines": (1, 4),
+    "shortest": (0.5, 5),
+    "longest": (2, 60),
+    "gap": (0, 1),
+    "late": (0, 10),
+}
+
+
+def profile(text: str) -> Profile:
+    """Return a profile by its name, with fields that replace its own: ``web,speed=20,lines=1``.
+
+    Raises:
+        OptionError: the name, a field or its value is none.
+    """
+    name, *changes = text.split(",")
+    if name not in PROFILES:
+        raise OptionError(f"must be one of {', '.join(PROFILES)}, not {name!r}", "profile")
+    found = PROFILES[name]
+    for change in changes:
+        key, _, value = change.partition("=")
+        if key not in _ALLOWED:
+            names = ", ".join(each.name for each in fields(Profile))
+            raise OptionError(f"has no field {key!r}: the fields are {names}", "profile")
+        low, high = _ALLOWED[key]
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not low <= number <= high or (key in ("width", "lines") and number != int(number)):
+            kind = "a whole number" if key in ("width", "lines") else "a number"
+            raise OptionError(f"must have {key} as {kind} from {low} to {high}, not {value!r}", "profile")
+        found = replace(found, **{key: number})
+    return found
+
+
+def clock(text: str) -> float:
+    """Return the seconds of a time such as ``10:00:00``, ``1:30`` or ``2.5``.
+
+    Raises:
+        OptionError: it is none, or 100 hours or more.
+    """
+    found = _CLOCK.fullmatch(text)
+    seconds = (
+        sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else -1
+    )
+    if not 0 <= seconds < 360_000:
+        raise OptionError(f"must be seconds or a time such as 10:00:00, under 100 hours, not {text!r}", "start")
+    return seconds
+
+
+@lru_cache(maxsize=256)
+def _wide(language: str) -> tuple[int, float]:
+    known = known_language(language)
+    return _WIDE.get((known and known.script) or "", (80, 1.0))
+
+
+@dataclass(slots=True)
+class Cue:
+    """A cue.
+
+    Attributes:
+        start: its start in seconds.
+        end: when its words ended, then its own end.
+        lines: language -> its lines.
+    """
+
+    start: float
+    end: float
+    lines: dict[str, list[str]]
+
+
+class Pacer:
+    """Turns texts with the times of their words into cues, of which none begins before the one before has ended.
+
+    Args:
+        profile: what readers need.
+        latest: the latest time in seconds.
+        delayed: called with the begin of words and of their cue, before each cue that is late.
+
+    Attributes:
+        whole: whether texts are lines already, which are not broken.
+    """
+
+    def __init__(self, profile: Profile, latest: float, delayed: Callable[[float, float], object]) -> None:
+        self._profile, self._last, self._delayed, self.whole = profile, latest, delayed, False
+        #: The earliest start of the next cue, and the latest time of words.
+        self._clock = self._latest = 0.0
+        self._waiting: Cue | None = None
+
+    def add(self, begun: float | None, ended: float | None, texts: dict[str, str]) -> Iterator[Cue]:
+        """Take texts, with the times of their words in seconds; yield the cues that are complete."""
+        profile = self._profile
+        lasts = self._reading({language: [text] for language, text in texts.items()})
+        if begun is not None and begun == ended and self._latest < ended:
+            free = self._clock if self._waiting is None else self._waiting.start + profile.shortest
+            begun = max(ended - max(profile.shortest, lasts), min(free, ended), 0.0)
+        in_order = ended is None or ended + LATE >= self._latest  # the times of lines are estimates
+        self._latest = max(ended or 0.0, self._latest)
+        if begun is not None and (ended is None or ended <= begun):
+            ended = begun + lasts
+        parts = [{each: [text] for each, text in texts.items()}]
+        if not self.whole:
+            spoken = 0.0 if begun is None or ended is None else ended - begun
+            parts = self._parts(texts, spoken)
+        whole, done = sum(map(_size, parts)), 0
+        for part in parts:
+            times: tuple[float, float] | None = None
+            if begun is not None and ended is not None:
+                shares = done / whole, (done + _size(part)) / whole
+                times = begun + shares[0] * (ended - begun), begun + shares[1] * (ended - begun)
+            done += _size(part)
+            yield from self._place(times, part, in_order=in_order)
+
+    def close(self) -> Iterator[Cue]:
+        """Yield the cue that still waits for the next one."""
+        yield from self._release(None)
+
+    def _place(
+        self, times: tuple[float, float] | None, lines: dict[str, list[str]], *, in_order: bool
+    ) -> Iterator[Cue]:
+        waiting = self._waiting
+        if waiting is not None and times is not None and in_order and self._is_shared(waiting, times, lines):
+            for language, more in lines.items():
+                waiting.lines.setdefault(language, []).extend(more)
+            waiting.end = max(waiting.end, times[1])
+            return
+        yield from self._release(times and times[0])
+        if times is None:
+            times = self._clock, self._clock + self._reading(lines)
+        elif self._clock > times[0]:
+            self._delayed(times[0], self._clock)
+        self._waiting = Cue(max(times[0], self._clock), times[1], lines)
+
+    def _is_shared(self, cue: Cue, times: tuple[float, float], lines: dict[str, list[str]]) -> bool:
+        """Whether lines belong to the cue that waits: they come before it has been read, and there is room."""
+        if any(len(cue.lines.get(each, ())) + len(more) > self._profile.lines for each, more in lines.items()):
+            return False
+        soon = times[0] < cue.start + self._profile.shortest
+        return soon or (times[0] < self._read(cue) and times[1] - cue.start <= self._profile.longest)
+
+    def _release(self, begun: float | None) -> Iterator[Cue]:
+        """Yield the cue that waits, given when the words of the next one begin."""
+        if (cue := self._waiting) is None:
+            return
+        profile, self._waiting = self._profile, None
+        end = max(cue.end, self._read(cue))
+        if begun is not None:
+            following = begun - profile.gap
+            if end > begun:
+                end = min(end, begun + profile.late)
+            elif following - end < _SOON:
+                end = following
+        end = max(min(end, cue.start + profile.longest), cue.start + profile.shortest)
+        self._clock = min(end, self._last)
+        yield Cue(min(cue.start, self._last), min(end, self._last), cue.lines)
+
+    def _read(self, cue: Cue) -> float:
+        """Return when a cue has been read."""
+        return cue.start + max(self._profile.shortest, self._reading(cue.lines))
+
+    def _reading(self, lines: dict[str, list[str]]) -> float:
+        return max(sum(self._profile.seconds(line, each) for line in texts) for each, texts in lines.items())
+
+    def _parts(self, texts: dict[str, str], spoken: float) -> list[dict[str, list[str]]]:
+        """Return the lines of each cue of texts that were spoken for so many seconds."""
+        profile = self._profile
+        units = {each: _phrases(text, each, profile.line(each)) for each, text in texts.items()}
+        filled = [cells(text) / profile.line(each) for each, text in texts.items()]
+        long = min(spoken // profile.longest + 1, *filled)  # but no cue of a few words
+        count = max(1, int(long), ceil(max(filled) / profile.lines))
+        while True:
+            found = {each: self._lines(units[each], each, count) for each in texts}
+            fits = all(len(lines) <= profile.lines for cues in found.values() for lines in cues) or count >= max(
+                map(len, units.values())
+            )
+            if fits:
+                return [
+                    {each: cues[place] for each, cues in found.items() if place < len(cues) and cues[place]}
+                    for place in range(max(map(len, found.values())))
+                ]
+            count += 1
+
+    def _lines(self, units: Sequence[str], language: str, count: int) -> list[list[str]]:
+        """Return the lines of a text in so many cues; more lines than allowed if they do not fit."""
+        width = self._profile.line(language)
+        cues = []
+        for cue in divided(units, count, int(width * self._profile.lines)):
+            lines, number = [cue], 1
+            while number < len(cue) and any(cells("".join(line).rstrip()) > width for line in lines):
+                number += 1
+                lines = divided(cue, number, width)
+            cues.append(["".join(line).strip() for line in lines])
+        return cues
+
+
+def divided(units: Sequence[str], count: int, most: int) -> list[list[str]]:
+    """Divide words into ``count`` parts of at most ``most`` cells if possible, of similar lengths, at clauses.
+
+    Fewer words than that are a part each.
+    """
+    count = min(count, len(units))
+    widths = [cells(unit) for unit in units]
+    if count > _MANY:
+        half = count // 2
+        middle = bisect_left([*accumulate(widths)], sum(widths) * half / count) + 1
+        near = range(max(half, middle - _NEAR), min(len(units) - count + half, middle + _NEAR) + 1)
+        place = min(near, key=lambda each: (_cost_of_end(units, each), abs(each - middle)))
+        return [*divided(units[:place], half, most), *divided(units[place:], count - half, most)]
+    ideal = sum(widths) / count
+    ends = [0.0] + [_cost_of_end(units, place) for place in range(1, len(units))] + [0.0]
+    #: Costs of the words up to each place, and where the last part of them begins.
+    best: list[tuple[float, list[int]]] = [(0.0, []), *(((float("inf"), []),) * len(units))]
+    for _ in range(count):
+        following: list[tuple[float, list[int]]] = [(float("inf"), [])] * (len(units) + 1)
+        for start, (before, places) in enumerate(best):
+            if before == float("inf"):
+                continue
+            width = 0
+            for end in range(start + 1, len(units) + 1):
+                width += widths[end - 1]
+                visible = width - (units[end - 1][-1:] == " ")
+                excess = max(0, visible - most) * 10.0
+                cost = before + ((width - ideal) / ideal) ** 2 * 4 + ends[end] + excess
+                if cost < following[end][0]:
+                    following[end] = cost, [*places, end]
+                if excess and width > 2 * most:
+                    break
+        best = following
+    places = [0, *best[-1][1]]
+    return [list(units[begin:end]) for begin, end in pairwise(places)]
+
+
+def _cost_of_end(units: Sequence[str], place: int) -> float:
+    """Return how bad it is to end a part before a word; negative if it is good."""
+    last = units[place - 1].strip()
+    return _SHORT_WORD * (last.isalpha() and len(last) <= 3) - _CLAUSE * goodness(units[place - 1], units[place])
+
+
+@lru_cache(maxsize=8)
+def _parser(script: str) -> budoux.Parser | None:
+    parsers = {
+        "Jpan": budoux.load_default_japanese_parser,
+        "Hans": budoux.load_default_simplified_chinese_parser,
+        "Hant": budoux.load_default_traditional_chinese_parser,
+    }
+    return parsers[script]() if script in parsers else None
+
+
+def _phrases(text: str, language: str, width: int) -> list[str]:
+    """Return the words of a text; in Chinese and Japanese its phrases, as far as they fit into a line."""
+    known = known_language(language)
+    parser = _parser(known.script or "") if known else None
+    if parser is None:
+        return ["".join(word) for word in words(UNBREAKABLE.findall(text))]
+    phrases = ([phrase] if cells(phrase) <= width else UNBREAKABLE.findall(phrase) for phrase in parser.parse(text))
+    return [part for phrase in phrases for part in phrase]
+
+
+def _size(lines: dict[str, list[str]]) -> int:
+    """Return the length of the lines of the longest language in cells."""
+    return max(1, *(sum(map(cells, texts)) for texts in lines.values()))
