@@ -21,6 +21,7 @@ def file(tmp_path: Path) -> Path:
     broadcast = Broadcast(("de", "ja"))
     kept = SessionFile(tmp_path, "hall-1", broadcast.transcript)
     for number, tag, text in ((1, "de", "Guten Tag."), (1, "ja", "こんにちは。"), (2, "de", "Ich habe einen Hund.")):
+        broadcast.transcript.begin(str(number), 4 * number - 2.5)
         caption = Caption(str(number), 0, tag, text, final=True, time=float(4 * number), source="We saw.")
         broadcast.final(caption, 0.0)
         kept.add(caption)
@@ -34,7 +35,10 @@ def convert(*arguments: object) -> str:
 def test_forms(file: Path) -> None:
     assert convert(file, "--to", "German") == "Guten Tag.\nIch habe einen Hund.\n"
     subtitles = convert(file, "--output", "srt", "--to", "de")
-    assert subtitles.startswith("1\n00:00:") and "--> 00:00:08,000" in subtitles
+    assert subtitles.startswith("1\n00:00:01,500 --> 00:00:04,000\n")
+    assert "2\n00:00:05,500 --> 00:00:08,000\n" in subtitles
+    moved = convert(file, "--output", "srt", "--to", "de", "--start", "10:00:00", "--profile", "web,width=16")
+    assert "2\n10:00:05,500 --> 10:00:08,000\nIch habe\neinen Hund.\n" in moved
     assert convert(file, "--output", "vtt").startswith("WEBVTT\n") and "こんにちは。" in convert(file)
     assert convert(file, "--output", "jsonl").count("\n") == 3
 
@@ -56,6 +60,8 @@ def test_separator_within_a_caption(file: Path, separator: str) -> None:
 
 
 def test_other_files(file: Path) -> None:
+    with pytest.raises(OptionError, match="must be one of broadcast, web, cart"):
+        convert(file, "--output", "srt", "--profile", "film")
     with pytest.raises(OptionError, match="de, ja"):
         convert(file, "--to", "fr")
     file.write_text(file.read_text("utf-8") + '{"type": "partial"}\n', "utf-8")

@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from redraft import protocol
-from redraft.captions.events import Caption
+from redraft.captions.events import Caption, as_object
 from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
@@ -266,17 +266,20 @@ def from_lines(text: str) -> Transcript:
     Raises:
         InputError: a line is not a final caption.
     """
-    captions, lines = list[Caption](), text.split("\n")
+    captions, lines, begun = list[Caption](), text.split("\n"), dict[str, float | None]()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            captions.append(protocol.caption_of(FINAL.validate_json(line)))
+            message = FINAL.validate_json(line)
+            captions.append(protocol.caption_of(message))
+            begun.setdefault(message.utterance, message.begun)
         except ValidationError:
             if number < len(lines) or not captions:
                 raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None
     found = Transcript(tuple(dict.fromkeys(caption.language for caption in captions)))
     for caption in captions:
+        found.begin(caption.utterance, begun[caption.utterance])
         found.end(key_of(caption), caption, held=False)
     return found
 
@@ -335,7 +338,7 @@ class SessionFile:
             self._outdated = True
             return
         with path.open("a", encoding="utf-8") as file:
-            file.write(_line(caption))
+            file.write(self._line(caption))
         self.failing = False
 
     @property
@@ -361,7 +364,7 @@ class SessionFile:
         self._outdated, self._edits = False, self._transcript.edits
         fresh = path.with_suffix(".new")
         try:
-            ours = {key_of(caption): _line(caption) for caption in self._transcript.kept}
+            ours = {key_of(caption): self._line(caption) for caption in self._transcript.kept}
             known = _rows(_read(path))
             lines = {key: line for key, line in known.items() if key not in ours and not self._hidden(key)} | ours
             fresh.write_text("".join(lines.values()), encoding="utf-8")
@@ -370,6 +373,12 @@ class SessionFile:
         except OSError:
             self._outdated = self._failed = True
             log.exception("a corrected transcript could not be written")
+
+    def _line(self, caption: Caption) -> str:
+        """Return the line of a caption, with the time at which its utterance began, if that is known."""
+        utterance = self._transcript.utterances.get(caption.utterance)
+        begun = {} if utterance is None or utterance.begun is None else {"begun": utterance.begun}
+        return json.dumps(as_object(caption) | begun, ensure_ascii=False) + "\n"
 
     def _hidden(self, key: Key) -> bool:
         cell = self._transcript.find(key)
@@ -389,12 +398,6 @@ def _rows(text: str) -> dict[Key, str]:
             row = json.loads(line)
             rows[row["utterance"], row["language"]] = line + "\n"
     return rows
-
-
-def _line(caption: Caption) -> str:
-    out = io.StringIO()
-    JsonlWriter(out).write(caption)
-    return out.getvalue()
 
 
 @dataclass(frozen=True, slots=True)
