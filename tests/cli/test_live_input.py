@@ -10,7 +10,9 @@ from contextlib import closing
 
 import pytest
 
+from redraft.captions.events import Failure, Update
 from redraft.cli.shared.ending import Ending
+from redraft.cli.shared.uncaptioned import _timed
 
 LINES = [f"{number}\n".encode() for number in range(6)]
 
@@ -65,3 +67,13 @@ def test_late_start(ending: Ending) -> None:
         assert list(ending.pipe(reading, drained=True)) == LINES
         assert not ending.live
     starting.join()
+
+
+def test_live_input_is_timed(ending: Ending) -> None:
+    """Its subtitles have the times at which it came; a file has none."""
+    items = [Update("1", 0, "We"), Update("1", 1, "We saw.", True, 9.0), Update("2", 0, "Yes.", True), Failure("no")]
+    now = iter([100.0, 101.0, 102.5])
+    assert list(_timed(items, ending, lambda: 0.0)) == items
+    ending.waited(5.0)
+    made = list(_timed(items, ending, lambda: next(now)))
+    assert [each.time for each in made if isinstance(each, Update)] == [1.0, 9.0, 2.5]

@@ -119,3 +119,14 @@ def test_own_push(server: Running, service: str) -> None:
     eventually(lambda: server.ask(path).text.splitlines() == lines)
     newest = "3" if service == "zoom" else "2"
     assert server.ask(f"/v1/ingest/{started['token']}/seq").text == f"{newest}\n"
+
+
+def test_times() -> None:
+    """Captions have the time at which they came, for subtitles."""
+    clock = Clock()
+    posts = Posts(clock)
+    made = []
+    for number, (text, final) in enumerate((("We", False), ("We saw.", True), ("Yes.", True))):
+        clock.now += 2.5
+        made += posts.updates(number, text, final=final)
+    assert [(each.utterance, each.time) for each in made] == [("post-0", 2.5), ("post-0", 5.0), ("post-1", 7.5)]

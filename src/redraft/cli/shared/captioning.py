@@ -198,7 +198,9 @@ def caption(
         items = stack.enter_context(opened(ending))
         place = remote or _here(stack, languages, wanted, chosen)
         stack.enter_context(ending.by_signals())
-        backlog, written = stack.enter_context(accounted(items, ending, languages, skip=skip))
+        backlog, written = stack.enter_context(
+            accounted(items, ending, languages, skip=skip, timed=output in ("srt", "vtt"))
+        )
         watch = _watch(
             delay, None if remote else backlog, ending, lambda: place.translator.able or (_REMOTE if remote else "")
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
@@ -75,13 +76,14 @@ class Uncaptioned:
 
 @contextmanager
 def accounted(
-    items: Iterable[Item], ending: Ending, languages: Sequence[str], *, skip: bool | None
+    items: Iterable[Item], ending: Ending, languages: Sequence[str], *, skip: bool | None, timed: bool = False
 ) -> Iterator[tuple[Backlog, Callable[[Event], None]]]:
     """Read items on a thread; if the block fails, name what has no caption on standard error.
 
     Args:
         ending: asks for the end of the items.
         skip: whether partial updates are skipped if translation is slower; None if the input proves to be live.
+        timed: whether live updates without a time get that at which they came, in seconds from now.
 
     Yields:
         The items, and what to call with each event once it is written.
@@ -90,6 +92,7 @@ def accounted(
         Exit: a second signal has ended the block.
     """
     uncaptioned = Uncaptioned(languages)
+    items = _timed(items, ending) if timed else items
     backlog = Backlog(_begun(uncaptioned, items, ending), (lambda: ending.live) if skip is None else lambda: skip)
     ending.open, ending.settle = uncaptioned.__len__, backlog.wait
     ending.when_asked(backlog.hurry)
@@ -107,6 +110,16 @@ def accounted(
     finally:
         ending.stop()
         backlog.close()
+
+
+def _timed(items: Iterable[Item], ending: Ending, clock: Callable[[], float] = time.monotonic) -> Iterator[Item]:
+    """Time what has no time by the clock, once the input proves to be live."""
+    opened = clock()
+    for item in items:
+        if ending.live and isinstance(item, Update) and item.time is None:
+            yield replace(item, time=round(clock() - opened, 3))
+        else:
+            yield item
 
 
 def _begun(uncaptioned: Uncaptioned, items: Iterable[Item], ending: Ending) -> Iterator[Item]:

@@ -38,7 +38,7 @@ def texts_of(body: str) -> list[str]:
 
 
 class Posts:
-    """Turns the captions of one session into updates.
+    """Turns the captions of one session into updates, with the time at which they come.
 
     Attributes:
         newest: number of the newest caption; -1 before the first.
@@ -46,7 +46,7 @@ class Posts:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.newest = -1
-        self._clock = clock
+        self._clock, self._opened = clock, clock()
         #: Number -> text and time of recent captions.
         self._known: dict[int, tuple[str, float]] = {}
         #: The caption that still grows.
@@ -100,4 +100,4 @@ class Posts:
 
     def _update(self, text: str, speaker: str | None, *, final: bool = True, name: str | None = None) -> Update:
         name = f"post-{next(self._names)}" if name is None else name
-        return Update(name, next(self._seqs), text, final, speaker=speaker)
+        return Update(name, next(self._seqs), text, final, round(self._clock() - self._opened, 3), speaker)
