@@ -71,7 +71,12 @@ def test_late_start(ending: Ending) -> None:
 
 def test_live_input_is_timed(ending: Ending) -> None:
     """Its subtitles have the times at which it came; a file has none."""
-    items = [Update("1", 0, "We"), Update("1", 1, "We saw.", True, 9.0), Update("2", 0, "Yes.", True), Failure("no")]
+    items: list[Update | Failure] = [
+        Update("1", 0, "We"),
+        Update("1", 1, "We saw.", True, 9.0),
+        Update("2", 0, "Yes.", True),
+        Failure("no"),
+    ]
     now = iter([100.0, 101.0, 102.5])
     assert list(_timed(items, ending, lambda: 0.0)) == items
     ending.waited(5.0)

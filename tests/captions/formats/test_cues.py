@@ -53,11 +53,11 @@ def test_phrases_of_japanese_and_chinese() -> None:
 
 def test_cue_stays_until_it_is_read() -> None:
     text = "Sie spricht sehr schnell, und alle hören zu."  # 43 cells: 2.53 s
-    assert cues((0, 1, text), (5, 6, "Ja."))[0][:2] == (0, pytest.approx(2.53, abs=0.01))
+    assert cues((0, 1, text), (5, 6, "Ja."))[0][:2] == (0, 2.529)
     assert cues((0, 1, text), (3, 4, "Ja."))[0][:2] == (0, 2.92)  # soon: until the next one
     assert [each[:2] for each in cues((0, 1, text), (2, 4, "Ja, sie spricht schnell."))] == [
-        (0, pytest.approx(2.53, abs=0.01)),
-        (pytest.approx(2.53, abs=0.01), 4),
+        (0, 2.529),
+        (2.529, 4),
     ]  # the next one begins a little later
     assert cues((0, 1, text), (1, 4, text))[1][0] == 2  # by a second at most
 
