@@ -58,8 +58,12 @@ class TableLine:
 
     @property
     def positions(self) -> int:
-        """Number of ids that the target passes have read; the FLOPs of a pass are proportional to it."""
-        return sum(each.new for step in self.steps for each in step.passes)
+        """Number of ids that the target passes have read; the FLOPs of a pass are proportional to it.
+
+        0 if unknown: of the hypotheses of a beam, a backend computes only what is new.
+        """
+        passes = [each for step in self.steps for each in step.passes]
+        return 0 if any(each.nodes and not each.depth for each in passes) else sum(each.new for each in passes)
 
     @property
     def acceptance_length(self) -> float:
@@ -129,7 +133,7 @@ def _row(line: TableLine, baseline: TableLine | None) -> Row:
         "updates": updates,
         "output_tokens": line.tokens,
         "target_passes": line.passes,
-        "positions": line.positions,
+        "positions": line.positions or None,
         "second_passes": sum(step.second for step in steps) or None,
         "draft_passes": sum(step.draft_passes for step in steps) or None,
         **_shares(line),
@@ -170,7 +174,7 @@ def _shares(line: TableLine) -> Row:
 
 def _speedups(line: TableLine, baseline: TableLine) -> Row:
     cpu, speedup = baseline.cpu_seconds, _ratio(line.tokens * baseline.seconds, baseline.tokens * line.seconds, 3)
-    flops = _ratio(line.positions, baseline.positions, 3)
+    flops = _ratio(line.positions, baseline.positions, 3) or None
     same = [mine.translation == theirs.translation for mine, theirs in zip(line.records, baseline.records, strict=True)]
     return {
         "cpu_speedup": _ratio(cpu, line.cpu_seconds, 3) if cpu else None,
