@@ -158,6 +158,11 @@ def cut(items: Iterator[Item], whole: bool | None) -> Iterator[Item]:
     return items if whole is None else in_sentences(items, whole=whole)
 
 
+def plain(text: str) -> str:
+    """Letters and digits; a text without them is silence, and ends nowhere."""
+    return "".join(filter(str.isalnum, text))
+
+
 def check(items: Iterable[Item], talk: Talk, seed: int) -> None:
     """The final updates have every word once, in order."""
     order, made = Order(), []
@@ -167,7 +172,7 @@ def check(items: Iterable[Item], talk: Talk, seed: int) -> None:
         if item.final:
             made.append(item.text)
     assert all(final for _, final in order._last.values()), seed
-    assert "".join("".join(text.split()) for text in made) == "".join(talk.words), seed
+    assert plain("".join(made)) == plain("".join(talk.words)), seed
 
 
 @pytest.mark.parametrize("name", DIALECTS)

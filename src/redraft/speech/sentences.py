@@ -140,9 +140,10 @@ class _Utterance:
             return
         whole = update.text.strip()
         self.place = _boundary(self.cut, self.behind, whole)
-        if behind := _words(whole[self.place :]):  # else the recogniser may bring back what is missing
+        begun, behind = whole[: self.place], _words(whole[self.place :])
+        if behind:  # else the recogniser may bring back what is missing
             self.behind = behind
-            if _words(begun := whole[: self.place]) != _words(self.cut):
+            if len(_words(begun)) >= len(_words(self.cut)):  # nor is what was cut off forgotten
                 self.cut = begun
 
     def see(self, text: str) -> None:

@@ -466,7 +466,7 @@ def test_paced_never_asks_for_sleep_that_overflows() -> None:
     assert waits == [3600.0]
 
 
-SENTENCES = ["Good morning.", "I have a dog.", "I have a cat.", "♪", "...", "Yes.", "it rained", "犬を飼っています。"]
+SENTENCES = ["Good morning.", "I have a dog.", "I have a cat.", "No.", "Yes.", "it rained", "犬を飼っています。"]
 
 
 @given(st.lists(st.sampled_from(SENTENCES), min_size=2, max_size=2 * UNGROWN), st.sampled_from(["", "\n", "\n\n"]))
@@ -531,4 +531,10 @@ def test_growing_lines_stay_together(utterances: list[list[str]]) -> None:
 def test_what_is_written_for_silence(text: str, words: str) -> None:
     assert received(text) == words
     items = list(read_lines(io.BytesIO(f"{text}\n".encode())))
-    assert [item.text for item in items if isinstance(item, Update)] == ([words] * 2 if words else [])
+    # A line that says nothing is as if it were not there; otherwise its words are not looked at.
+    assert [item.text for item in items if isinstance(item, Update)] == ([text.strip()] * 2 if words else [])
+
+
+def test_silence_takes_no_sentence() -> None:
+    items = list(read_lines(io.BytesIO("We saw\n♪\nWe saw her\n[音楽]\n\n♪\nduck\n".encode())))
+    assert finals(items) == ["We saw her", "duck"]

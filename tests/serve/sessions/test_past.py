@@ -145,7 +145,7 @@ def written(file: SessionFile, transcript: Transcript, *utterances: str) -> list
     return [json.loads(line)["utterance"] for line in file._path.read_text().splitlines() if line]
 
 
-@pytest.mark.parametrize("step", [(SessionFile, "add"), (Path, "open"), (redraft.serve.sessions.transcript, "_line")])
+@pytest.mark.parametrize("step", [(SessionFile, "add"), (Path, "open"), (SessionFile, "_line")])
 def test_caption_in_a_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]) -> None:
     """A file may be rewritten between any two steps of adding a caption to it."""
     file = SessionFile(tmp_path, "1", transcript := Transcript(["de"]))

@@ -151,8 +151,8 @@ def received(text: str) -> str:
 
 
 def _typed(text: str) -> str:
-    """Return a text that may have been written for a terminal, without its escapes."""
-    return received(ESCAPES.sub("", text))
+    """Return a text that may have been written for a terminal as one line, without escapes."""
+    return _LONE_INVISIBLE.sub("", printable(ESCAPES.sub("", text))).strip()
 
 
 #: Number of lines without an empty one after which it is reported that none has grown.
@@ -180,7 +180,9 @@ def read_lines(source: LineSource) -> Iterator[Item]:
         again, over = again or (returned and text != ""), False
         if isinstance(text, Failure):
             yield text
-        elif hypothesis := _typed(text):
+        elif (text := _typed(text)) and not received(text):
+            pass  # says nothing: neither replaces the last hypothesis nor ends it
+        elif hypothesis := text:
             if last and hypothesis != last.text:
                 replaced, sound = replaced + 1, sound or returned or _goes_on(last.text, hypothesis)
             last = Update(str(utterance), 0 if last is None else last.seq + 1, hypothesis)

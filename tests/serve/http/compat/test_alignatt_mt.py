@@ -371,12 +371,14 @@ def test_room(server: Running, room: str) -> None:
         heard = [viewer.until("final")[-1] for _ in texts]
         assert [each["text"] for each in heard] == texts and len(texts) == 2
         assert [each["source"] for each in heard] == [" ".join(WORDS[:4]), " ".join(WORDS[4:7])]
-        ask(socket, WORDS[:2], utterance_id=3)
+        times = [[word, 15_000 + 700 * at, 15_000 + 700 * at + 500] for at, word in enumerate(WORDS[:2])]
+        socket.say("update", **{**update(WORDS[:2], utterance_id=3), "words": times})
+        socket.hear()
     last = viewer_of_end(server, room)  # an utterance that was open
     assert [each["source"] for each in last] == [*(each["source"] for each in heard), " ".join(WORDS[:2])]
     subtitles = server.ask(f"/v1/rooms/{room}/transcript?format=srt").text
     assert all(f"\n{text}\n" in subtitles for text in texts)
-    assert "00:00:00,000 --> 00:00:02,600" in subtitles  # from the first word to the end of the last
+    assert "00:00:00,000 --> 00:00:07,000" in subtitles  # from the first word on, while nothing follows
 
 
 def viewer_of_end(server: Running, room: str) -> list[dict[str, Any]]:
