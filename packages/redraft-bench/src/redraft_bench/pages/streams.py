@@ -14,14 +14,18 @@ from redraft_bench.eval.figures import Row
 from redraft_bench.eval.table import listed, markdown_table
 from redraft_bench.pages.run import STREAMS
 
-#: Heading -> the method of a line that the page compares, and whether it decodes to the end what others would stop; the
-#: last is the default.
+#: Settings of the default that are lines of their own: what others would stop is decoded to its end, and final captions
+#: are not searched for.
+SETTINGS = ("stop=0", "search=0")
+#: Heading -> the method of a line that the page compares, and its setting; the last is the default.
 COMPARED = {
-    "`ar`": ("ar", False),
-    "`ssbd`": ("ssbd", False),
-    "LocalAgreement": ("local-agreement", False),
-    "`redraft`": ("redraft", False),
+    "`ar`": ("ar", ""),
+    "`ssbd`": ("ssbd", ""),
+    "LocalAgreement": ("local-agreement", ""),
+    "`redraft`": ("redraft", ""),
 }
+#: The default without the search for better final captions.
+PLAIN = ("redraft", "search=0")
 PEER, OURS = "LocalAgreement", "`redraft`"
 #: Figures of each line, with headings and formats.
 SHOWN = (
@@ -54,8 +58,9 @@ def lines_of(result: Result) -> dict[str, Line]:
     return {name: rows[line] for name, line in COMPARED.items()}
 
 
-def _key(row: Row) -> tuple[str, bool]:
-    return str(row["method"]), "stop=0" in str(row["options"]).split()
+def _key(row: Row) -> tuple[str, str]:
+    options = str(row["options"]).split()
+    return str(row["method"]), next((each for each in SETTINGS if each in options), "")
 
 
 def typical(results: Sequence[Result]) -> Result:
@@ -66,7 +71,7 @@ def typical(results: Sequence[Result]) -> Result:
         found = [each[line] for each in (first, *others) if line in each]
         if len(found) == len(results) and all(row.get(name) is not None for row in found for name in FIGURES):
             medians = {name: median(float(str(row[name])) for row in found) for name in FIGURES}
-            rows.append({"method": line[0], "options": "stop=0" if line[1] else "", **medians})
+            rows.append({"method": line[0], "options": line[1], **medians})
     return replace(results[0], rows=tuple(rows))
 
 
@@ -77,9 +82,17 @@ def summary(results: Sequence[Result]) -> str:
     def middle(lines: Sequence[Line], name: str) -> float:
         return median(float(line[name]) for line in lines)
 
-    def share(lines: Sequence[Line]) -> float:
-        pairs = zip(ours, lines, strict=True)
+    def share(lines: Sequence[Line], of: Sequence[Line] = ours) -> float:
+        pairs = zip(of, lines, strict=True)
         return median(float(mine["cpu_seconds"]) / float(line["cpu_seconds"]) for mine, line in pairs)
+
+    plain = [row for each in results for row in each.rows if _key(row) == PLAIN]
+    without = ""
+    if len(plain) == len(results):
+        without = (
+            f" Without the search for better final captions (`--option search=0`), it needs {share(ar, plain):.0%} and "
+            f"{share(peer, plain):.0%}, and captions retract {middle(plain, 'retracted'):.0f} words a minute."
+        )
 
     good = [f"{middle(lines, 'lag_good'):.1f}\N{NO-BREAK SPACE}s" for lines in (ours, ar, peer)]
     streams = len({each.data for each in results})
@@ -90,7 +103,8 @@ def summary(results: Sequence[Result]) -> str:
         f"never change once they are shown. A word changes for the last time {good[0]} after it was spoken "
         f"(re-translation: {good[1]}; LocalAgreement, which never retracts a word: {good[2]}). Redraft needs "
         f"{share(ar):.0%} of the processor time of re-translation, and {share(peer):.0%} of LocalAgreement's. These "
-        f"are medians over {streams} streams and three languages.{_quality(ours, ar, peer)}{_talk(results)}"
+        f"are medians over {streams} streams and three languages.{without}{_quality(ours, ar, peer)}"
+        f"{_talk(results)}"
     )
 
 
