@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-from redraft.captions.metadata import FINAL_MARK_KEY, PLAIN_KEY
+from redraft.captions.metadata import FINAL_MARK_KEY, PROMPT_KEY
 from redraft.captions.words import UNSPACED
 
 #: The mark for models with their own prompt format whose metadata do not specify it, as the demo models need it.
@@ -32,7 +32,7 @@ _BREAKS = " ,;:-–—、，；："
 
 def final_mark(metadata: Mapping[str, str]) -> str:
     """Return the mark that a model needs at the end of a sentence, by its GGUF metadata; empty if it needs none."""
-    return metadata.get(FINAL_MARK_KEY, DEFAULT_MARK if PLAIN_KEY in metadata else "")
+    return metadata.get(FINAL_MARK_KEY, DEFAULT_MARK if PROMPT_KEY in metadata else "")
 
 
 def as_sentence(text: str, mark: str) -> str:
