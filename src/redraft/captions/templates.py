@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from typing import Literal, TypeAlias
 
-from jinja2 import Environment, meta
+import jinja2
+from jinja2 import meta
 
 from redraft.captions.chat import ChatTemplate
 from redraft.captions.coverage import supported_tag, warn_outside
@@ -39,7 +41,13 @@ NO_TEMPLATE = (
     "the model has no chat template: write a prompt for it, with examples if it is a base model, and name the file "
     "with --prompt"
 )
-_ENVIRONMENT = Environment(keep_trailing_newline=True)
+_ENVIRONMENT = jinja2.Environment(keep_trailing_newline=True)
+
+
+@lru_cache(64)  # compiling takes milliseconds
+def _compiled(text: str) -> tuple[jinja2.Template, frozenset[str]]:
+    """Compile a Jinja text; return it with the names of the variables in it."""
+    return _ENVIRONMENT.from_string(text), frozenset(meta.find_undeclared_variables(_ENVIRONMENT.parse(text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +78,8 @@ class Template:
     @property
     def variables(self) -> frozenset[str]:
         """Which of `VARIABLES` the prompt has a place for."""
-        found = meta.find_undeclared_variables(_ENVIRONMENT.parse(self.text))
-        return frozenset(found | {"context"} if self.turns == "instruction" else found)
+        found = _compiled(self.text)[1]
+        return found | {"context"} if self.turns == "instruction" else found
 
     def suits(self, metadata: Metadata) -> bool:
         """Whether it is for a model with these GGUF metadata."""
@@ -96,7 +104,7 @@ class Template:
             "known_source": self._known(source, self.sources, "source language"),
             "known_target": self._known(target, self.targets, "target language"),
         }
-        text, variables = _ENVIRONMENT.from_string(self.text), self.variables
+        text, variables = _compiled(self.text)[0], self.variables
         around = self._around(metadata, source, target)
 
         def layout(request: Request) -> str:
