@@ -47,7 +47,7 @@ def control(backend: LlamaCpp, text: str) -> int:
 
 
 def test_template_and_end(chat: LlamaCpp) -> None:
-    assert choose_template(chat.metadata) == "chat"
+    assert choose_template(chat.metadata).name == "chat"
     begin, end = control(chat, "<|im_start|>"), control(chat, "<|im_end|>")
     assert end in chat.end_tokens and begin not in chat.end_tokens
     with Translator(chat, ["de"]) as translator:

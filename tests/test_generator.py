@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.captions.metadata import CHAT_KEY, PLAIN_KEY
+from redraft.captions.metadata import CHAT_KEY, PROMPT_KEY
 from redraft.cli import main
 from redraft.errors import ContextOverflow
 from redraft.generator import Generator
@@ -63,7 +63,10 @@ def test_previous_output_is_the_draft() -> None:
 @pytest.mark.parametrize(
     ("metadata", "words"),
     [
-        ({PLAIN_KEY: "x"}, "at once: it only translates, so use `redraft translate`, or name a general language model"),
+        (
+            {PROMPT_KEY: "{source}"},
+            "at once: it only translates, so use `redraft translate`, or name a general language model",
+        ),
         ({CHAT_KEY: "{{ 1 }}"}, "redraft: the model ended the text at once\n"),
         ({}, "redraft: the model ended the text at once\n"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from redraft import Translator
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import backends_of, check_same_vocabulary, open_model
-from redraft.captions.metadata import PLAIN_KEY
+from redraft.captions.metadata import PROMPT_KEY
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods import get_method
@@ -81,7 +81,7 @@ def test_first_layers() -> None:
 
 def test_first_layers_are_closed_with_their_user() -> None:
     class Counted(Layered):
-        metadata = {PLAIN_KEY: "{source}>{code}"}  # noqa: RUF012 - as the base class declares it
+        metadata = {PROMPT_KEY: "{source}>{code}"}  # noqa: RUF012 - as the base class declares it
         closed = 0
 
         def early_exit(self, layers: int) -> Backend:

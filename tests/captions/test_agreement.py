@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.captions.events import Caption, Update
-from redraft.captions.metadata import PLAIN_KEY
+from redraft.captions.metadata import PROMPT_KEY
 from redraft.captions.unchanged import LONG_PAUSE, UPDATES
 from redraft.captions.words import WORD
 from redraft.decoding.display import Display
@@ -344,7 +344,7 @@ def test_bias_is_towards_what_is_shown() -> None:
 class Prompted(Speaker):
     """Ends all its outputs; its prompts are those of a model for translation."""
 
-    metadata: Mapping[str, str] = {PLAIN_KEY: "{source}<2{code}>"}
+    metadata: Mapping[str, str] = {PROMPT_KEY: "{source}<2{code}>"}
 
     def __init__(self, seed: int) -> None:
         super().__init__(period=13, shift=0.3)

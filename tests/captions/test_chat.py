@@ -1,4 +1,4 @@
-"""Conversations as text: Table 5 of the SSBD paper, and the models' own templates."""
+"""Conversations as text, by models' own templates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from redraft.captions.chat import ChatTemplate, qwen3, tower
+from redraft.captions.chat import ChatTemplate
 from redraft.errors import ModelError
 from tests.prompts import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM
 
@@ -16,37 +16,6 @@ QUESTION, HEADER = "English: The cat", "German:"
 
 def render(template: str, earlier: list[tuple[str, str]] | None = None) -> str:
     return ChatTemplate(template, end="</s>")("Translate.", earlier or [], QUESTION, HEADER)
-
-
-class TestTable5:
-    def test_tower(self) -> None:
-        assert tower("Translate.", [], QUESTION, HEADER) == (
-            "<start_of_turn>user\nTranslate.\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
-        )
-
-    def test_tower_says_instruction_once(self) -> None:
-        assert tower("Translate.", EARLIER[:1], QUESTION, HEADER) == (
-            "<start_of_turn>user\nTranslate.\nEnglish: One.\nGerman: <end_of_turn>\n<start_of_turn>model\n"
-            "Eins.<end_of_turn>\n<start_of_turn>user\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
-        )
-
-    def test_qwen3(self) -> None:
-        assert qwen3("Translate.", [], QUESTION, HEADER) == (
-            "<|im_start|>system\n"
-            "Translate.<|im_end|>\n"
-            "<|im_start|>user\n"
-            "English: The cat<|im_end|>\n"
-            "<|im_start|>assistant\n"
-            "<think>\n\n</think>\n\n"
-            "German:"
-        )
-
-    def test_qwen3_has_earlier_turns_oldest_first(self) -> None:
-        assert (
-            "<|im_start|>user\nEnglish: One.<|im_end|>\n<|im_start|>assistant\nGerman: Eins.<|im_end|>\n"
-            "<|im_start|>user\nEnglish: Two.<|im_end|>\n<|im_start|>assistant\nGerman: Zwei.<|im_end|>\n"
-            "<|im_start|>user\nEnglish: The cat<|im_end|>\n"
-        ) in qwen3("Translate.", EARLIER, QUESTION, HEADER)
 
 
 class TestOwnTemplate:

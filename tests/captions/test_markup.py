@@ -27,39 +27,18 @@ from tests.fakes import END, RandomModel
 HELLO = "Hello world."
 #: Answers to "Hello world." whose translation is "Hallo Welt.".
 ANSWERS = """
-Sure! Here's the German version:⏎⏎Hallo Welt.
-Here is the translation: Hallo Welt.
-Sure, here is the translation of your text into German: "Hallo Welt."
-Translation: Hallo Welt.
-**Translation:** Hallo Welt.
-Die Übersetzung lautet: Hallo Welt.
-Hier ist die Übersetzung:⏎⏎„Hallo Welt.“
-## German translation⏎⏎Hallo Welt.
-**Translation**⏎Hallo Welt.
-翻译：Hallo Welt.
-‘Hallo Welt.’
-'Hallo Welt.'
-‚Hallo Welt.‘
 ‹Hallo Welt.›
-〝Hallo Welt.〟
 ＂Hallo Welt.＂
-“Hallo Welt.”.
-"Hallo Welt".
-""Hallo Welt.""
-「『Hallo Welt.』」
-Hallo Welt. (Hello world.)
-Hallo Welt. (Note: informal)
-"Hallo Welt." (Note: informal)
-Hallo Welt. [Anmerkung: formlos]
-Hallo Welt.（注：非正式）
-Hallo Welt. (English: "hi")
+“Hallo Welt.”
+«Hallo Welt.»
+"Hallo Welt."
 <think>⏎Okay, hello.⏎Hallo?⏎</think>⏎⏎Hallo Welt.
 [THINK]The user wants German.[/THINK]Hallo Welt.
 [THINK]The user wants German.⏎It is a greeting.[/THINK]⏎Hallo Welt.
 <seed:think>⏎The user wants German.⏎</seed:think>⏎Hallo Welt.
 <|channel>thought⏎The user wants German.⏎<channel|>Hallo Welt.
 <|channel|>analysis<|message|>It is German.<|end|><|start|>assistant<|channel|>final<|message|>Hallo Welt.
-<|START_THINKING|>It is German.<|END_THINKING|><|START_RESPONSE|>Hallo Welt.<|END_RESPONSE|>
+<|START_THINKING|>It is German.<|END_THINKING|>Hallo Welt.
 <mm:think>The user wants German.</mm:think>Hallo Welt.
 <think:opensource>The user wants German.</think:opensource>Hallo Welt.
 ◁think▷The user wants German.◁/think▷Hallo Welt.
@@ -68,23 +47,22 @@ Here is my thought process: The user wants German. Here is my response: Hallo We
 <think>⏎⏎</think>⏎⏎Hallo Welt.
 <think> short </think>Hallo Welt.
 </think>⏎⏎Hallo Welt.
-**Hallo Welt.**
-Hallo **Welt**.
-```⏎Hallo Welt.⏎```
-```german⏎Hallo Welt.⏎```
-`Hallo Welt.`
-<p>Hallo Welt.</p>
-<translation>⏎Hallo Welt.⏎</translation>
-Hallo Welt.</s>
-Hallo Welt.<|im_end|>
 German: Hallo Welt.
-**German:** Hallo Welt.
+German: "Hallo Welt."
 German:⏎Hallo Welt.
-**German**:⏎⏎Hallo Welt.
 <think>⏎The user wants German.⏎⏎</think>⏎⏎German: Hallo Welt.
-\\boxed{Hallo Welt.}
-$\\boxed{\\text{Hallo Welt.}}$
 """
+#: Whatever else a model writes to "Hello world." is its translation, and stays.
+KEPT = [
+    "Here is the translation: Hallo Welt.",
+    "**Hallo Welt.**",
+    "`Hallo Welt.`",
+    "<p>Hallo Welt.</p>",
+    "'Hallo Welt.'",
+    '""Hallo Welt.""',
+    "Hallo Welt. (Hello world.)",
+    "I'm sorry, but I can't assist with that.",
+]
 #: Sources with translations from which nothing is left out, and their target language.
 GOOD = [
     ("Sure! Here is the translation:", "Klar! Hier ist die Übersetzung:", "de"),
@@ -151,7 +129,7 @@ def read(answer: str, source: str = HELLO, target: str = "de", size: int = 2) ->
     """What is read of an answer that is decoded token by token."""
     tokens = tokens_of(answer, size)
     labels = parse_language(target).labels
-    reader = OutputReader(source, LineBreaks.of(tokens), tokens.__getitem__, target, labels)
+    reader = OutputReader(source, LineBreaks.of(tokens), tokens.__getitem__, labels)
     ids = range(len(tokens))
     end = next((found for length in ids if (found := reader.end(ids[: length + 1])) is not None), len(ids))
     return b"".join(reader.pieces(ids[:end])).decode(errors="ignore").strip()
@@ -163,6 +141,11 @@ def test_only_the_translation(answer: str, size: int) -> None:
     assert read(answer, size=size) == "Hallo Welt."
 
 
+@pytest.mark.parametrize("answer", KEPT)
+def test_nothing_else_is_left_out(answer: str) -> None:
+    assert read(answer) == answer
+
+
 @pytest.mark.parametrize(("source", "answer", "target"), GOOD)
 def test_good_translation_stays(source: str, answer: str, target: str) -> None:
     assert read(answer, source, target) == answer
@@ -172,19 +155,12 @@ def test_good_translation_stays(source: str, answer: str, target: str) -> None:
     ("source", "answer", "text"),
     [
         ("New York City.", "New York City.⏎⏎(Note: a name)", "New York City."),
-        (HELLO, r"\boxed{Hallo {Welt}}", "Hallo {Welt}"),
-        (HELLO, r"\boxed{\text{Hallo We", "Hallo We"),
         ("New York City.", "New York City.⏎⏎", "New York City."),
-        ("Sure! Here is the", "Klar! Hier ist die Übersetzung:", "Klar! Hier ist die Übersetzung:"),
-        ("Read this:", "Here is the translation:⏎Lies das:", "Lies das:"),
         ('He said: "Stop!" and left.', "\"Er sagte: 'Halt!' und ging.\"", "Er sagte: 'Halt!' und ging."),
         ("He spoke in German.", "Er sprach auf Deutsch:⏎Note", "Er sprach auf Deutsch:"),
         ("No.", ".⏎(Note: x)", "."),
         ("2 + 2", "2 + 2 = 4⏎⏎In this example, the translation is", "2 + 2 = 4"),
-        ("Can you help", "Ich kann... (English: I can", "Ich kann..."),
         (HELLO, "<think>⏎This never ends", ""),
-        (HELLO, "I’m sorry, but I cannot translate this.", ""),
-        (HELLO, "As an AI language model, I cannot do this.", ""),
     ],
 )
 def test_chosen_line(source: str, answer: str, text: str) -> None:
@@ -214,18 +190,7 @@ MARKS = [
     "Here is my response:",
     "<|channel>thought",
 ]
-MARKS += [
-    "German:",
-    "日本語：",
-    r"\boxed{x}",
-    "$\\boxed{\\text{x}}$",
-    "**x**",
-    "`x`",
-    "```",
-    "<b>",
-    "Translation:",
-    "(Note: x)",
-]
+MARKS += ["German:", "日本語：", "Translation:"]
 PLAIN = st.sampled_from(["", "so ", "wir gehen ", "2 3 "])
 
 
@@ -278,16 +243,10 @@ def events(answers: Mapping[str, str], method: str = "redraft") -> list[Caption 
 
 
 WRAPPED: dict[str, Callable[[str, str], str]] = {
-    "line": lambda source, text: f"Sure! Here is the translation:⏎⏎{text}⏎⏎Let me know!",
+    "line": lambda source, text: f"{text}⏎⏎Let me know!",
     "label": lambda source, text: f"German: {text}",
-    "boxed": lambda source, text: rf"\boxed{{\text{{{text}}}}}",
-    "same line": lambda source, text: f"Translation: {text}",
-    "bold": lambda source, text: f"**{text}**",
-    "fence": lambda source, text: f"```⏎{text}⏎```",
     "quotes": lambda source, text: f"「{text}」",
-    "note": lambda source, text: f"{text} (Note: informal)",
     "thoughts": lambda source, text: f"<think>⏎Okay: {source}⏎</think>⏎⏎{text}",
-    "mark-up": lambda source, text: f"<p>{text}</p>",
     "break": lambda source, text: f"⏎ ⏎{text}",
 }
 
@@ -303,23 +262,6 @@ def test_growing_source(wrap: Callable[[str, str], str], method: str) -> None:
     assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        "I'm sorry, but I can't assist with that.",
-        "I'm sorry, but I won't translate this text.",
-        "I will not provide a translation of this.",
-        "I am not comfortable translating that.",
-        "I’m unable to help with this request.",
-        "I must decline to translate this.",
-        "Sorry, I'm not able to do that.",
-    ],
-)
-def test_refusal_is_no_caption(refusal: str) -> None:
-    (failure,) = events({HELLO: refusal})
-    assert isinstance(failure, Failure) and failure.message.startswith("the model wrote no translation")
-
-
 @pytest.mark.parametrize("thoughts", ["<think>⏎This has no end", "[THINK] This has no end", "<think>" + "⏎Hm" * 300])
 def test_thoughts_without_end_have_remedy(thoughts: str) -> None:
     failures = [each for each in events({HELLO: thoughts}) if isinstance(each, Failure)]
@@ -332,8 +274,3 @@ def test_repeated_text_is_reported() -> None:
     assert failure == Failure(REPEATED, None, "u", 0, "de") and isinstance(caption, Caption) and caption.text == text
     for names in ("Ruhollah Musavi Khomeini", "BMW, Audi, VW, SAP, Siemens and Bosch.", "1 2 3 4 5 6"):
         assert len(events({names: names})) == 1
-
-
-def test_announcement_alone_is_no_caption() -> None:
-    (failure,) = events({HELLO: "Here is the translation:⏎"})
-    assert isinstance(failure, Failure) and "Here is the translation:" in failure.message

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.captions.chat import qwen3, tower
 from redraft.captions.languages import parse_language
 from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.captions.prompt import Prompter, clean
 from redraft.captions.request import Request
-from redraft.captions.templates import TEMPLATES, choose_template
+from redraft.captions.templates import TEMPLATES, VARIABLES, Template, choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 from tests.prompts import DROPS_SYSTEM, RAISES_ON_SYSTEM, THINKS, WITH_SYSTEM, ToyTokenizer
@@ -46,16 +46,38 @@ def shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:
 
 
 class TestTable5:
+    """The prompts of SSBD v2, Table 5."""
+
+    CONTEXT = (("One.", "Eins."), ("Two.", "Zwei."))
+
     def test_tower(self) -> None:
         prompter = Prompter.for_model(TOWER, ENGLISH, GERMAN)
         assert prompter.template == "tower"
-        assert joined(prompter, Request("The cat")) == tower(INSTRUCTION, [], "English: The cat", "German:")
+        assert joined(prompter, Request("The cat")) == (
+            f"<start_of_turn>user\n{INSTRUCTION}\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
+        )
+
+    def test_tower_says_instruction_once(self) -> None:
+        assert joined(Prompter.for_model(TOWER, ENGLISH, GERMAN), Request("The cat", self.CONTEXT[:1])) == (
+            f"<start_of_turn>user\n{INSTRUCTION}\nEnglish: One.\nGerman: <end_of_turn>\n<start_of_turn>model\n"
+            "Eins.<end_of_turn>\n<start_of_turn>user\nEnglish: The cat\nGerman: <end_of_turn>\n<start_of_turn>model\n"
+        )
 
     def test_qwen3(self) -> None:
         prompter = Prompter.for_model(QWEN3, ENGLISH, CHINESE)
         assert prompter.template == "qwen3"
-        instruction = INSTRUCTION.replace("German", "Chinese")
-        assert joined(prompter, Request("The cat")) == qwen3(instruction, [], "English: The cat", "Chinese:")
+        assert joined(prompter, Request("The cat")) == (
+            f"<|im_start|>system\n{INSTRUCTION.replace('German', 'Chinese')}<|im_end|>\n"
+            "<|im_start|>user\nEnglish: The cat<|im_end|>\n"
+            "<|im_start|>assistant\n<think>\n\n</think>\n\nChinese:"
+        )
+
+    def test_qwen3_has_earlier_turns_oldest_first(self) -> None:
+        assert (
+            "<|im_start|>user\nEnglish: One.<|im_end|>\n<|im_start|>assistant\nGerman: Eins.<|im_end|>\n"
+            "<|im_start|>user\nEnglish: Two.<|im_end|>\n<|im_start|>assistant\nGerman: Zwei.<|im_end|>\n"
+            "<|im_start|>user\nEnglish: The cat<|im_end|>\n"
+        ) in joined(Prompter.for_model(QWEN3, ENGLISH, GERMAN), Request("The cat", self.CONTEXT))
 
     def test_source_is_segment_of_its_own(self) -> None:
         before, source, after = Prompter.for_model(TOWER, ENGLISH, GERMAN).segments(Request("The cat"))
@@ -69,7 +91,7 @@ class TestChoice:
     @pytest.mark.parametrize(
         ("metadata", "expected"),
         [
-            (DEMO, "plain-tag"),
+            (DEMO, "model"),
             (QWEN3, "qwen3"),
             (QWEN3 | {"general.name": "My tune", "general.architecture": "qwen3moe"}, "qwen3"),
             ({"general.architecture": "qwen3", "general.name": "Qwen3-4B"}, "qwen3"),
@@ -82,10 +104,15 @@ class TestChoice:
         ],
     )
     def test_by_metadata(self, metadata: dict[str, str], expected: str) -> None:
-        assert choose_template(metadata) == expected
+        assert choose_template(metadata).name == expected
 
-    def test_users_name_all_but_the_demo_models(self) -> None:
-        assert ("plain-tag", *TEMPLATE_NAMES) == tuple(TEMPLATES)
+    def test_names(self) -> None:
+        assert tuple(TEMPLATES) == TEMPLATE_NAMES
+
+    @pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
+    def test_variables(self, template: Template) -> None:
+        assert "source" in template.variables or template.turns == "instruction"
+        assert template.variables <= VARIABLES
 
     def test_named_template_wins(self) -> None:
         assert Prompter.for_model(DEMO, ENGLISH, GERMAN, "qwen3").template == "qwen3"
@@ -214,12 +241,7 @@ class TestChat:
 class TestContext:
     CONTEXT = (("One.", "Eins."), ("Two.", "Zwei."))
 
-    def test_turns_oldest_first(self) -> None:
-        text = joined(Prompter.for_model(QWEN3, ENGLISH, GERMAN), Request("Three", self.CONTEXT))
-        earlier = [("English: One.", "Eins."), ("English: Two.", "Zwei.")]
-        assert text == qwen3(INSTRUCTION, earlier, "English: Three", "German:")
-
-    def test_plain_tag_begins_output_with_earlier_translations(self) -> None:
+    def test_prompt_of_model_begins_output_with_earlier_translations(self) -> None:
         german = Prompter.for_model(DEMO, ENGLISH, GERMAN).segments(Request("Three", self.CONTEXT))
         assert [part.text for part in german if not part.special] == ["One.", "Two.", "Three", "Eins.", "Zwei."]
         assert "".join(part.text for part in german) == "One. Two. Three<2de>Eins. Zwei."
@@ -240,8 +262,8 @@ class TestGlossary:
         assert f"{INSTRUCTION} Use these translations: mat = Matte; cat = Katze." in text
         assert text.index("Katze.") < text.index("The cat")
 
-    def test_plain_tag_has_no_place_for_it(self) -> None:
-        with pytest.raises(OptionError, match=r"^glossary: this model does not follow instructions"):
+    def test_prompt_of_model_has_no_place_for_it(self) -> None:
+        with pytest.raises(OptionError, match=r"^glossary: this model does not support it"):
             Prompter.for_model(DEMO, ENGLISH, GERMAN).segments(Request("x", (), self.GLOSSARY))
 
     def test_empty_terms_are_refused(self) -> None:
@@ -249,7 +271,7 @@ class TestGlossary:
             Prompter.for_model(QWEN3, ENGLISH, GERMAN).segments(Request("x", (), (("mat", " "),)))
 
 
-class TestPlainTag:
+class TestPromptOfModel:
     def test_tag_comes_after_source(self) -> None:
         assert joined(Prompter.for_model(DEMO, ENGLISH, CHINESE), Request("The cat")) == "The cat<2zh>"
 
@@ -262,10 +284,19 @@ class TestPlainTag:
         with pytest.raises(OptionError, match=r"^source language 'ja' is not supported .* \(allowed: en\); "):
             Prompter.for_model(trained, parse_language("ja"), GERMAN)
 
-    @pytest.mark.parametrize("pattern", ["", "<2{code}>", "{source}{source}", "{source.__class__}"])
-    def test_broken_patterns_are_refused(self, pattern: str) -> None:
-        with pytest.raises(ModelError, match=r"must hold \{source\} exactly once"):
-            Prompter.for_model({"redraft.prompt": pattern}, ENGLISH, GERMAN)
+    @pytest.mark.parametrize(
+        ("prompt", "problem"),
+        [
+            ("", "{source} is missing"),
+            ("<2{code}>", "{source} is missing"),
+            ("{source}{source}", "{source} may occur once, not 2 times"),
+            ("{source.__class__}", "{source.__class__} is not a field; allowed: {source}, {code}"),
+            ("{source", "expected '}'"),
+        ],
+    )
+    def test_broken_prompts_are_refused(self, prompt: str, problem: str) -> None:
+        with pytest.raises(ModelError, match=re.escape(f"the model's redraft.prompt cannot be used: {problem}")):
+            Prompter.for_model({"redraft.prompt": prompt}, ENGLISH, GERMAN)
 
 
 class TestEncode:

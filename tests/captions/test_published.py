@@ -181,7 +181,7 @@ def test_hunyuan_language_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_choice(name: str, template: str) -> None:
-    assert choose_template({"general.name": name, "tokenizer.chat_template": HUNYUAN}) == template
+    assert choose_template({"general.name": name, "tokenizer.chat_template": HUNYUAN}).name == template
 
 
 MILMMT = {"general.name": "MiLMMT 46 4B v1.0"}

@@ -1,16 +1,16 @@
-"""Chat templates: built-in ones, and a model's own.
+"""A model's own chat template.
 
-A model's own template is a Jinja program.  It is rendered as in transformers, in a sandbox, since it comes with the
-model file.  Differences between templates are found by test renderings: whether there is a system role, and what is put
-before and after an answer.
+It is a Jinja program.  It is rendered as in transformers, in a sandbox, since it comes with the model file.
+Differences between templates are found by test renderings: whether there is a system role, and what is put before and
+after an answer.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension
@@ -28,38 +28,10 @@ _NO_THOUGHTS = {
     "thinking_budget": 0,
     "thinking_mode": "disabled",
 }
-#: ``render(instruction, earlier, question, header)`` returns the text up to and including the start of the next answer.
-#: ``earlier`` holds (question, answer) pairs, oldest first; ``header`` starts every answer ("German:").
-Render: TypeAlias = Callable[[str, Sequence[tuple[str, str]], str, str], str]
-
-
-def tower(instruction: str, earlier: Sequence[tuple[str, str]], question: str, header: str) -> str:
-    """Tower-Plus-2B (SSBD v2, Table 5): no system role; the header is part of the user's turn.
-
-    Blank lines in the table separate its paragraphs; the model card has single line breaks.
-    """
-    asked = f"\n{header} <end_of_turn>\n<start_of_turn>model\n"
-    text = f"<start_of_turn>user\n{instruction}\n"
-    for before, answer in earlier:
-        text += f"{before}{asked}{answer}<end_of_turn>\n<start_of_turn>user\n"
-    return f"{text}{question}{asked}"
-
-
-def qwen3(instruction: str, earlier: Sequence[tuple[str, str]], question: str, header: str) -> str:
-    """Qwen3-4B without thinking (SSBD v2, Table 5); earlier turns have no think block, as in Qwen3's own template."""
-    text = f"<|im_start|>system\n{instruction}<|im_end|>\n"
-    for before, answer in earlier:
-        text += f"<|im_start|>user\n{before}<|im_end|>\n<|im_start|>assistant\n{header} {answer}<|im_end|>\n"
-    return f"{text}<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n{header}"
-
-
-def gemma(message: str) -> str:
-    """Gemma's turns, for TranslateGemma files without a template that takes language codes."""
-    return f"<start_of_turn>user\n{message}<end_of_turn>\n<start_of_turn>model\n"
 
 
 class ChatTemplate:
-    """A model's own chat template; a `Render`.
+    """A model's own chat template.
 
     The instruction is the system message or, without a system role, the start of the first user turn.
 
@@ -93,7 +65,13 @@ class ChatTemplate:
         self._look_around_answer()
 
     def __call__(self, instruction: str, earlier: Sequence[tuple[str, str]], question: str, header: str) -> str:
-        """Render a conversation.
+        """Render a conversation, up to and including the start of the next answer.
+
+        Args:
+            instruction: what the model is to do.
+            earlier: questions and their answers, oldest first.
+            question: what the user asks now.
+            header: text that starts every answer, such as "German:".
 
         Raises:
             ModelError: the template fails, or drops the instruction.

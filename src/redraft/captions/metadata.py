@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Format string of a translation model's prompt, with fields ``{source}`` and ``{code}``, the target language's code.
-PLAIN_KEY = "redraft.prompt"
+#: A translation model's prompt, a text with the fields ``{source}`` and ``{code}``, the target language's code.
+PROMPT_KEY = "redraft.prompt"
 #: Tags of the languages that it was trained on, separated by commas; any language if absent.
 SOURCE_LANGUAGES_KEY = "redraft.source_languages"
 TARGET_LANGUAGES_KEY = "redraft.target_languages"
@@ -14,5 +14,5 @@ OWN_SCRIPT_KEY = "redraft.own_script"
 #: Chat template, a Jinja program.
 CHAT_KEY = "tokenizer.chat_template"
 
-#: The prompt templates of `redraft.captions.templates`, which takes long to import.
+#: The published prompts, the tables of `prompts.toml`: `redraft.captions.templates` takes long to import.
 TEMPLATE_NAMES = ("hy-mt2", "hy-mt1.5", "milmmt", "cat-translate", "translategemma", "tower", "qwen3", "chat")

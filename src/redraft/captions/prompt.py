@@ -5,8 +5,8 @@ the source; only what the template requires follows it.  A prompt consists of *s
 control tokens are recognised, and the user's text, in which they are not, so that ``<|im_end|>`` in a transcript cannot
 end its turn.  Layouts are rendered with marks in place of the user's texts, and split at the marks.
 
-`redraft.captions.templates` has the table of templates.  A prompt of the user's own (``prompt``, see
-`redraft.captions.own_prompt`) replaces all of these.
+`redraft.captions.templates` has the prompts.  A prompt of the user's own (``prompt``, see `redraft.captions.fields`)
+replaces these.
 
 This module uses no engine: the caller passes ``tokenize``.
 """
@@ -18,15 +18,14 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
 from redraft.captions.chat import ChatTemplate, unusable
 from redraft.captions.events import CONTROLS, SURROGATES
+from redraft.captions.fields import filled
 from redraft.captions.languages import Language
 from redraft.captions.metadata import TEMPLATE_NAMES
-from redraft.captions.own_prompt import OwnPrompt
 from redraft.captions.request import Request
-from redraft.captions.templates import END_MARK, TEMPLATES, Layout, choose_template
+from redraft.captions.templates import END_MARK, TEMPLATES, Layout, Template, choose_template
 from redraft.decoding.segments import PromptSegment
 from redraft.errors import ModelError, OptionError
 
@@ -50,7 +49,7 @@ class Prompter:
     """Makes the prompts of one model for one language pair.  Created by `for_model`.
 
     Attributes:
-        template: name of the template: one of `TEMPLATES`, or ``prompt``.
+        template: name of the template.
         layout: renders a request.
         start_token: id of the model's start token; None if unknown.
         end_token: id of its end token; None if unknown.
@@ -93,10 +92,11 @@ class Prompter:
             raise OptionError("template and prompt cannot be combined, so leave one out")
         start, end = (_token(metadata, f"tokenizer.ggml.{name}_token_id") for name in ("bos", "eos"))
         if prompt is not None:
-            prompter = cls("prompt", partial(OwnPrompt(prompt).render, source=source, target=target), start, end)
+            chosen = Template(filled(prompt), "prompt")
         else:
-            row = TEMPLATES[template or choose_template(metadata)]
-            prompter = cls(row.name, row.layout(metadata, source, target), start, end, row.sources_only)
+            chosen = TEMPLATES[template] if template else choose_template(metadata)
+        sources_only = "sources" in chosen.variables
+        prompter = cls(chosen.name, chosen.layout(metadata, source, target), start, end, sources_only)
         prompter.segments(Request("x"))  # fails now if the template cannot be used
         return prompter
 

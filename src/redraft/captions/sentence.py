@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from redraft.captions.metadata import FINAL_MARK_KEY, PLAIN_KEY
+from redraft.captions.metadata import FINAL_MARK_KEY, PROMPT_KEY
 from redraft.captions.words import UNSPACED, joined
 
 #: The mark for models with their own prompt format whose metadata do not specify it, as the demo models need it.
@@ -33,7 +33,7 @@ _BREAKS = " ,;:-–—、，；："
 
 def final_mark(metadata: Mapping[str, str]) -> str:
     """Return the mark that a model needs at the end of a sentence, by its GGUF metadata; empty if it needs none."""
-    return metadata.get(FINAL_MARK_KEY, DEFAULT_MARK if PLAIN_KEY in metadata else "")
+    return metadata.get(FINAL_MARK_KEY, DEFAULT_MARK if PROMPT_KEY in metadata else "")
 
 
 def as_sentence(text: str, mark: str) -> str:

@@ -20,7 +20,7 @@ class Style:
     Attributes:
         source_language: its BCP 47 tag.
         template: name of a prompt template (`redraft.captions.templates`); None chooses by the model's metadata.
-        prompt: your own prompt (`redraft.captions.own_prompt`), instead of a template.
+        prompt: your own prompt (`redraft.captions.fields`), instead of a template.
         glossary: for each target language that has one, pairs of a source term and its translation.
         context: number of earlier sentences in the prompt.
 

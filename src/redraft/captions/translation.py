@@ -307,7 +307,7 @@ class Translation:
 
     def _read(self, source: str) -> OutputReader:
         vocabulary, labels = self.vocabulary, self.writing.labels
-        return OutputReader(source, vocabulary.breaks, vocabulary.token_bytes, self.language, labels)
+        return OutputReader(source, vocabulary.breaks, vocabulary.token_bytes, labels)
 
     # One decoding
 

@@ -104,7 +104,7 @@ def _why(metadata: Mapping[str, str]) -> str:
         template = choose_template(metadata)
     except ModelError:  # a base model
         return ""
-    if template in _GENERAL:
+    if template.name in _GENERAL:
         return ""
     return ": it only translates, so use `redraft translate`, or name a general language model with --model"
 

@@ -18,7 +18,7 @@ from redraft.backends.remote.address import RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Sglang, Vllm
-from redraft.captions.metadata import FINAL_MARK_KEY, PLAIN_KEY
+from redraft.captions.metadata import FINAL_MARK_KEY, PROMPT_KEY
 from tests.fakes import RandomModel
 
 KEY = "secret"
@@ -43,7 +43,7 @@ class Table(RandomModel):
     """A table model with a prompt; its outputs are of some length."""
 
     #: Its sentences have no mark at their end.
-    metadata = {PLAIN_KEY: "{source}>{code}", FINAL_MARK_KEY: ""}  # noqa: RUF012 - as the base class declares it
+    metadata = {PROMPT_KEY: "{source}>{code}", FINAL_MARK_KEY: ""}  # noqa: RUF012 - as the base class declares it
 
     def __init__(self, seed: int = 0, vocabulary: int = 30) -> None:
         super().__init__(seed, vocabulary, shift=0.3, end_bias=2.0)

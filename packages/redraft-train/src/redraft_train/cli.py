@@ -134,7 +134,7 @@ def finetune(
         if early_exit or samples or more["learn"] == LEARNT[1]:
             raise OptionError("--teacher excludes --early-exit, --samples and --learn translations")
     try:
-        from redraft.captions.own_prompt import prompt_file
+        from redraft.captions.fields import prompt_file
         from redraft.captions.style import Style
         from redraft_train.adapt import FineTuning
         from redraft_train.lora import Lora

@@ -167,9 +167,9 @@ def caption(
     _check_server(chosen["server"])
     options = common.method_options(chosen["method"], chosen["beta"], chosen["option"])
     with interrupt.ends_process():  # slow imports
+        from redraft.captions.fields import prompt_file
         from redraft.captions.formats import cues
         from redraft.captions.languages import parse_language, parse_targets
-        from redraft.captions.own_prompt import prompt_file
         from redraft.captions.style import Style
         from redraft.cli.shared import driver, stream
         from redraft.cli.shared.uncaptioned import accounted

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from redraft.backends.load import check_same_vocabulary
 from redraft.captions.chinese import writing_of
+from redraft.captions.fields import prompt_file
 from redraft.captions.languages import parse_language
 from redraft.captions.metadata import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
-from redraft.captions.own_prompt import prompt_file
 from redraft.captions.settings import Settings
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation

@@ -13,7 +13,7 @@ import pytest
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
-from redraft.captions.metadata import PLAIN_KEY
+from redraft.captions.metadata import PROMPT_KEY
 from redraft.decoding.types import common_prefix
 from redraft.errors import ModelError, OptionError
 from redraft.models import shipped_path
@@ -199,7 +199,7 @@ def test_local_agreement_only_ever_adds(language: str, open_: Opened) -> None:
 
 
 class Prompted(RandomModel):
-    metadata: Mapping[str, str] = {PLAIN_KEY: "{source}<2{code}>"}
+    metadata: Mapping[str, str] = {PROMPT_KEY: "{source}<2{code}>"}
 
 
 def test_local_agreement_forces_what_two_hypotheses_share() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from redraft.captions.metadata import OWN_SCRIPT_KEY, PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
+from redraft.captions.metadata import OWN_SCRIPT_KEY, PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft_train.recipe.corpus import LANGUAGES
 from redraft_train.recipe.examples import MAX_LENGTH
 from redraft_train.recipe.model import EPSILON, ROPE_BASE, Decoder
@@ -42,7 +42,7 @@ def write_gguf(model: Decoder, tokenizer: Tokenizer, path: Path, name: str, fact
     writer.add_name(name)
     for key, value in facts.items():
         writer.add_string(key, value)
-    writer.add_string(PLAIN_KEY, PROMPT)
+    writer.add_string(PROMPT_KEY, PROMPT)
     writer.add_string(SOURCE_LANGUAGES_KEY, "en")
     writer.add_string(TARGET_LANGUAGES_KEY, ",".join(LANGUAGES))
     writer.add_string(OWN_SCRIPT_KEY, "true")

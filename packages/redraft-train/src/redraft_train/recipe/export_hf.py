@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from redraft.captions.metadata import (
     FINAL_MARK_KEY,
     OWN_SCRIPT_KEY,
-    PLAIN_KEY,
+    PROMPT_KEY,
     SOURCE_LANGUAGES_KEY,
     TARGET_LANGUAGES_KEY,
 )
@@ -42,7 +42,7 @@ _LAYER_TENSORS = {
     "up": "mlp.up_proj",
     "down": "mlp.down_proj",
 }
-_FACTS = (PLAIN_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, FINAL_MARK_KEY, OWN_SCRIPT_KEY)
+_FACTS = (PROMPT_KEY, SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY, FINAL_MARK_KEY, OWN_SCRIPT_KEY)
 
 
 def gguf_to_hf(path: Path, folder: Path) -> None:

@@ -15,7 +15,7 @@ from gguf import GGUFReader
 from gguf.quants import dequantize
 from tokenizers import Tokenizer, models
 
-from redraft.captions.metadata import PLAIN_KEY
+from redraft.captions.metadata import PROMPT_KEY
 from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft_train.recipe.export import LAYER_TENSORS
@@ -41,7 +41,7 @@ def open_gguf(path: Path) -> GGUFReader:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ModelError(f"model file {str(path)!r} cannot be read: {reason}") from error
     architecture = reader.fields.get("general.architecture")
-    if architecture is None or architecture.contents() != "qwen3" or PLAIN_KEY not in reader.fields:
+    if architecture is None or architecture.contents() != "qwen3" or PROMPT_KEY not in reader.fields:
         raise ModelError(
             f"model {path.name!r} was not made by this recipe: use demo, demo-tiny or a GGUF file that "
             "`python -m redraft_train.recipe train` or `python -m redraft_train.recipe align` has written"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from redraft.captions.fields import filled, prompt_file
 from redraft.captions.languages import parse_language
-from redraft.captions.own_prompt import OwnPrompt, prompt_file
 from redraft.captions.prompt import Prompter
 from redraft.captions.request import Request
 from redraft.errors import OptionError
@@ -26,10 +26,10 @@ def test_base_model() -> None:
 
 
 def test_fields() -> None:
-    prompt = "{{x}} {source_code}-{target_code}|{terms}|{context}|{source}"
+    prompt = "{{x}} {{{{% y %}} {source_code}-{target_code}|{terms}|{context}|{source}"
     request = Request("Hi.", (("One.", "Eins."), ("Two.", "Zwei.")), (("hull", "Rumpf"),))
-    assert rendered(prompt, request) == "{x} en-de|hull = Rumpf|One. = Eins.\nTwo. = Zwei.|Hi."
-    assert rendered(prompt, Request("Hi.")) == "{x} en-de|||Hi."
+    assert rendered(prompt, request) == "{x} {{% y %} en-de|hull = Rumpf|One. = Eins.\nTwo. = Zwei.|Hi."
+    assert rendered(prompt, Request("Hi.")) == "{x} {{% y %} en-de|||Hi."
 
 
 def test_replaces_model_layout() -> None:
@@ -60,7 +60,7 @@ def test_source_is_not_special() -> None:
 )
 def test_wrong_prompt(prompt: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        OwnPrompt(prompt)
+        filled(prompt)
 
 
 @pytest.mark.parametrize(
