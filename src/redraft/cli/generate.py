@@ -106,7 +106,7 @@ def _why(metadata: Mapping[str, str]) -> str:
         return ""
     if template.name in _GENERAL:
         return ""
-    return ": it only translates, so use `redraft translate`, or name a general model with --model"
+    return ": it only translates, so use `redraft translate`, or name a general language model with --model"
 
 
 def _prompt(text: str | None, file: IO[str] | None) -> str:
