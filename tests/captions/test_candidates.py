@@ -17,7 +17,6 @@ from redraft.captions.state import Decoded, State
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.lines import NO_BREAKS
 from redraft.decoding.methods import get_method
-from redraft.decoding.search import DOUBTFUL
 from redraft.decoding.types import ROOT, Likelihood, Output, Rows, Score, Spare
 from redraft.errors import ModelError
 from tests.captions.streams import Stream
@@ -78,7 +77,7 @@ def test_more_probable(hypotheses: int) -> None:
     for seed in range(12):
         model = RandomModel(seed, end_bias=-1.0)
         _, own = finals(model, seed, {"search": 0})
-        _, found = finals(model, seed, {}, hypotheses=hypotheses)
+        _, found = finals(model, seed, {"doubt": 0}, hypotheses=hypotheses)
         for before, after in zip(own, found, strict=True):
             assert after.decoded.prompt == before.decoded.prompt
             if after.output == before.output or not (before.decoded.output.finished and after.decoded.output.finished):
@@ -117,7 +116,7 @@ def test_failing_search(chance: float) -> None:
     failed = 0
     for seed in range(6):
         model = Unreliable(seed, chance)
-        texts, _ = finals(model, seed, {}, hypotheses=4)
+        texts, _ = finals(model, seed, {"doubt": 0}, hypotheses=4)
         assert len(texts) == 8
         failed += model.failed
         if chance == 1.0:
@@ -125,17 +124,24 @@ def test_failing_search(chance: float) -> None:
     assert failed
 
 
+def searched(options: dict[str, Any], seconds: float = 0.001) -> int:
+    """How many requests of searches there are if a pass takes so many seconds."""
+    model = Unreliable(2, 0.0, CostCurve((1, 64), (seconds, seconds)))
+    finals(model, 2, options, hypotheses=4)
+    return model.searched
+
+
 def test_time() -> None:
-    """A search runs if the passes that it needs fit into its time, or, where the bias gave up much, ten times that."""
-    counts = []
-    for seconds in (0.001, 0.05, 1.0):
-        model = Unreliable(2, 0.0, CostCurve((1, 64), (seconds, seconds)))
-        finals(model, 2, {"doubt": 0.5}, hypotheses=4)
-        counts.append(model.searched)
+    """A search runs if the passes that it needs fit into its time."""
+    counts = [searched({"doubt": 0}, seconds) for seconds in (0.001, 0.2, 3.0)]
     assert counts[0] > counts[1] > counts[2] == 0
-    never = Unreliable(2, 0.0, CostCurve((1, 64), (0.05, 0.05)))
-    finals(never, 2, {"doubt": 100}, hypotheses=4)
-    assert never.searched < counts[1]
+    assert searched({"doubt": 0, "search": 60_000}, 3.0) == counts[0]
+
+
+def test_doubt() -> None:
+    """Only where the bias has given up much there is a search."""
+    counts = [searched({"doubt": doubt}) for doubt in (0, 0.5, 100)]
+    assert counts[0] > counts[1] > counts[2] == 0
 
 
 def test_spare() -> None:
@@ -143,7 +149,7 @@ def test_spare() -> None:
     assert not spare.ends(None, 0.0) and not spare.ends(None, 2.0) and spare.ends(None, 2.1)
     curve = CostCurve((1, 4), (0.05, 0.1))
     assert not spare.ends(curve, 0.0)
-    assert Spare(1.0, 11, 4).ends(curve, 0.0) and not Spare(DOUBTFUL * 1.0, 11, 4).ends(curve, 0.0)
+    assert Spare(1.0, 11, 4).ends(curve, 0.0) and not Spare(2.0, 11, 4).ends(curve, 0.0)
 
 
 #: Each id is a word.

@@ -33,7 +33,6 @@ from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
 from redraft.decoding.methods.beam import Beam
 from redraft.decoding.rules.exact import Exact
-from redraft.decoding.search import DOUBTFUL
 from redraft.decoding.types import (
     NOTHING_BARRED,
     Asking,
@@ -238,7 +237,7 @@ class Translation:
             return own
         flaw = self._flaw(first, start.decoded, first)
         length, still = len(first.output.tokens), flaw is Flaw.STILL
-        seconds = search.seconds * (DOUBTFUL if likelihood.given_up > search.doubt else 1)
+        seconds = search.seconds if likelihood.given_up >= search.doubt else 0.0
         # A search has a pass for each token, and one to begin with; what no bias has changed is the exact output.
         ways = []
         if (width := min(search.hypotheses, self.vocabulary.hypotheses)) > 1:

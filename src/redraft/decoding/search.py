@@ -15,18 +15,16 @@ from redraft.decoding.method import Option, Value
 MOST = 16
 
 SEARCH = Option(
-    "search", 250, 0, 10_000, "milliseconds that the search for a better final translation may take; 0: no search"
+    "search", 2500, 0, 60_000, "milliseconds that the search for a better final translation may take; 0: no search"
 )
 HYPOTHESES = Option("hypotheses", 4, 1, MOST, "hypotheses of the search; 1 only compares with the exact output", True)
 MARGIN = Option(
     "margin", 0.2, 0.0, 10.0, "by how much the exact output must be more probable, in nats per token, to be chosen"
 )
 DOUBT = Option(
-    "doubt", 1.0, 0.0, 100.0, "search longer if the bias has given up this many nats of probability; 100: never"
+    "doubt", 0.5, 0.0, 100.0, "search only if the bias has given up this many nats of probability; 0: always"
 )
 OPTIONS = (SEARCH, HYPOTHESES, MARGIN, DOUBT)
-#: How many times as long a search may take if the bias has probably spoilt the translation.
-DOUBTFUL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Search:
         seconds: most seconds that each further candidate may take.
         hypotheses: number of hypotheses of the beam, at least 1.
         margin: nats per token by which the exact output must be more probable than what is shown.
-        doubt: nats that the bias may give up before a candidate may take `DOUBTFUL` times as long.
+        doubt: nats that the bias must have given up; below, there is no search.
     """
 
     seconds: float

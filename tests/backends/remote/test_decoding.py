@@ -197,7 +197,7 @@ def test_final_is_one_request_more() -> None:
     found = []
     for seed in range(6):
         server = FakePlugin(Table())
-        with closing(connected(server)) as backend, Translator(backend, ["de"]) as translator:
+        with closing(connected(server)) as backend, Translator(backend, ["de"], options={"doubt": 0}) as translator:
             for update in stream(seed):
                 before = len(server.bodies)
                 translator.translate(update)

@@ -164,7 +164,7 @@ def test_slots_for_trees() -> None:
 def test_search() -> None:
     """The finals of two sessions at once are those that a translator finds, searches included."""
     given: dict[str, Any] = {"context_length": 256, "slots": 2, "threads": 1, "methods": ("redraft",)}
-    options = {"search": 10_000}
+    options = {"search": 10_000, "doubt": 0}
     [engine] = open_backends(ServeSettings(model="demo-tiny", engines=1, **given))
     texts = "I have a dog and two cats.", "We live in a small house by the sea."
     model: Any = engine[TARGET]

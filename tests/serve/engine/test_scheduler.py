@@ -607,7 +607,7 @@ class Searching(CachedModel):
 
 def searching(rig: Rig, number: int = 1) -> list[Lane]:
     """Lanes of sessions that have a final text, each until it searches."""
-    lanes = [rig.lanes(method="redraft", beta=0.4, hidden_beta=0.1)[0] for _ in range(number)]
+    lanes = [rig.lanes(method="redraft", beta=0.4, hidden_beta=0.1, doubt=0)[0] for _ in range(number)]
     for lane in lanes:
         for seq, text in enumerate(("we saw", "we saw her duck", "we saw her duck there")):
             rig.offer(lane, Update("u", seq, text, seq == 2))

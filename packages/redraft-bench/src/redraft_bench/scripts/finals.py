@@ -46,13 +46,15 @@ DATA = {"flores200.devtest": 100, "acl6060.dev": 100, "tatoeba2021": 300, "spoke
 #: The method of the partial captions, with its defaults.
 METHOD = "redraft"
 #: Way -> method and options.  A search has all the time that it needs, so that other programs do not decide.
-LONG = {"search": 10_000}
+LONG = {"search": 60_000}
+ALWAYS = {**LONG, "doubt": 0}
 WAYS: dict[str, tuple[str, Mapping[str, Value]]] = {
     "no search": (METHOD, {"search": 0}),
-    "exact": (METHOD, {**LONG, "hypotheses": 1}),
-    "beam of 4": (METHOD, {**LONG, "margin": 10}),
-    "beam of 2 and exact": (METHOD, {**LONG, "hypotheses": 2}),
-    "beam of 4 and exact": (METHOD, LONG),
+    "in doubt": (METHOD, LONG),
+    "always": (METHOD, ALWAYS),
+    "always, no beam": (METHOD, {**ALWAYS, "hypotheses": 1}),
+    "always, beam of 2": (METHOD, {**ALWAYS, "hypotheses": 2}),
+    "always, beam alone": (METHOD, {**ALWAYS, "margin": 10}),
     "ar": ("ar", {}),
 }
 #: Fewest words of a segment, so that it has partial captions.
@@ -157,7 +159,7 @@ def _talk(backend: LlamaCpp, language: str, model: str, limit: int) -> Iterator[
     talk: dict[str, list[Update]] = {}
     for update in load_talk():
         talk.setdefault(update.utterance, []).append(update)
-    ways = {way: each for way, each in WAYS.items() if way in ("no search", "beam of 4 and exact", "ar")}
+    ways = {way: each for way, each in WAYS.items() if way in ("no search", "in doubt", "always", "ar")}
     translators = {
         way: Translator(backend, [language], method=name, options=dict(options), style=style)
         for way, (name, options) in ways.items()
