@@ -52,9 +52,6 @@ WAYS: dict[str, tuple[str, Mapping[str, Value]]] = {
     "no search": (METHOD, {"search": 0}),
     "in doubt": (METHOD, LONG),
     "always": (METHOD, ALWAYS),
-    "always, no beam": (METHOD, {**ALWAYS, "hypotheses": 1}),
-    "always, beam of 2": (METHOD, {**ALWAYS, "hypotheses": 2}),
-    "always, beam alone": (METHOD, {**ALWAYS, "margin": 10}),
     "ar": ("ar", {}),
 }
 #: Fewest words of a segment, so that it has partial captions.
