@@ -110,13 +110,13 @@ def summary(results: Sequence[Result]) -> str:
 
 def _quality(*lines: Sequence[Line]) -> str:
     """Return a sentence on the final captions of the default, `ar` and the peer; nothing without references."""
-    found = [fmean(float(line["chrf"]) for line in each if line.get("chrf") is not None) for each in lines]
-    scored = sum(line.get("chrf") is not None for line in lines[0])
-    if not scored:
+    scores = [[float(line["chrf"]) for line in each if line.get("chrf") is not None] for each in lines]
+    if not all(scores):
         return ""
+    ours, ar, peer = map(fmean, scores)
     return (
-        f" Its final captions have a chrF of {found[0]:.1f} (re-translation: {found[1]:.1f}; LocalAgreement: "
-        f"{found[2]:.1f}; means of the {scored} with references)."
+        f" Its final captions have a chrF of {ours:.1f} (re-translation: {ar:.1f}; LocalAgreement: {peer:.1f}; means of "
+        f"the {len(scores[0])} with references)."
     )
 
 
