@@ -115,8 +115,8 @@ def _quality(*lines: Sequence[Line]) -> str:
         return ""
     ours, ar, peer = map(fmean, scores)
     return (
-        f" Its final captions have a chrF of {ours:.1f} (re-translation: {ar:.1f}; LocalAgreement: {peer:.1f}; means of "
-        f"the {len(scores[0])} with references)."
+        f" Its final captions have a chrF of {ours:.1f} (re-translation: {ar:.1f}; LocalAgreement: {peer:.1f}; "
+        f"means of the {len(scores[0])} with references)."
     )
 
 
