@@ -50,6 +50,12 @@ class LlamaSearch:
         #: The slot that is searched for.
         self._of: LlamaSlot | None = None
 
+    def forget(self, slot: LlamaSlot) -> None:
+        """Clear what is held for a slot."""
+        if slot is self._of:
+            self._place.forget()
+            self._of = None
+
     def rows(self, slot: LlamaSlot, score: Score) -> tuple[NumpyRows, int, int]:
         """Answer a request with hypotheses of a slot; return the numbers of new tokens and of rows, too.
 

@@ -211,7 +211,10 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     def close_slot(self, slot: int) -> None:
         """Release a slot and clear its cache."""
-        self._slots.pop(slot).forget()
+        closed = self._slots.pop(slot)
+        if self._search is not None and isinstance(closed, LlamaSlot):
+            self._search.forget(closed)
+        closed.forget()
 
     def slot_bytes(self, context_length: int) -> int:
         """Return the memory of a slot with so many ids: cells, and states with those of its anchors.
@@ -275,7 +278,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             raise CapabilityError(f"model {self.model.path.name!r} searches for one slot at a time, if at all")
         self._check_length(len(score.prefix) + score.draft.depth)
         if self._search is None:
-            self._search = LlamaSearch(self.model, self.context_length, self._threads)
+            self._search = LlamaSearch(self.model, self.context_length, self._contexts[0].threads)
         started = _clocks()
         rows, new, wanted = self._search.rows(state, score)
         wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))

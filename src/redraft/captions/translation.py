@@ -236,7 +236,7 @@ class Translation:
         if search is None or likelihood is None:
             return own
         flaw = self._flaw(first, start.decoded, first)
-        length, still = len(first.output.tokens), flaw is Flaw.STILL
+        length = len(first.output.tokens)
         seconds = search.seconds if likelihood.given_up >= search.doubt else 0.0
         # A search has a pass for each token, and one to begin with; what no bias has changed is the exact output.
         ways = []
@@ -246,7 +246,7 @@ class Translation:
             ways.append((Way.EXACT, Spare(seconds, length - likelihood.first + 2), search.margin))
         best = own
         for way, spare, margin in ways:
-            needed = still and way is Way.EXACT
+            needed = flaw is Flaw.STILL and way is Way.EXACT
             if not (seconds or needed):
                 continue
             asking = self._decode_again(
@@ -289,6 +289,7 @@ class Translation:
             return state if has_words(state.decoded.text) else replace(state, decoded=first)
         if not stops_short(state.decoded, mark):
             return state
+        state = replace(state, draft=first.output.tokens)
         place = len(first.output.tokens)
         attempts = [{place: self._ends}]
         if first.text.endswith(_COMMAS):  # a full stop in its place is nearer than what might follow
@@ -352,7 +353,7 @@ class Translation:
             decoded=Decoded(prompt, reader, output, limit, confirmed, certain),
             outputs=outputs,
             memory=memory,
-            tally=state.tally.plus(output),
+            tally=state.tally.plus(output) if how.way is Way.METHOD else state.tally.searched(output),
         )
 
     def _certainty(self, state: State, how: _Decoding) -> Certainty | None:

@@ -101,7 +101,7 @@ class _Rounds(Generic[T]):
                 self.step(index, None, declined=True)
             if over:
                 return
-            asked = one_search(self.waiting)
+            asked = one_search(dict(sorted(self.waiting.items())))
         model = self.waiting[asked[0]].model
         backend = self._backends[model]
         asked = [index for index in asked if self.waiting[index].model == model]
@@ -123,8 +123,9 @@ class _Rounds(Generic[T]):
             self.step(index, rows)
 
     def _is_over(self, index: int, score: Score) -> bool:
-        now = time.thread_time()  # so that other programs do not decide what is found
         curve = self._backends[score.model].curve()
+        # Processor time, so that other programs do not decide what is found; none is spent on waiting for a server.
+        now = time.perf_counter() if curve is None else time.thread_time()
         return bool(score.spare and self._searches[index].is_over(score.spare, curve, now))
 
 
@@ -143,7 +144,10 @@ class Searching:
 
 
 def one_search(waiting: Mapping[K, Score]) -> list[K]:
-    """Return the requests of searches that share a pass: all without hypotheses, or one with them."""
+    """Return the requests of searches that share a pass: all without hypotheses, or the first one with them.
+
+    A search with hypotheses should stay the first until it ends, since a backend keeps the cache of one.
+    """
     chains = [lane for lane, score in waiting.items() if not score.draft.leaves_only]
     return chains or [next(iter(waiting))]
 

@@ -131,6 +131,10 @@ class DraftModel(Enum):
     LAYERS = "layers"
 
 
+#: Names of the options of a method that searches (`redraft.decoding.search`).
+SEARCH_OPTIONS = ("search", "hypotheses", "margin", "doubt")
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A decoding method.
@@ -187,6 +191,10 @@ class Method:
         ):
             if option is not None and option not in self.options:
                 raise OptionError(f"{name} of method {self.name!r} must be one of its options")
+        if self.search is not None and not set(SEARCH_OPTIONS) <= {option.name for option in self.options}:
+            raise OptionError(
+                f"method {self.name!r} must have the options {', '.join(SEARCH_OPTIONS)}, as it has search"
+            )
         if (self.draft_model is DraftModel.LAYERS) != (self.layers is not None):
             raise OptionError(f"method {self.name!r} must have layers if its draft model is LAYERS, and only then")
 

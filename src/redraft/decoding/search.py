@@ -15,14 +15,14 @@ from redraft.decoding.method import Option, Value
 MOST = 16
 
 SEARCH = Option(
-    "search", 2500, 0, 60_000, "milliseconds that the search for a better final translation may take; 0: no search"
+    "search", 2500, 0, 60_000, "milliseconds that each search for a better final translation may take; 0: none"
 )
 HYPOTHESES = Option("hypotheses", 4, 1, MOST, "hypotheses of the search; 1 only compares with the exact output", True)
 MARGIN = Option(
     "margin", 0.2, 0.0, 10.0, "by how much the exact output must be more probable, in nats per token, to be chosen"
 )
 DOUBT = Option(
-    "doubt", 0.5, 0.0, 100.0, "search only if the bias has given up this many nats of probability; 0: always"
+    "doubt", 0.5, 0.0, 100.0, "search only if the bias has given up this many nats of log-probability; 0: always"
 )
 OPTIONS = (SEARCH, HYPOTHESES, MARGIN, DOUBT)
 

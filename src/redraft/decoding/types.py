@@ -475,6 +475,10 @@ class Tally:
             ends_drafted=self.ends_drafted + output.end_drafted,
         )
 
+    def searched(self, output: Output) -> Tally:
+        """Return the totals with the passes of a further candidate, whose drafts and tokens are not those of an update."""
+        return replace(self, passes=self.passes + output.passes, draft_passes=self.draft_passes + output.draft_passes)
+
     @property
     def output_acceptance(self) -> float:
         """A/O: accepted draft tokens divided by output tokens, both without end tokens, 0-1."""

@@ -143,9 +143,7 @@ profile = click.option(
     metavar="PROFILE",
     help="Subtitles for broadcast, web or cart: reading speed, lines and times. web,speed=20 changes one of them.",
 )
-start = click.option(
-    "--start", default="0", metavar="TIME", help="Start of the subtitles, such as 10:00:00.  [default: 0]"
-)
+start = click.option("--start", default="0", metavar="TIME", help="Start of the subtitles, such as 10:00:00.")
 form = click.option("--input", "-i", "form", type=click.Choice([*INPUTS]), help=f"{INPUT_HELP}  {_INPUT_DEFAULT}")
 form_or_server = click.option(
     "--input",

@@ -290,9 +290,11 @@ class Scheduler:
         ready = self._begun()
         if not ready and not self.working:
             return False
-        if ready:
-            self._pass(self._chosen(ready))
-        if any(isinstance(lane, Lane) for lane, _ in ready):  # one-shot requests keep no session out
+        parts = self._chosen(ready) if ready else []
+        if parts:
+            self._pass(parts)
+        # One-shot requests keep no session out, nor does a search, which gives way.
+        if any(isinstance(part.lane, Lane) and not part.score.spare for part in parts):
             self.load.worked(self.clock() - started, self.clock())
         return True
 
@@ -370,23 +372,26 @@ class Scheduler:
         model = parts[0].score.model
         backend = self._backends[model]
         for part in parts:
-            part.lane.turn = next(self._turns)
+            if not part.score.draft.leaves_only:  # a backend keeps the cache of one search until it ends
+                part.lane.turn = next(self._turns)
         started = self.clock()
         try:
             answers = backend.score([(part.slot.numbers[model], part.score) for part in parts])
-        except Exception:
-            log.exception("a pass failed; its %d requests are tried alone", len(parts))
-            self.failed_passes += 1
+        except Exception as error:
             if parts[0].score.spare:  # its update has an output already
+                log.info("a search for a better final caption failed: %s", error)
                 for part in parts:
-                    self.pool.renew(part.slot)
+                    if not part.score.draft.leaves_only:
+                        self.pool.renew(part.slot)
                     self._guarded(part.lane, part.lane.decline)
                 return
+            log.exception("a pass failed; its %d requests are tried alone", len(parts))
+            self.failed_passes += 1
             for part in parts:
                 self._alone(part, backend)
             return
         new, seconds = sum(part.new for part in parts), self.clock() - started
-        if model == TARGET:
+        if model == TARGET and not parts[0].score.spare:  # of a search, it is not known how much was in its cache
             self._costs.took(new, seconds)
         if self._watch:
             self._watch(PassReport(len(parts), new, seconds))
