@@ -58,7 +58,8 @@ def commands() -> Iterator[list[str]]:
     papers = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\|.*", papers, re.MULTILINE):
         for command in re.findall(r"`redraft ([^`]*)`", line):
-            yield shlex.split(command.replace("--prompt-file report.txt", ""))  # a file that must exist
+            # Without files, which must exist.
+            yield shlex.split(re.sub(r"--(prompt-file|previous) [a-z]+\.txt", "", command))
 
 
 def anchors(page: Path) -> set[str]:

@@ -20,7 +20,10 @@ BAD = [
     ([*BILD, "-o", "fallback=nan"], ["fallback must be a number from 0 to 1", "nan"]),
     ([*BILD, "-o", "rollback=inf"], ["rollback must be a number from 0 to 100", "inf"]),
     ([*BILD, "-o", "window=2.5"], ["window must be a whole number from 1 to 10", "2.5"]),
-    ([*BILD, "-o", "layers=1"], ["method 'bild' has no option 'layers'", "fallback, rollback, window"]),
+    (
+        [*BILD, "-o", "layers=1"],
+        ["method 'bild' has no option 'layers'", "fallback, confidence, rollback, agreeing, window"],
+    ),
     ([*SAMPLING, "-o", "seed=random"], ["seed must be a whole number", "'random'"]),
     ([*T, "--draft-model", "demo-tiny"], ["method 'redraft' drafts without a small model", "--draft-model out"]),
     ([*T, "--method", "bild-early-exit"], ["method 'bild-early-exit' needs a backend with early exit"]),

@@ -21,7 +21,7 @@ EXAMPLES = """\b
 Examples:
   redraft generate --model my.gguf "Name three rivers in Europe."
   redraft generate --model my.gguf --method aasd --prompt-file report.txt
-  redraft generate --model my.gguf --method ssbd --prompt-file longer.txt --previous summary.txt
+  redraft generate --model my.gguf --method ssbd --previous old.txt "..."
   redraft generate --model hf:google/flan-t5-small "Is Bern in France?"
   cat main.py | redraft generate --model my.gguf --raw --method pld --json
 """
