@@ -94,7 +94,7 @@ def test_example_of_shared_model_runs(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_example_of_fastapi_runs() -> None:
-    pytest.importorskip("fastapi")
+    pytest.importorskip("fastapi", reason="needs fastapi")
     from starlette.testclient import TestClient
 
     place: dict[str, Any] = {}
@@ -278,12 +278,14 @@ def test_error_shown_is_what_reader_says() -> None:
 
 def test_cue_shown_is_what_is_written() -> None:
     shown = next(block for block in blocks(ROOT / "docs" / "streams.md", "text") if "-->" in block)
-    _, _, german, japanese = shown.splitlines()
+    lines = shown.splitlines()[2:]
+    german, japanese = " ".join(lines[:2]), "".join(lines[2:])
     out = io.StringIO()
     writer = SubtitleWriter(out, io.StringIO(), "srt", ["de", "ja"])
     for language, text in (("de", german), ("ja", japanese)):
         writer.write(Caption("7", 0, language, "", time=12.1))
         writer.write(Caption("7", 1, language, text, final=True, time=14.5))
+    writer.close()
     assert out.getvalue().strip() == shown.strip()
 
 
@@ -295,9 +297,11 @@ def test_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "docs" / "serving.md").write_text("<!-- settings -->\n<!-- /settings -->\n", encoding="utf-8")
     marked = "a\n<!-- codes -->\nold\n<!-- /codes -->\nb\n<!-- messages -->\n<!-- /messages -->\nz\n"
     (tmp_path / "docs" / "protocol.md").write_text(marked, encoding="utf-8")
+    (tmp_path / "docs" / "api").mkdir()
+    (tmp_path / "docs" / "api" / "README.md").write_text("<!-- names -->\n<!-- /names -->\n", encoding="utf-8")
     api = "src/redraft/serve/api"
     (tmp_path / api).mkdir(parents=True)
-    pages = [f"docs/{name}.md" for name in ("cli", "methods", "contracts", "serving", "protocol")]
+    pages = [f"docs/{name}.md" for name in ("cli", "methods", "contracts", "api/README", "serving", "protocol")]
     assert stale(tmp_path) == [*pages, *(f"{api}/{name}" for name in ("openapi.json", "asyncapi.json", "docs.html"))]
     write(tmp_path)
     assert stale(tmp_path) == []

@@ -476,7 +476,7 @@ class Tally:
         )
 
     def searched(self, output: Output) -> Tally:
-        """Return the totals with the passes of a further candidate, whose drafts and tokens are not those of an update."""
+        """Return the totals with the passes of a further candidate; its tokens are not those of an update."""
         return replace(self, passes=self.passes + output.passes, draft_passes=self.draft_passes + output.draft_passes)
 
     @property

@@ -165,6 +165,9 @@ def file_blocks(path: str) -> Iterator[Samples]:
             f"{found}, as if its recording had been cut off: `ffmpeg -i {shlex.quote(path)} talk.wav` repairs it"
         )
 
+    if file.samplerate != RATE:  # what is missing is said before anything is heard
+        library("soxr")
+
     def all_blocks() -> Iterator[Samples]:
         try:
             for place, part in enumerate(recordings):

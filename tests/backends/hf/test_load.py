@@ -151,8 +151,8 @@ def test_weights_of_another_size(shards: list[Path]) -> None:
 
 
 def test_split_gguf_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("gguf")
-    pytest.importorskip("accelerate")
+    pytest.importorskip("gguf", reason="needs the extra gguf")
+    pytest.importorskip("accelerate", reason="needs the extra gguf")
     first, *_ = split(write_llama(tmp_path / "tiny.gguf"), tmp_path)
     with pytest.raises(ModelError, match="has several parts, which transformers does not read: use it without hf:"):
         open_backend(f"hf:{first}", ENGINE)

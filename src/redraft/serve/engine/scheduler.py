@@ -378,17 +378,7 @@ class Scheduler:
         try:
             answers = backend.score([(part.slot.numbers[model], part.score) for part in parts])
         except Exception as error:
-            if parts[0].score.spare:  # its update has an output already
-                log.info("a search for a better final caption failed: %s", error)
-                for part in parts:
-                    if not part.score.draft.leaves_only:
-                        self.pool.renew(part.slot)
-                    self._guarded(part.lane, part.lane.decline)
-                return
-            log.exception("a pass failed; its %d requests are tried alone", len(parts))
-            self.failed_passes += 1
-            for part in parts:
-                self._alone(part, backend)
+            self._failed(parts, backend, error)
             return
         new, seconds = sum(part.new for part in parts), self.clock() - started
         if model == TARGET and not parts[0].score.spare:  # of a search, it is not known how much was in its cache
@@ -397,6 +387,20 @@ class Scheduler:
             self._watch(PassReport(len(parts), new, seconds))
         for part, rows in zip(parts, answers, strict=True):
             self._answered(part, rows)
+
+    def _failed(self, parts: Sequence[Part], backend: Backend, error: Exception) -> None:
+        """Try the requests of a failed pass alone; a search ends, since its update has an output already."""
+        if not parts[0].score.spare:
+            log.exception("a pass failed; its %d requests are tried alone", len(parts))
+            self.failed_passes += 1
+            for part in parts:
+                self._alone(part, backend)
+            return
+        log.info("a search for a better final caption failed: %s", error)
+        for part in parts:
+            if not part.score.draft.leaves_only:
+                self.pool.renew(part.slot)
+            self._guarded(part.lane, part.lane.decline)
 
     def _room(self) -> int:
         if self._given is not None:
