@@ -235,7 +235,7 @@ def test_kept_rows_are_those_of_prompt(seed: int, stream: list[tuple[int, ...]])
 
 @given(seeds, prompts, st.floats(0.01, 1))
 def test_improbable_siblings_are_left_out(seed: int, prompt: tuple[int, ...], least: float) -> None:
-    """N-grams stay whole, and no sibling is left out that has a probability of at least ``least`` in the prompt's rows."""
+    """N-grams stay whole, and no sibling with a probability of at least ``least`` in the prompt is left out."""
     assume(END not in prompt)  # nothing is drafted behind one
     model = RandomModel(seed, vocabulary=6, end_bias=-100)
     texts = []
