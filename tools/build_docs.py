@@ -208,17 +208,17 @@ def contracts_page() -> str:
     inputs = [(f"`{name}`", contract) for name, contract in [*INPUTS.items(), SERVER_INPUT]]
     examples = [each.example.encode("latin-1") for each in OTHERS]
     refused = [(_code(each), f"... has {other_format(each, 'lines')}") for each in (*examples, b"ID3\3")]
-    lines = b"Good morning.\nI have a dog."
-    refused += [(_code(lines), each.message) for each in read_lines(io.BytesIO(lines)) if isinstance(each, Failure)]
+    (ungrown,) = (each.message for each in read_lines(io.BytesIO(b"One.\nTwo.")) if isinstance(each, Failure))
     return "\n".join(
         [
             "# What Redraft accepts\n",
             f"{GENERATED}\n",
-            "Each contract is a sentence that you can rely on. Everything else is refused by name.\n",
+            "Each contract is a sentence that you can rely on. What is plainly in another format is refused by name.\n",
             "## Inputs\n\nOf `redraft translate`, with `--input`; [Input and output](streams.md) has examples.\n",
             markdown_table(("input", "contract"), inputs),
             "## Refused inputs\n\nInput that begins like one of these, perhaps after lines of a log, is refused:\n",
             markdown_table(("beginning", "message"), refused),
+            f"A list of texts in a pipe is not refused, but it is an error: *{ungrown}*.\n",
         ]
     )
 

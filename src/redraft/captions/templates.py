@@ -222,7 +222,7 @@ def choose_template(metadata: Metadata) -> Template:
     """Return the prompt in a model's GGUF metadata, or else the first published one that suits it.
 
     Raises:
-        ModelError: none suits it, or its own prompt is none.
+        ModelError: none suits it, or its own prompt is invalid.
     """
     if PROMPT_KEY in metadata:
         try:

@@ -137,9 +137,9 @@ def _row(
 @click.option("--revision", default="main", help="Branch, tag or commit of the repository.")
 @needs("hub")
 def get(name: str, revision: str) -> None:
-    """Download a listed model from the Hugging Face hub, and check it against the hash that the hub has of it.
+    """Download a listed model from the Hugging Face hub, and verify its hash.
 
-    To get the same files later or elsewhere, give the commit that is printed to --revision.
+    To get the same files later or elsewhere, pass the printed commit to --revision.
     """
     fetched = fetch(name, revision)
     click.echo(f"{name}: {fetched.path} (commit {fetched.commit})")

@@ -94,7 +94,7 @@ def profile(text: str) -> Profile:
     """Return a profile by its name, with fields that replace its own: ``web,speed=20,lines=1``.
 
     Raises:
-        OptionError: the name, a field or its value is none.
+        OptionError: the name, a field or its value is invalid.
     """
     name, *changes = text.split(",")
     if name not in PROFILES:
@@ -121,7 +121,7 @@ def clock(text: str) -> float:
     """Return the seconds of a time such as ``10:00:00``, ``1:30`` or ``2.5``.
 
     Raises:
-        OptionError: it is none, or 100 hours or more.
+        OptionError: it is invalid, or 100 hours or more.
     """
     found = _CLOCK.fullmatch(text)
     seconds = (

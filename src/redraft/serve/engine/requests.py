@@ -119,7 +119,7 @@ class Requests:
         if self._by_address.total() >= _MOST:
             raise Refused("capacity", f"{_MOST} requests are waiting already: try again later")
         if self._by_address[address] >= self._most_per_address:
-            raise Refused("limit", f"{self._most_per_address} requests of this address are waiting already")
+            raise Refused("limit", f"{self._most_per_address} requests from this address are waiting already")
         self._by_address[address] += 1
         try:
             with self._engines.chosen(1) as engine:

@@ -28,7 +28,7 @@ GAP = 0.001
 SHARE, BURST, LONGEST = 1 / 6, 10.0, 0.002
 #: Maximum number of requests of one address that wait: as many as 600 browsers send at the same moment.
 MOST_WAITING = 4000
-_TOO_MANY = Refused("limit", "too many requests of this address are waiting: try again in 5 seconds")
+_TOO_MANY = Refused("limit", "too many requests from this address are waiting: try again in 5 seconds")
 
 
 class Turns:
