@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from redraft import Translator, Update
+from redraft.backends.llama_search import LlamaSearch
+from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.numpy_rows import NumpyRows
 from redraft.decoding.drafters.tree import Tree
+from redraft.decoding.method import Value
 from redraft.decoding.search import MOST
 from redraft.decoding.types import ROOT, Draft, Provenance, Score, Spare
 from redraft.errors import CapabilityError, ContextOverflow
@@ -107,3 +113,31 @@ def test_what_cannot_be_searched(path: Path) -> None:
     with pytest.raises(CapabilityError, match="if at all"):
         exact.score([(exact.open_slot(), score)])
     exact.close()
+
+
+def test_one_search_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches of several languages do not take turns, in which each would compute its cache again."""
+    asked: list[tuple[int, bool]] = []
+    rows = LlamaSearch.rows
+
+    def watched(self: LlamaSearch, slot: LlamaSlot, score: Score) -> tuple[NumpyRows, int, int]:
+        asked.append((slot.sequence, not score.draft))
+        return rows(self, slot, score)
+
+    monkeypatch.setattr(LlamaSearch, "rows", watched)
+    options: dict[str, Value] = {"doubt": 0, "search": 60_000}
+    with Translator.open("demo-tiny", to=["de", "ja", "zh"], options=options, engine=LlamaOptions(512)) as translator:
+        translator.translate(Update("1", 0, "I have a dog"))
+        translator.translate(Update("1", 1, "I have a dog and two cats.", final=True))
+    assert sum(begins for _, begins in asked) == 3 and len(asked) > 12
+    assert sum(before != after for (before, _), (after, _) in pairwise(asked)) == 2
+
+
+def test_closed_slot_leaves_nothing(path: Path) -> None:
+    backend = LlamaCpp(path, OPTIONS)
+    slot = backend.open_slot()
+    backend.score([(slot, Score(IDS[:9], hypotheses((1,), (2,)), spare=SPARE))])
+    assert backend._search and backend._search._place.ids
+    backend.close_slot(slot)
+    assert not backend._search._place.ids and backend._search._of is None
+    backend.close()

@@ -590,12 +590,13 @@ class Searching(CachedModel):
 
     def __init__(self, seed: int, **given: Any) -> None:
         super().__init__(seed, **given)
-        self.searched = 0
+        self.searched, self.order = 0, list[int]()
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
         if requests[0][1].spare and requests[0][1].draft.leaves_only:
             assert len(requests) == 1
             self.searched += 1
+            self.order.append(requests[0][0])
             before = dict(self.cache)
             try:
                 return super().score(requests)
@@ -632,6 +633,14 @@ def test_search() -> None:
     rig.run()
     assert searched(rig) > 2
     assert lane.state.tally.reopened and len(finals(rig, lane)) == 1
+
+
+def test_searches_do_not_take_turns() -> None:
+    rig = Rig(Searching(5), slots=8)
+    searching(rig, 3)
+    rig.run()
+    assert isinstance(rig.model, Searching)
+    assert sum(before != after for before, after in pairwise(rig.model.order)) == 2 < len(rig.model.order) - 3
 
 
 def test_update_ends_search() -> None:
