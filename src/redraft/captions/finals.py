@@ -10,9 +10,9 @@ others, the one that is most probable per token wins (`redraft.decoding.likeliho
 probable by a margin, since it pays no heed to what has been shown; the beam's bias has spoken already.  Likelihood
 loves copies, so a candidate must not repeat more of the source than the method's own output does.
 
-A second look costs as much as the translation itself.  What the bias has given up in its own pass costs nothing to
-know, and where it is little, candidates hardly ever win (`redraft.decoding.search.DOUBT`).  The rest is a question of
-time (`redraft.decoding.types.Spare`).
+A second look costs as much as the translation itself, so how much is searched is a question of time
+(`redraft.decoding.types.Spare`).  What the bias has given up in its own pass costs nothing to know; where it is much, a
+second look is worth more time (`redraft.decoding.search.DOUBTFUL`).
 """
 
 from __future__ import annotations

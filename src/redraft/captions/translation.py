@@ -33,6 +33,7 @@ from redraft.decoding.loops import longest_output, out_of_loops
 from redraft.decoding.method import Setup
 from redraft.decoding.methods.beam import Beam
 from redraft.decoding.rules.exact import Exact
+from redraft.decoding.search import DOUBTFUL
 from redraft.decoding.types import (
     NOTHING_BARRED,
     Asking,
@@ -237,7 +238,7 @@ class Translation:
             return own
         flaw = self._flaw(first, start.decoded, first)
         length = len(first.output.tokens)
-        seconds = search.seconds if likelihood.given_up >= search.doubt else 0.0
+        seconds = search.seconds * (DOUBTFUL if likelihood.given_up > search.doubt else 1)
         # A search has a pass for each token, and one to begin with; what no bias has changed is the exact output.
         ways = []
         if (width := min(search.hypotheses, self.vocabulary.hypotheses)) > 1:

@@ -15,16 +15,18 @@ from redraft.decoding.method import Option, Value
 MOST = 16
 
 SEARCH = Option(
-    "search", 2500, 0, 60_000, "milliseconds that each search for a better final translation may take; 0: none"
+    "search", 250, 0, 60_000, "milliseconds that each search for a better final translation may take; 0: none"
 )
 HYPOTHESES = Option("hypotheses", 4, 1, MOST, "hypotheses of the search; 1 only compares with the exact output", True)
 MARGIN = Option(
     "margin", 0.2, 0.0, 10.0, "by how much the exact output must be more probable, in nats per token, to be chosen"
 )
 DOUBT = Option(
-    "doubt", 0.5, 0.0, 100.0, "search only if the bias has given up this many nats of log-probability; 0: always"
+    "doubt", 1.0, 0.0, 100.0, "give a search ten times as long if the bias has given up so many nats; 100: never"
 )
 OPTIONS = (SEARCH, HYPOTHESES, MARGIN, DOUBT)
+#: How many times as long a search may take if the bias has probably spoilt the translation.
+DOUBTFUL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Search:
         seconds: most seconds that each further candidate may take.
         hypotheses: number of hypotheses of the beam, at least 1.
         margin: nats per token by which the exact output must be more probable than what is shown.
-        doubt: nats that the bias must have given up; below, there is no search.
+        doubt: nats that the bias may give up before a candidate may take `DOUBTFUL` times as long.
     """
 
     seconds: float

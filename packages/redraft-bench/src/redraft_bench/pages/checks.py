@@ -227,7 +227,7 @@ def _finals_page(rows: Sequence[Row]) -> str:
     for row in rows:
         if "source" in row:
             captions.setdefault(row["target_language"], []).append(row)
-    ways = {way: lambda row, way=way: str(row[way]) for way in ("source", "no search", "in doubt", "always", "ar")}
+    ways = {way: lambda row, way=way: str(row[way]) for way in ("source", "no search", "search", "ar")}
     lists = [
         folded(f"The demo talk, {parse_language(language).name}: {len(found)} finals differ", table(found, ways))
         for language, found in captions.items()
@@ -381,10 +381,9 @@ CHECKS = (
         FINALS,
         (),
         "Texts grow by two words an update. Partial captions are those of `redraft`; the final text of each segment "
-        "was decoded in every way, with as much time as it needs. *No search* is the method alone (`--option "
-        "search=0`). *In doubt* is the default: where the bias has given up something, the method's output, the best "
-        "of a beam of four and the exact output are compared. *Always* compares them for every final text (`--option "
-        "doubt=0`). `ar` translates the final text from scratch. Intervals are paired. "
+        "was decoded in every way. *No search* is the method alone (`--option search=0`). *Search* is the default, with "
+        "as much time as it needs: the method's output, the best of a beam of four and the exact output are compared. "
+        "`ar` translates the final text from scratch. Intervals are paired. "
         "*ms* is the processor time of a final update on one thread. *changed* is the share of the last partial "
         "caption, in words or characters, that the final one does not begin with.",
         findings=finals,

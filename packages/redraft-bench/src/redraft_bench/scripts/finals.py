@@ -47,11 +47,9 @@ DATA = {"flores200.devtest": 100, "acl6060.dev": 100, "tatoeba2021": 300, "spoke
 METHOD = "redraft"
 #: Way -> method and options.  A search has all the time that it needs, so that other programs do not decide.
 LONG = {"search": 60_000}
-ALWAYS = {**LONG, "doubt": 0}
 WAYS: dict[str, tuple[str, Mapping[str, Value]]] = {
     "no search": (METHOD, {"search": 0}),
-    "in doubt": (METHOD, LONG),
-    "always": (METHOD, ALWAYS),
+    "search": (METHOD, LONG),
     "ar": ("ar", {}),
 }
 #: Fewest words of a segment, so that it has partial captions.
@@ -156,10 +154,9 @@ def _talk(backend: LlamaCpp, language: str, model: str, limit: int) -> Iterator[
     talk: dict[str, list[Update]] = {}
     for update in load_talk():
         talk.setdefault(update.utterance, []).append(update)
-    ways = {way: each for way, each in WAYS.items() if way in ("no search", "in doubt", "always", "ar")}
     translators = {
         way: Translator(backend, [language], method=name, options=dict(options), style=style)
-        for way, (name, options) in ways.items()
+        for way, (name, options) in WAYS.items()
         if way != "ar"
     }
     for updates in [*talk.values()][: limit or None]:
