@@ -18,7 +18,7 @@ REFUSED = [
     ("mask_k", "101", "mask_k: Input should be less than or equal to 100"),
     ("context", "5", "context must be at most 4, not 5"),
     ("glossary", "duck", 'glossary: "duck", for Chinese, must be a term, "=" and its translation'),
-    ("glossary", " duck=Ente\n\n a = b = c \n", "glossary: this model does not follow instructions"),
+    ("glossary", " duck=Ente\n\n a = b = c \n", "glossary: this model does not support it"),
 ]
 
 
@@ -42,7 +42,7 @@ def test_options(visit: Callable[..., Any]) -> None:
         page.fill(f"[name={name}]", value)
     play(page)
     wait_for_finals(page)
-    wanted = {"method": "ssbd", "options": {"beta": 0}, "agree": 3, "first_sight": 0.5, "context": 2}
+    wanted = {"method": "ssbd", "options": {"beta": 0, "end": "model"}, "agree": 3, "first_sight": 0.5, "context": 2}
     assert {name: sent[0].get(name) for name in wanted} == wanted
     assert sent[0]["glossary"] == {} and "mask_k" not in sent[0]
     page.reload()
@@ -132,7 +132,10 @@ def test_refused_while_loading(visit: Callable[..., Any]) -> None:
     page.fill("[name=beta]", "")
     play(page)
     expect(page.locator("#state")).to_have_text("Live")
-    assert [message["options"] for message in sent if message["type"] == "start"] == [{"beta": 3}, {}]
+    assert [message["options"] for message in sent if message["type"] == "start"] == [
+        {"beta": 3, "end": "model"},
+        {"end": "model"},
+    ]
 
 
 def test_typed_into_used_room(server: Running, visit: Callable[..., Any]) -> None:

@@ -44,7 +44,7 @@ NUCLEUS: Options = {"top_p": 0.4, "top_k": 16}
 COMPARABLE: dict[str, Options] = {
     "sampling": NUCLEUS,
     "speculative-sampling": NUCLEUS,
-    "redraft": {"beta": 0.2, "hidden_beta": 0.2},
+    "redraft": {"beta": 0.2, "hidden_beta": 0.2, "search": 0},  # one of them searches by a beam
 }
 #: Further options under which a method does something else.
 VARIANTS: list[tuple[str, Options]] = [
