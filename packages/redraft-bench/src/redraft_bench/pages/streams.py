@@ -116,7 +116,7 @@ def _quality(*lines: Sequence[Line]) -> str:
     ours, ar, peer = map(fmean, scores)
     return (
         f" Its final captions have a chrF of {ours:.1f} (re-translation: {ar:.1f}; LocalAgreement: {peer:.1f}; "
-        f"means of the {len(scores[0])} with references)."
+        f"means over the {len(scores[0])} pairs of a stream and a language that have references)."
     )
 
 
