@@ -190,6 +190,10 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         small = self.model.size <= SMALL_MODEL
         return AdaptiveThreads(cores, 1 if small else cores, free)
 
+    def _all_contexts(self) -> list[LlamaContext]:
+        """Return the contexts of the slots, and that of searches."""
+        return [*self._contexts, *([self._search.context] if self._search else [])]
+
     def thread_counts(self) -> tuple[int, ...]:
         """Return the minimum and maximum number of threads for passes at present; empty if the GPU runs them."""
         return () if on_gpu(self.options.gpu_layers) else self._threads.counts()
@@ -197,7 +201,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     @contextmanager
     def fixed_threads(self, count: int) -> Iterator[None]:
         """Run all passes in the block on ``count`` threads, for measurements; 0 leaves their number."""
-        contexts = [*self._contexts, *([self._search.context] if self._search else [])]
+        contexts = self._all_contexts()
         for context in contexts:
             context.threads = FixedThreads(count) if count else self._threads
         try:
@@ -238,7 +242,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     def close(self) -> None:
         """Free the context, and the weights unless they are shared."""
-        for context in [*self._contexts, *([self._search.context] if self._search else [])]:
+        for context in self._all_contexts():
             context.close()
         self._contexts, self._places, self._search = [], [], None
         if self._owns_model:
@@ -254,7 +258,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         """
         if not self._contexts:
             raise ModelError(f"model {self.model.path.name!r} is closed")
-        if any(score.spare and score.draft.leaves_only for _, score in requests):
+        if any(score.is_aside for _, score in requests):
             return [self._searched(requests)]
         self._check(requests)
         self.model.files.look()

@@ -83,8 +83,7 @@ class _Rounds(Generic[T]):
         """Go on with a lane until its next request or its end."""
         asking = self._lanes[index].asking
         try:
-            # A generator is started by sending None; afterwards it always waits for rows.
-            self.waiting[index] = asking.throw(Declined()) if declined else asking.send(rows)  # type: ignore[arg-type]
+            self.waiting[index] = resumed(asking, rows, declined=declined)
         except StopIteration as stop:
             self.results[index] = stop.value
             for name, slot in self._lanes[index].slots.items():
@@ -129,6 +128,19 @@ class _Rounds(Generic[T]):
         return bool(score.spare and self._searches[index].is_over(score.spare, curve, now))
 
 
+def resumed(asking: Asking[T], rows: Rows | None, *, declined: bool = False) -> Score:
+    """Go on with a generator, and return its next request.
+
+    Args:
+        rows: what it asked for; None starts it.
+        declined: whether to end its search instead.
+
+    Raises:
+        StopIteration: it has ended; the value is its result.
+    """
+    return asking.throw(Declined()) if declined else asking.send(rows)  # type: ignore[arg-type]
+
+
 class Searching:
     """Since when a generator searches; its next search begins with another `Spare`."""
 
@@ -148,7 +160,7 @@ def one_search(waiting: Mapping[K, Score]) -> list[K]:
 
     A search with hypotheses should stay the first until it ends, since a backend keeps the cache of one.
     """
-    chains = [lane for lane, score in waiting.items() if not score.draft.leaves_only]
+    chains = [lane for lane, score in waiting.items() if not score.is_aside]
     return chains or [next(iter(waiting))]
 
 

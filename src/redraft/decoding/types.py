@@ -245,6 +245,11 @@ class Score:
         if not 1 <= self.prompt_rows <= len(self.prefix):
             raise ValueError("a request needs at least one id of prefix, and at most all of its rows")
 
+    @property
+    def is_aside(self) -> bool:
+        """Whether it is of a search with hypotheses, which has a cache of its own until it ends, beside the slot's."""
+        return self.spare is not None and self.draft.leaves_only
+
 
 class Rows(Protocol):
     """The answer to a `Score`: distributions by node; valid until the same backend scores again."""

@@ -14,8 +14,8 @@ from redraft.captions.events import Event, Failure, Update
 from redraft.captions.state import START, State
 from redraft.captions.translation import Answered, Translation
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.drive import Searching
-from redraft.decoding.types import TARGET, Asking, Declined, Rows, Score, Tally
+from redraft.decoding.drive import Searching, resumed
+from redraft.decoding.types import TARGET, Asking, Rows, Score, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,7 @@ class Lane:
     def _send(self, running: Running, rows: Rows | None, now: float, *, declined: bool = False) -> None:
         asking = running.asking
         try:
-            # It starts by being sent None.
-            self.score = asking.throw(Declined()) if declined else asking.send(rows)  # type: ignore[arg-type]
+            self.score = resumed(asking, rows, declined=declined)
         except StopIteration as stop:
             self.running = self.score = None
             events, self.state = stop.value

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from redraft.decoding.cost import CostCurve
-from redraft.decoding.drive import Searching
-from redraft.decoding.types import Asking, Declined, Rows, Score
+from redraft.decoding.drive import Searching, resumed
+from redraft.decoding.types import Asking, Rows, Score
 from redraft.errors import RedraftError
 from redraft.serve.engine.slots import Ids, Slot, Wish
 
@@ -106,8 +106,7 @@ class Once:
 
     def _send(self, asking: Asking[tuple[Any, Ids]], rows: Rows | None, *, declined: bool = False) -> None:
         try:
-            # It starts by being sent None.
-            self.score = asking.throw(Declined()) if declined else asking.send(rows)  # type: ignore[arg-type]
+            self.score = resumed(asking, rows, declined=declined)
         except StopIteration as stop:
             self._asking = self.score = None
             result, self.answer = stop.value
