@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 from redraft.captions.events import Caption, Update
-from redraft.decoding.types import Rows, Score
+from redraft.decoding.types import TARGET, Rows, Score
 from redraft.serve.engine.lanes import Lane
 from redraft.serve.engine.scheduler import SEARCHING
-from tests.serve.fakes import CachedModel, Rig
+from redraft.serve.engine.service import Service
+from redraft.serve.settings import ServeSettings
+from tests.serve.fakes import METHODS, CachedModel, Rig
 
 
 def finals(rig: Rig, lane: Lane) -> list[tuple[str, str]]:
@@ -28,7 +30,7 @@ class Searching(CachedModel):
         self.searched, self.order = 0, list[int]()
 
     def score(self, requests: Sequence[tuple[int, Score]]) -> list[Rows]:
-        if requests[0][1].spare and requests[0][1].draft.leaves_only:
+        if requests[0][1].is_aside:
             assert len(requests) == 1
             self.searched += 1
             self.order.append(requests[0][0])
@@ -142,3 +144,20 @@ def test_failing_search() -> None:
     rig.offer(lane, Update("v", 0, "it was there", True))
     rig.run()
     assert len(finals(rig, lane)) == 2
+
+
+def test_lanes_of_the_method_beam_take_turns() -> None:
+    """Its requests have hypotheses, but are no searches: each goes to the end of the queue after a pass."""
+    rig = Rig(Searching(3), budget=1)
+    rig.service = Service({TARGET: rig.model}, ServeSettings(methods=(*METHODS[:4], "beam")))
+    lanes = [rig.lanes(method="beam")[0] for _ in range(3)]
+    for lane in lanes:
+        rig.offer(lane, Update("u", 0, "we saw her duck there", True))
+    passes = dict.fromkeys(lanes, 0)
+    while rig.scheduler.step():
+        for lane in lanes:
+            passes[lane] = max(passes[lane], lane.running.passes if lane.running else 0)
+        running = [passes[lane] for lane in lanes if lane.running]
+        assert not running or max(running) - min(running) <= 1
+    assert min(passes.values()) > 1
+    assert all(finals(rig, lane) for lane in lanes)

@@ -335,7 +335,7 @@ class Scheduler:
         slots = dict(ready)
         searches = one_search({work: work.score for work in slots if work.score})
         (work, *_) = searches
-        if work.score and work.score.draft.leaves_only:  # its cache is not the slot's
+        if work.score and work.score.is_aside:
             return [Part(work, slots[work], work.score, work.score.spare.tokens if work.score.spare else 1)]
         return choose([(each, slots[each]) for each in searches], self._room())
 
@@ -372,7 +372,7 @@ class Scheduler:
         model = parts[0].score.model
         backend = self._backends[model]
         for part in parts:
-            if not part.score.draft.leaves_only:  # a backend keeps the cache of one search until it ends
+            if not part.score.is_aside:  # a backend keeps the cache of one search until it ends
                 part.lane.turn = next(self._turns)
         started = self.clock()
         try:
@@ -398,7 +398,7 @@ class Scheduler:
             return
         log.info("a search for a better final caption failed: %s", error)
         for part in parts:
-            if not part.score.draft.leaves_only:
+            if not part.score.is_aside:
                 self.pool.renew(part.slot)
             self._guarded(part.lane, part.lane.decline)
 
@@ -422,7 +422,7 @@ class Scheduler:
             self._answered(part, rows)
 
     def _answered(self, part: Part, rows: Rows) -> None:
-        if not (part.score.spare and part.score.draft.leaves_only):  # a search has a cache of its own
+        if not part.score.is_aside:
             part.slot.hold(part.score)
         part.lane.worked = self.clock()
         if part.score is part.lane.score:  # otherwise more of the prompt is left to read
