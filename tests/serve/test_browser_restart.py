@@ -84,6 +84,7 @@ def test_banner_moves_nothing(visit: Callable[..., Any]) -> None:
     page = visit("/watch?session=" + "a" * 32, tolerated="404")
     expect(page.locator("#notice")).to_have_text("Waiting for the session to start…")
     page = visit()
+    expect(page.locator("main")).to_be_visible()  # it is hidden until the settings have come
     top = page.locator("main").bounding_box()
     page.evaluate(
         """async () => {
