@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.serve.http import sockets
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, running
@@ -174,7 +174,7 @@ def test_connect_while_draining(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_server_ends_without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.serve.run._WITHOUT_ENGINE", 2.0)
+    monkeypatch.setattr(deadlines, "WITHOUT_ENGINE", 2.0)
     with running() as server, server.socket() as socket:
         socket.start()
         monkeypatch.setattr(server.engine.scheduler, "step", None)

@@ -6,7 +6,10 @@ import asyncio
 import errno
 import ipaddress
 import logging
+import os
+import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -21,6 +24,7 @@ from rich.text import Text
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from redraft import deadlines
 from redraft.errors import OptionError
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.engine.engine import Stopped
@@ -33,8 +37,6 @@ from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a server continues after its engine has stopped, so that clients and monitoring notice.
-_WITHOUT_ENGINE = 5.0
 #: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
 #: in the same packet; a message between both limits is answered with an error.
 _HARD_LIMIT = 4
@@ -137,6 +139,8 @@ class CaptionServer(uvicorn.Server):
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dead_since: float | None = None
+        #: When the first signal came.
+        self._asked: float | None = None
         app = make_app(hub)
         self._turns: Turns = app.state.turns
         self._accepting: asyncio.Task[None] | None = None
@@ -196,11 +200,15 @@ class CaptionServer(uvicorn.Server):
         await super().shutdown([self._listening])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain at the first signal, stop at the second."""
-        if self._draining is not None or self._loop is None:
-            self.should_exit = self.force_exit = True
-        else:
+        """Drain at the first signal, stop at the second; end the process if it does neither in time, whatever hangs."""
+        now = time.monotonic()
+        if self._asked is None and self._loop is not None:
+            self._asked = now
             self._loop.call_soon_threadsafe(self.stop)
+            end_process_after(self._hub.settings.drain_seconds + deadlines.AFTER_DRAIN)
+        elif self._asked is None or now - self._asked > deadlines.TOGETHER:
+            self.should_exit = self.force_exit = True
+            end_process_after(deadlines.AT_ONCE)
 
     def stop(self) -> None:
         """Drain, then end."""
@@ -216,7 +224,7 @@ class CaptionServer(uvicorn.Server):
     @property
     def failed(self) -> bool:
         """Whether it ended because its engine has stopped."""
-        return self._dead_since is not None and time.monotonic() - self._dead_since >= _WITHOUT_ENGINE
+        return self._dead_since is not None and time.monotonic() - self._dead_since >= deadlines.WITHOUT_ENGINE
 
     async def _drain(self) -> None:
         log.info("stopping after the captions in progress")
@@ -224,6 +232,13 @@ class CaptionServer(uvicorn.Server):
             await self._hub.drain()
         finally:
             self.should_exit = True
+
+
+def end_process_after(seconds: float) -> None:
+    """End the process, also if a thread or a library hangs."""
+    timer = threading.Timer(seconds, os._exit, [1])
+    timer.daemon = True
+    timer.start()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -266,6 +281,11 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
         else:
             greet(settings, port, console)
         server = CaptionServer(hub, listening)
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # ignored under nohup
+            signal.signal(signal.SIGHUP, server.handle_exit)
         asyncio.run(server.serve())
+        if hub.engines.running:  # its model hangs, and may keep Python from ending
+            log.critical("the engine does not end: start the server again")
+            os._exit(1)
         if server.failed:
             raise Stopped("the engine has stopped, see the log: start the server again")

@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from types import FrameType
 from typing import Any, TypeVar
 
+from redraft import deadlines
 from redraft.cli.shared.notice import notice
 
 _T = TypeVar("_T")
@@ -28,8 +29,6 @@ _T = TypeVar("_T")
 #: SIGHUP means that the terminal was closed.  Signals that the system does not have are left out.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 SIGNALS = tuple(signal.Signals[name] for name in _NAMES if name in signal.Signals.__members__)
-#: Seconds within which signals are one request: `timeout`, for example, sends its signal to a process and its group.
-_TOGETHER = 0.1
 #: Seconds to wait for what has arrived already, so that it is counted.
 _ARRIVING = 0.3
 #: A pipe is live if its latest reads have waited for so many seconds in all: a recogniser writes a few updates a
@@ -76,7 +75,7 @@ class Ending:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self.settle(_TOGETHER)
+        self.settle(deadlines.TOGETHER)
         self._asking.close()
         self._waiting.close()
 
@@ -184,7 +183,7 @@ class Ending:
             else:
                 self._loop.call_soon_threadsafe(self._stop_in_loop)
         # A closed terminal sends SIGHUP several times, through the shell and from the system.
-        elif now - self._first > _TOGETHER and not self._at_once and not hangup:
+        elif now - self._first > deadlines.TOGETHER and not self._at_once and not hangup:
             self.signal, self._at_once = number, True
             raise Interrupted
 

@@ -343,14 +343,14 @@ async def _with_transcript(request: Request) -> Session | Past:
 
 async def health(request: Request) -> Response:
     """Report whether the server works; 503 if it should be restarted."""
-    return _state(request.app.state.hub.engines.alive, "the engine has stopped")
+    return _state(request.app.state.hub.engines.alive, "the engine has stopped, or hangs")
 
 
 async def ready(request: Request) -> Response:
     """Report whether the server accepts new sessions; 503 if not."""
     hub: Hub = request.app.state.hub
-    well = hub.engines.alive and not hub.admission.draining
-    return _state(well, "the server is being stopped, or its engine has stopped")
+    well = hub.engines.alive and not hub.engines.late and not hub.admission.draining
+    return _state(well, "the server is being stopped, or its model does not answer")
 
 
 async def metrics(request: Request) -> Response:

@@ -11,13 +11,13 @@ from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rates
 from redraft.serve.engine.admission import DRAINING, STOPPED, Admission, Exchange, Exchanges
-from redraft.serve.engine.engine import Engines
+from redraft.serve.engine.engine import LATE, Engines
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.requests import Requests
 from redraft.serve.engine.service import Service, offer_of
@@ -35,11 +35,6 @@ log = logging.getLogger(__name__)
 
 #: Number of sessions that one address may start at once, before its rate limit applies.
 _BURST = 50
-#: Seconds that a session by POST is kept without captions.
-_POST_SECONDS = 3600.0
-_SWEEP_SECONDS = 1.0
-#: Seconds without an update after which a published session can be replaced by another one.
-QUIET_SECONDS = 10.0
 #: Maximum number of rooms without a session that have viewers.
 _WAITING = 2000
 
@@ -83,8 +78,13 @@ class Hub:
 
             self.fanout = Fanout(settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name)
         #: Functions called about every second.
-        self.swept: list[Callable[[], None]] = [self.exchanges.sweep, self.requests.sweep, self.past.sweep]
-        self.swept += [self.fanout.sweep] if self.fanout else []
+        self.swept: list[Callable[[], None]] = [
+            self._look_at_engines,
+            self.exchanges.sweep,
+            self.requests.sweep,
+            self.past.sweep,
+        ]
+        self.swept += [self.past.sweep, *([self.fanout.sweep] if self.fanout else [])]
         metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)
@@ -166,10 +166,10 @@ class Hub:
         """Start a session in a room and return an exchange through it.  Raises `Refused` as for `open`.
 
         Clients of other protocols connect again without a name for their session.  So it replaces an earlier one of
-        such a client that has sent nothing for `QUIET_SECONDS`.
+        such a client that has sent nothing for `deadlines.QUIET`.
         """
         found, now = self.rooms.find(room).session, time.monotonic()
-        quiet = isinstance(found, LiveSession) and found.exchange is not None and now - found.touched > QUIET_SECONDS
+        quiet = isinstance(found, LiveSession) and found.exchange is not None and now - found.touched > deadlines.QUIET
         begin = protocol.Begin(**dict(wanted), room=room, take_over=quiet)
         session, _ = await self.open(begin, owner, address, by_post=True)
         if (engine := session.engine) is None:
@@ -293,7 +293,7 @@ class Hub:
     async def sweep(self) -> None:
         """Forget sessions that nobody has resumed, for as long as the server runs."""
         while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
+            await asyncio.sleep(deadlines.LOOK)
             looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self._sessions.values()]
             for look in [*self.swept, *looks]:
                 try:
@@ -306,13 +306,20 @@ class Hub:
             except Exception:
                 log.exception("a transcript could not be rewritten")
 
+    def _look_at_engines(self) -> None:
+        for engine in self.engines.look():
+            log.error("the model does not answer")
+            for session in self._sessions.values():
+                if session.engine is engine:
+                    session.broadcast.send_to_owner(protocol.Error(code="engine", message=LATE))
+
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # including those of the last captions
         if session.audio:
             session.audio.look_after()
         if not self.engines.alive:
             session.fail("engine", STOPPED)
-        keep = _POST_SECONDS if session.by_post else self.settings.keep_seconds
+        keep = deadlines.POSTS if session.by_post else self.settings.keep_seconds
         # Without lanes it has only just started.
         if session.engine and session.broadcast.owner is None and time.monotonic() - session.touched > keep:
             session.leave()

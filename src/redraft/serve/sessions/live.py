@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.captions import events
 from redraft.captions.formats.read import finished, printable
 from redraft.captions.languages import same_of
@@ -45,8 +45,6 @@ _UNWRITTEN = (
 MOST_OPEN = 64
 #: Maximum number of languages in the name of a file.
 _NAMED = 8
-#: Seconds without a pass after which a session whose client has left is given up.
-STUCK_SECONDS = 3.0
 
 
 class Published(Exchange):
@@ -321,7 +319,7 @@ class LiveSession:
         if self.audio and self.audio.running:  # it has a limit of its own
             return False
         worked = [lane.worked for lane in self.lanes.values() if lane.worked is not None]
-        return self.left is not None and time.monotonic() - max(self.left, *worked, 0.0) > STUCK_SECONDS
+        return self.left is not None and time.monotonic() - max(self.left, *worked, 0.0) > deadlines.STUCK
 
     def listen(self, recognisers: Recognisers) -> SessionAudio:
         """Return its audio, whose recognisers come from ``recognisers``."""
@@ -399,7 +397,9 @@ class LiveSession:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is being recognised or translated, and nothing waits to be sent to its owner."""
+        """Whether nothing is being recognised or translated, or can be, and nothing waits to be sent to its owner."""
+        if self.engine and self.engine.late:
+            return True
         if self.audio and self.audio.running:
             return False
         return not self.pending and (self.broadcast.owner is None or self.broadcast.owner.empty)
