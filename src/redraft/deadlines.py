@@ -8,6 +8,8 @@ HEARTBEAT = 5.0
 FIRST_MESSAGE, SLOW_READER = 10.0, 10.0
 #: The closing of a connection.
 GOODBYE = 1.0
+#: A server must accept a connection.
+OPENED = 10.0
 #: A server must answer `start`, and a client waits for one that is away once the end was asked for.
 STARTED, LAST = 60.0, 3.0
 
@@ -21,6 +23,11 @@ POSTS = 3600.0
 STUCK = 3.0
 #: A published session without an update, until another one may replace it.
 QUIET = 10.0
+
+# The disk
+
+#: A caption must be written to the folder of transcripts; one that could not be is tried again.
+DISK, RETRY = 5.0, 2.0
 
 # The model
 

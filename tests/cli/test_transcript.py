@@ -11,18 +11,19 @@ from redraft.captions.events import Caption
 from redraft.cli.transcript import transcript
 from redraft.errors import InputError, OptionError
 from redraft.serve.sessions.broadcast import Broadcast
-from redraft.serve.sessions.transcript import SessionFile
+from redraft.serve.sessions.folder import Folder, SessionFile
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     broadcast = Broadcast(("de", "ja"))
-    kept = SessionFile(tmp_path, "hall-1", broadcast.transcript)
+    folder, kept = Folder(tmp_path), SessionFile("hall-1", broadcast.transcript)
     for number, tag, text in ((1, "de", "Guten Tag."), (1, "ja", "こんにちは。"), (2, "de", "Ich habe einen Hund.")):
         broadcast.transcript.begin(str(number), 4 * number - 2.5)
         caption = Caption(str(number), 0, tag, text, final=True, time=float(4 * number), source="We saw.")
         broadcast.final(caption, 0.0)
-        kept.add(caption)
+        folder.add(kept, (caption.utterance, tag))
+    folder.close()
     return tmp_path / "hall-1.jsonl"
 
 

@@ -56,8 +56,9 @@ class Socket:
         self.connection.send(json.dumps({"type": type, **fields}))
 
     def hear(self) -> dict[str, Any]:
+        """The next message that says more than that the connection works."""
         found: dict[str, Any] = json.loads(self.connection.recv(SECONDS))
-        return found
+        return self.hear() if found["type"] == "alive" else found
 
     def until(self, *types: str) -> list[dict[str, Any]]:
         """All messages up to the first of these types."""

@@ -14,7 +14,6 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft import deadlines, protocol
-from redraft.serve.http import sockets
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, running
 from tests.serve.talking import all_given_back, eventually, expected, finals, say
@@ -79,7 +78,7 @@ def test_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "SLOW_SECONDS", 0.3)
+    monkeypatch.setattr(deadlines, "SLOW_READER", 0.3)
     with running(updates_per_second=10_000) as server:
         with server.socket(max_queue=1, close_timeout=0.5) as socket, server.socket() as other:
             token = socket.start(method="ar")["token"]

@@ -21,9 +21,11 @@ from redraft.serve.engine.engine import Engine
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.pending import MOST_PENDING
 from redraft.serve.http.sockets import Incoming, _parse
+from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import FULL, LiveSession
 from redraft.serve.sessions.outbox import Outbox
 from tests.serve.fakes import offline
+from tests.serve.talking import eventually
 
 
 def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
@@ -103,16 +105,18 @@ def test_shared_file(tmp_path: Path) -> None:
         live.accept(update)
         answer(live, update, text)
 
-    first, second = offline(folder=tmp_path), offline(folder=tmp_path)
+    folder = Folder(tmp_path)
+    first, second = offline(folder=folder), offline(folder=folder)
     for utterance in ("1", "2", "3", "4"):
         ends(first, utterance, "zuerst")
+    eventually(lambda: not folder.late)
     # The client has 2 and 3, of which it has hidden one; 1 it had before a reload that lost it, 4 it never got.
     finals = [protocol.Final(utterance=name, seq=0, language="de", text="wieder da") for name in ("2", "3")]
     second.control(protocol.Hide(utterance="3", language="de", decision=1))
     second.restore(finals)
     ends(second, "4", "noch einmal")
     ends(second, "5", "neu")
-    second.file.rewrite()
+    folder.close()
     assert rows() == [("1", "zuerst"), ("2", "wieder da"), ("4", "noch einmal"), ("5", "neu")]
 
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 import redraft.serve.sessions.transcript
 from redraft.captions.events import Caption
 from redraft.protocol import Begin
-from redraft.serve.sessions.transcript import PastSessions, SessionFile, Transcript
-from tests.serve.servers import SECONDS, Running, Socket, running
+from redraft.serve.sessions.transcript import PastSessions, Transcript
+from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected, say
 
 
@@ -133,97 +127,3 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 10.0
     past.sweep()
     assert names(past) == "" and past._bytes == 0
-
-
-def written(file: SessionFile, transcript: Transcript, *utterances: str) -> list[str]:
-    """The utterances in a file, to which some more have been added."""
-    for utterance in utterances:
-        caption = Caption(utterance, 0, "de", "wir sahen", "", True)
-        transcript.end((utterance, "de"), caption, held=False)
-        file.add(caption)
-    assert file._path is not None
-    return [json.loads(line)["utterance"] for line in file._path.read_text().splitlines() if line]
-
-
-@pytest.mark.parametrize("step", [(SessionFile, "add"), (Path, "open"), (SessionFile, "_line")])
-def test_caption_in_a_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]) -> None:
-    """A file may be rewritten between any two steps of adding a caption to it."""
-    file = SessionFile(tmp_path, "1", transcript := Transcript(["de"]))
-    assert written(file, transcript, "1") == ["1"]
-    real, rewriting = getattr(*step), threading.Thread(target=file.rewrite)
-
-    def after_a_rewrite(*given: Any, **more: Any) -> Any:
-        if rewriting.ident is None:
-            rewriting.start()
-            rewriting.join(0.05)
-        return real(*given, **more)
-
-    transcript.edited()
-    with monkeypatch.context() as patched:
-        patched.setattr(*step, after_a_rewrite)
-        written(file, transcript, "2")
-        rewriting.join()
-    file.rewrite()
-    assert written(file, transcript) == ["1", "2"]
-
-
-def test_end_while_a_file_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session that comes next appends to the file as it is then."""
-    file = SessionFile(tmp_path, "1", transcript := Transcript(["de"]))
-    written(file, transcript, "1")
-    transcript.edited()
-    begun, go, replace = threading.Event(), threading.Event(), Path.replace
-
-    def replace_late(path: Path, to: Path) -> Path:
-        begun.set()
-        assert go.wait(SECONDS)
-        return replace(path, to)
-
-    monkeypatch.setattr(Path, "replace", replace_late)
-    sweeping, ending = threading.Thread(target=file.rewrite), threading.Thread(target=file.rewrite)
-    sweeping.start()
-    assert begun.wait(SECONDS)
-    ending.start()
-    ending.join(0.05)
-    assert ending.is_alive()
-    go.set()
-    for each in (sweeping, ending):
-        each.join()
-
-
-def test_file_that_cannot_be_written(tmp_path: Path) -> None:
-    """What it lacks is written as soon as it can be, and a failure is not repeated for nothing."""
-    folder = tmp_path / "transcripts"
-    file = SessionFile(folder, "1", transcript := Transcript(["de"]))
-    with suppress(FileNotFoundError):
-        written(file, transcript, "1")
-    assert file.failing and file.outdated
-    file.rewrite()
-    assert file.failing and not file.outdated
-    folder.mkdir()
-    assert written(file, transcript, "2") == ["2"]
-    assert file.outdated and not file.failing
-    file.rewrite()
-    assert written(file, transcript) == ["1", "2"] and not file.outdated
-
-
-def test_end_after_a_failure(tmp_path: Path) -> None:
-    folder = tmp_path / "transcripts"
-    file = SessionFile(folder, "1", transcript := Transcript(["de"]))
-    with suppress(FileNotFoundError):
-        written(file, transcript, "1")
-    file.rewrite()
-    folder.mkdir()
-    file.rewrite()
-    assert written(file, transcript) == ["1"]
-
-
-def test_file_cut_within_character(tmp_path: Path) -> None:
-    """A server that was killed while it wrote."""
-    (tmp_path / "1.jsonl").write_bytes('{"text": "日'.encode()[:-1])
-    file = SessionFile(tmp_path, "1", Transcript(["de"]))
-    for utterance in ("1", "2"):
-        file.add(Caption(utterance, 0, "de", "wir sahen", "", True))
-    lines = (tmp_path / "1.jsonl").read_bytes().splitlines()[1:]
-    assert [json.loads(line)["utterance"] for line in lines] == ["1", "2"]
-    assert file.outdated

@@ -137,7 +137,7 @@ class Broadcast:
             self.owner.put(message)
         if not changed:
             return
-        self.transcript.edited()
+        self.transcript.edited(key)
         if not hidden:
             self._reveal(key)
             return
@@ -154,7 +154,7 @@ class Broadcast:
         cell.correction, cell.corrected = text, decision or cell.corrected + 1
         if cell.final is not None:
             cell.unacknowledged = True
-            self.transcript.edited()
+            self.transcript.edited(key)
             self._show(key, cell)
 
     def _paused(self) -> protocol.Paused:

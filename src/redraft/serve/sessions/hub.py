@@ -22,6 +22,7 @@ from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.requests import Requests
 from redraft.serve.engine.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
+from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession, Published
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.rooms import Room, Rooms, Session
@@ -60,6 +61,10 @@ class Hub:
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
         self.rooms = Rooms(settings.rooms, _WAITING)
+        #: Where final captions are stored.
+        self.folder = Folder(settings.transcripts)
+        unwritten = "Seconds for which captions wait to be written to the folder of transcripts"
+        metrics.gauge("redraft_unwritten_seconds", unwritten, lambda: self.folder.late)
         #: Transcripts of sessions that were forgotten.
         self.past = PastSessions(settings.transcript_seconds)
         #: By public name.
@@ -150,9 +155,7 @@ class Hub:
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
         with room_of as room:
             async with self.fanout.shared.taken(begin, public_name(token), owner) if self.fanout else nullcontext():
-                session = LiveSession(
-                    token, owner, begin, self.settings.transcripts, self.metrics, by_post, address, connection
-                )
+                session = LiveSession(token, owner, begin, self.folder, self.metrics, by_post, address, connection)
                 session.unproven = again
                 await self._begin(session)
             if room is not None:
@@ -270,7 +273,6 @@ class Hub:
             self.fanout.forget(session)
         session.release()
         self.rooms.forget(session)
-        session.file.rewrite()
         if keep:
             self.past.keep(session.name, session.begin, session.transcript)
 
@@ -300,11 +302,6 @@ class Hub:
                     look()
                 except Exception:  # otherwise the sweep would stop
                     log.exception("a session could not be looked after")
-            try:
-                for session in [each for each in self._sessions.values() if each.file.outdated]:
-                    await asyncio.to_thread(session.file.rewrite)
-            except Exception:
-                log.exception("a transcript could not be rewritten")
 
     def _look_at_engines(self) -> None:
         for engine in self.engines.look():
@@ -315,6 +312,7 @@ class Hub:
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # including those of the last captions
+        session.check_file()
         if session.audio:
             session.audio.look_after()
         if not self.engines.alive:
@@ -337,7 +335,6 @@ class Hub:
             await asyncio.sleep(0.02)
         log.info("drained; closing %d session%s", len(self._sessions), "" if len(self._sessions) == 1 else "s")
         for session in self._sessions.values():
-            session.file.rewrite()
             session.fail("draining", DRAINING, 1012)
         self.rooms.close(1012, DRAINING)
         if self.fanout:

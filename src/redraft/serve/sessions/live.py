@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
+from functools import partial
 
 from redraft import deadlines, protocol
 from redraft.captions import events
@@ -28,10 +28,11 @@ from redraft.serve.engine.pending import Pending, Silence
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
 from redraft.serve.sessions.broadcast import Broadcast
-from redraft.serve.sessions.cells import Cell, key_of
+from redraft.serve.sessions.cells import key_of
+from redraft.serve.sessions.folder import Folder, SessionFile
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.posts import Posts
-from redraft.serve.sessions.transcript import SessionFile, Transcript
+from redraft.serve.sessions.transcript import Transcript
 
 #: Maximum number of characters that a session keeps.
 MOST_CHARACTERS = 10_000_000
@@ -69,7 +70,7 @@ class LiveSession:
     Attributes:
         token: the owner's secret name of it.
         owner: owner of the API key that started it; empty if no key is needed.
-        folder: where final captions that are not hidden are stored; None stores none.
+        folder: where final captions that are not hidden are stored.
         by_post: whether its captions come by POST or through an exchange, so that it never has a connection.
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
@@ -90,7 +91,7 @@ class LiveSession:
     token: str
     owner: str
     begin: protocol.Begin
-    folder: Path | None
+    folder: Folder
     metrics: Metrics
     by_post: bool = False
     address: str = ""
@@ -117,6 +118,8 @@ class LiveSession:
     #: Utterance -> its newest update, of the most recent ones that have not ended.
     _open: dict[str, events.Update] = field(default_factory=dict)
     _silence: Silence = field(init=False)
+    #: Whether its owner was told that captions are not being written.
+    _unwritten: bool = False
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
@@ -125,7 +128,8 @@ class LiveSession:
         self._counts = SessionCounts(self.targets)
         self._silence = Silence(self._rest)
         about = [date.today().isoformat(), *filter(None, [self.begin.room]), *self.targets[:_NAMED], ""]
-        self.file = SessionFile(self.folder, self.name, self.transcript, "-".join(about))
+        self.file = SessionFile(self.name, self.transcript, "-".join(about))
+        self.transcript.changes = partial(self.folder.add, self.file)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -142,6 +146,7 @@ class LiveSession:
             resumed=resumed,
             server=server,
             message_bytes=message_bytes,
+            heartbeat=deadlines.HEARTBEAT,
         )
 
     # From the client
@@ -226,8 +231,8 @@ class LiveSession:
                 text, source = printable(caption.text), printable(caption.source)
                 caption = replace(caption, language=key[1], text=text, source=source)
                 self.transcript.begin(final.utterance, final.begun)
-                cell = self.broadcast.final(caption, 0.0, final.made or 0.0, final.corrected or 0, known=True)
-                self._keep(caption, cell)
+                self.broadcast.final(caption, 0.0, final.made or 0.0, final.corrected or 0, known=True)
+                self._keep(caption)
                 self._remember(caption)
 
     def acknowledged(self, ack: protocol.Ack) -> None:
@@ -283,13 +288,8 @@ class LiveSession:
         self.kept += len(message.text)
         self.broadcast.correct((utterance, language), message.text, message.decision)
 
-    def _keep(self, caption: events.Caption, cell: Cell) -> None:
+    def _keep(self, caption: events.Caption) -> None:
         self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
-        if not cell.hidden and (shown := cell.caption) is not None:
-            before = self.file.failing
-            self.file.add(shown)
-            if self.file.failing and not before:
-                self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
 
     def end(self) -> None:
         """End the session and its utterances: no more updates will come, except from audio that is being recognised."""
@@ -364,7 +364,8 @@ class LiveSession:
         if not caption.final:
             self.broadcast.partial(caption, lag_ms)
             return
-        self._keep(caption, self.broadcast.final(caption, lag_ms))
+        self.broadcast.final(caption, lag_ms)
+        self._keep(caption)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
         key = failure.utterance or "", target
@@ -442,6 +443,13 @@ class LiveSession:
         if self.audio:
             self.audio.close()
         self.pending.clear()
+
+    def check_file(self) -> None:
+        """Tell the owner, once, that captions are not being written."""
+        late = self.file.late > deadlines.DISK
+        if late and not self._unwritten:
+            self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
+        self._unwritten = late
 
     def release(self) -> None:
         """Release the lanes."""

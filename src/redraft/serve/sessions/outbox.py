@@ -38,6 +38,8 @@ class Outbox:
         self.history: History | None = None
         #: Whether messages were lost because the reader was too slow.
         self.slow = False
+        #: Number of messages that were taken from the queue.
+        self.sent = 0
         self._most = most
         #: Messages, and histories of messages that are made when their turn comes.
         self._waiting: OrderedDict[Hashable, Frame | History] = OrderedDict()
@@ -107,6 +109,7 @@ class Outbox:
             await self._news.wait()
         if 2 * len(self._waiting) <= self._most:
             self._space.set()
+        self.sent += 1
         return message
 
     def _next(self) -> Frame | None:

@@ -1,25 +1,18 @@
-"""The final captions of a session in order of utterances, exported by `redraft.captions.formats.write`.
-
-The operator's folder has a JSON Lines file for each session.
-"""
+"""The final captions of a session in order of utterances, exported by `redraft.captions.formats.write`."""
 
 from __future__ import annotations
 
 import asyncio
 import io
-import json
 import logging
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from redraft import protocol
-from redraft.captions.events import Caption, as_object
+from redraft.captions.events import Caption
 from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.read import printable
 from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
@@ -53,7 +46,7 @@ class Transcript:
         paused: whether captions are held back from viewers and readers.
         decided: number of the decision to pause or to release; 0 if there is none.
         closed: whether no more captions will come.
-        edits: how often captions in it were corrected, hidden or shown again.
+        changes: called when a final caption has come, or was corrected, hidden or shown again, with its key.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
@@ -62,7 +55,8 @@ class Transcript:
         self.ended: list[Utterance] = []
         self.partials: dict[Key, Cell] = {}
         self.paused, self.decided = False, 0
-        self.closed, self.edits = False, 0
+        self.closed = False
+        self.changes: Callable[[Key], object] = lambda key: None
         self._changed = asyncio.Event()
 
     def target(self, language: str) -> str:
@@ -148,7 +142,7 @@ class Transcript:
             cell.error, cell.held = caption, held
         self.partials.pop(key, None)
         cell.partial = None
-        self.changed()
+        self.edited(key)
         return cell
 
     def release(self) -> list[Key]:
@@ -159,9 +153,9 @@ class Transcript:
         self.changed()
         return [key for key, _ in held]
 
-    def edited(self) -> None:
-        """Record that a caption was corrected, hidden or shown again."""
-        self.edits += 1
+    def edited(self, key: Key) -> None:
+        """Record that a caption has ended, or was corrected, hidden or shown again."""
+        self.changes(key)
         self.changed()
 
     def close(self) -> None:
@@ -261,7 +255,7 @@ def _writer(
 
 
 def from_lines(text: str) -> Transcript:
-    """Return the transcript in the text of a `SessionFile`, without a last line that is incomplete.
+    """Return the transcript in the text of a file in the operator's folder, without a last line that is incomplete.
 
     Raises:
         InputError: a line is not a final caption.
@@ -282,122 +276,6 @@ def from_lines(text: str) -> Transcript:
         found.begin(caption.utterance, begun[caption.utterance])
         found.end(key_of(caption), caption, held=False)
     return found
-
-
-class SessionFile:
-    """The file of a session's final captions in ``folder``, perhaps from an earlier run; without a folder, no file.
-
-    Errors do not keep captions from clients.
-
-    Attributes:
-        failing: whether captions could not be written, lately.
-
-    Args:
-        name: name of the session, with which the file's name ends.
-        about: how the name of a new file begins.
-    """
-
-    def __init__(self, folder: Path | None, name: str, transcript: Transcript, about: str = "") -> None:
-        self.failing, self._transcript = False, transcript
-        #: Whether lines are missing in it or must be replaced, besides those of captions that were edited.
-        self._outdated, self._edits = False, 0
-        #: Whether it could not be rewritten; tried again with the next caption, and at the end.
-        self._failed = False
-        #: Held while it is written, perhaps by another thread; captions that come meanwhile are left to `rewrite`.
-        self._writing = threading.Lock()
-        earlier = next(folder.glob(f"*{name}.jsonl"), None) if folder else None
-        self._path = folder and (earlier or folder / f"{about}{name}.jsonl")
-        #: Captions that it had when it was last read or rewritten; None before.
-        self._had: set[Key] | None = None
-
-    def add(self, caption: Caption) -> None:
-        """Append a final caption of the transcript; one that the file has is replaced by `rewrite`."""
-        self._failed = False
-        if self._path is None:
-            return
-        if not self._writing.acquire(blocking=False):
-            self._outdated = True
-            return
-        try:
-            self._append(self._path, caption)
-        except OSError:
-            self.failing = self._outdated = True
-            log.exception("a caption could not be written to the folder of transcripts")
-        finally:
-            self._writing.release()
-
-    def _append(self, path: Path, caption: Caption) -> None:
-        if self._had is None:
-            text = _read(path)
-            if text and not text.endswith("\n"):  # a killed server left this line incomplete
-                with path.open("a", encoding="utf-8") as file:
-                    file.write("\n")
-                self._outdated = True
-            self._had = set(_rows(text))
-        if key_of(caption) in self._had:
-            self._outdated = True
-            return
-        with path.open("a", encoding="utf-8") as file:
-            file.write(self._line(caption))
-        self.failing = False
-
-    @property
-    def outdated(self) -> bool:
-        """Whether `rewrite` has something to do, in which it has not just failed."""
-        return self._path is not None and not self._failed and self._is_old
-
-    @property
-    def _is_old(self) -> bool:
-        return self._outdated or self._edits != self._transcript.edits
-
-    def rewrite(self) -> None:
-        """Rewrite the file if it is outdated; captions that only the file has are kept, before the others.
-
-        That takes a while for a long talk.  Other threads may call it while captions are added.  When it returns, none
-        of them rewrites the file any more: the next session of the same name may use it.
-        """
-        with self._writing:
-            if self._path is not None and self._is_old:
-                self._rewrite(self._path)
-
-    def _rewrite(self, path: Path) -> None:
-        self._outdated, self._edits = False, self._transcript.edits
-        fresh = path.with_suffix(".new")
-        try:
-            ours = {key_of(caption): self._line(caption) for caption in self._transcript.kept}
-            known = _rows(_read(path))
-            lines = {key: line for key, line in known.items() if key not in ours and not self._hidden(key)} | ours
-            fresh.write_text("".join(lines.values()), encoding="utf-8")
-            fresh.replace(path)
-            self._had = set(lines)
-        except OSError:
-            self._outdated = self._failed = True
-            log.exception("a corrected transcript could not be written")
-
-    def _line(self, caption: Caption) -> str:
-        """Return the line of a caption, with the time at which its utterance began, if that is known."""
-        utterance = self._transcript.utterances.get(caption.utterance)
-        begun = {} if utterance is None or utterance.begun is None else {"begun": utterance.begun}
-        return json.dumps(as_object(caption) | begun, ensure_ascii=False) + "\n"
-
-    def _hidden(self, key: Key) -> bool:
-        cell = self._transcript.find(key)
-        return cell is not None and cell.hidden
-
-
-def _read(path: Path) -> str:
-    """Return the text of a file, empty if there is none; a killed server may have stopped inside a character."""
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
-def _rows(text: str) -> dict[Key, str]:
-    """Return the lines of a transcript; an incomplete one from a killed server is left out."""
-    rows: dict[Key, str] = {}
-    for line in text.split("\n"):
-        with suppress(ValueError, KeyError, TypeError):
-            row = json.loads(line)
-            rows[row["utterance"], row["language"]] = line + "\n"
-    return rows
 
 
 @dataclass(frozen=True, slots=True)
