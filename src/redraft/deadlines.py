@@ -21,6 +21,8 @@ LOOK = 1.0
 POSTS = 3600.0
 #: A session whose client has left, without a pass.
 STUCK = 3.0
+#: Room in a session whose transcript is as long as it may be.
+ROOM = 5.0
 #: A published session without an update, until another one may replace it.
 QUIET = 10.0
 
@@ -37,6 +39,17 @@ PASS_FACTOR, PASS, FIRST_PASS = 20.0, 10.0, 300.0
 HUNG, WITHOUT_ENGINE = 30.0, 5.0
 #: The answer to a command, a translation, and the turn of a text or chat.
 COMMAND, TRANSLATION, TURN = 30.0, 60.0, 300.0
+
+# The recogniser
+
+#: It must open, at a server, where it was opened before; elsewhere it may download a model.
+RECOGNISER_OPENS = 120.0
+#: It must make progress, or is started again; at a server sooner, before audio is dropped.
+STALLED, STALLED_AT_SERVER = 60.0, 20.0
+#: It must end after its audio, and audio must come, or its place is given to others.
+RECOGNISER_ENDS, AUDIO = 30.0, 15.0
+#: A drain waits for one without progress, and its process must end after its last message.
+RECOGNISER_SILENT, PROCESS_ENDS = 8.0, 30.0
 
 # Signals
 
