@@ -23,6 +23,7 @@ from redraft.protocol import Line
 from redraft.protocol.bodies import MOST_CHARACTERS, Sentences, Text, Translate, Translations
 from redraft.protocol.codes import CODES, Refused
 from redraft.protocol.fields import describe
+from redraft.serve.access import one_client
 from redraft.serve.http.qr import MOST_LINK
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
@@ -76,8 +77,8 @@ def bearer(request: HTTPConnection) -> str | None:
 
 
 def address_of(request: HTTPConnection) -> str:
-    """Return a client's address, by which sessions are counted."""
-    return request.client.host if request.client else ""
+    """Return a client's address, by which sessions are counted; see `one_client`."""
+    return one_client(request.client.host) if request.client else ""
 
 
 def owned(request: Request) -> LiveSession:
@@ -250,7 +251,7 @@ async def ingest(request: Request) -> Response:
     if len(text) > events.LONGEST_TEXT:
         raise Refused("size", f"a caption must have at most {events.LONGEST_TEXT} characters")
     await hub.posts.turn(session.token)
-    await session.pending.room()
+    await session.room()
     hub.admission.check_working()
     session.posted(query.seq, text, final=query.final, speaker=query.speaker or None)
     return PlainTextResponse(f"{session.posts.newest}\n")

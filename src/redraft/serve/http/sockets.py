@@ -236,7 +236,7 @@ class Incoming:
                 continue
             self._execute(message)
             await rate.turn()
-            await self._session.pending.room()
+            await self._session.room()
             await self._outbox.room()
 
     def _at_once(self, message: protocol.FromClient) -> bool:

@@ -179,7 +179,7 @@ class Broadcast:
         if self.notice:
             outbox.put(protocol.Error(code="slow", message=self.notice).frame)
             self.notice = ""
-        outbox.fill(self._for_owner())
+        outbox.recount(self._for_owner())
         for key, cell in self.transcript.partials.items():
             if (frame := cell.frame(key, None)) is not None:
                 outbox.put(frame, self._place(key))
@@ -188,13 +188,14 @@ class Broadcast:
     def _for_owner(self) -> Iterator[Frame]:
         """Yield what the owner may not know: unacknowledged ends, and decisions, which others may have made."""
         found = self.transcript
-        for utterance in found.utterances.values():
+        utterances = list(found.utterances.values())
+        for utterance in utterances:
             for key, cell in utterance.keyed():
                 if cell.unacknowledged and (frame := cell.frame(key, utterance.begun)) is not None:
                     yield frame
         if found.decided:
             yield self._paused().frame
-        for utterance in found.utterances.values():
+        for utterance in utterances:
             yield from (cell.decision(key) for key, cell in utterance.keyed() if cell.decided)
 
     def replaced(self, sentence: str) -> None:
@@ -245,9 +246,7 @@ class Broadcast:
     def _catch_up(self, viewer: Outbox) -> None:
         if self.transcript.paused:
             viewer.put(self._paused().frame)
-        for name, utterance in self.transcript.utterances.items():
-            if utterance.place is not None:  # the history has it
-                continue
+        for name, utterance in self.transcript.unended.items():  # the history has the others
             for language, cell in utterance.cells.items():
                 if cell.hidden and viewer.wants(language):
                     viewer.put(cell.decision((name, language)), counts=False)

@@ -34,9 +34,13 @@ from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.posts import Posts
 from redraft.serve.sessions.transcript import Transcript
 
-#: Maximum number of characters that a session keeps.
-MOST_CHARACTERS = 10_000_000
-FULL = "the session has as long a transcript as is allowed here: begin another one"
+#: Maximum number of characters that a session keeps, and the share of them at which its owner is told.
+MOST_CHARACTERS, NEARLY = 10_000_000, 0.9
+FULL = "the session has as long a transcript as is allowed here: acknowledge its captions, or begin another one"
+NEARLY_FULL = (
+    "the transcript will soon be longer than the server keeps: download it, since its oldest captions will be missing "
+    "in later downloads and for later viewers"
+)
 #: Overhead of an utterance besides its texts, in characters.
 _UTTERANCE = 100
 _UNWRITTEN = (
@@ -120,6 +124,8 @@ class LiveSession:
     _silence: Silence = field(init=False)
     #: Whether its owner was told that captions are not being written.
     _unwritten: bool = False
+    #: Whether its owner was told that old captions will be dropped.
+    _nearly_full: bool = False
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
@@ -209,10 +215,31 @@ class LiveSession:
         if self.ended:
             raise Refused("stale", "the session has ended: it takes no more updates")
 
+    async def room(self) -> None:
+        """Wait until more updates can be accepted; if it is full, some seconds for captions that can be dropped."""
+        await self.pending.room()
+        until = time.monotonic() + deadlines.ROOM
+        while not self._made_room() and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+
     def check_room(self) -> None:
         """Check that the session may grow.  Raises `Refused` if it is full."""
-        if self.kept >= MOST_CHARACTERS:
+        if not self._made_room():
             raise Refused("limit", FULL)
+
+    def _made_room(self) -> bool:
+        """Drop the oldest captions if it is full; return whether it may grow."""
+        if self.kept >= NEARLY * MOST_CHARACTERS and not self._nearly_full:
+            self._nearly_full = True
+            self.broadcast.send_to_owner(protocol.Error(code="limit", message=NEARLY_FULL))
+        while self.kept >= MOST_CHARACTERS:
+            dropped = self.transcript.drop_oldest(acknowledged=not self.by_post)
+            if dropped is None:
+                break
+            self.kept -= _UTTERANCE + len(dropped.name)
+            for cell in dropped.cells.values():
+                self.kept -= len(cell.correction) + (_size(cell.final) if cell.final else 0)
+        return self.kept < MOST_CHARACTERS
 
     def posted(self, number: int, body: str, *, final: bool, speaker: str | None = None) -> None:
         """Accept a caption by POST, where a final one ends the utterance.  Raises `Refused` as for `accept`."""
@@ -223,15 +250,16 @@ class LiveSession:
 
     def restore(self, finals: Iterable[protocol.Final]) -> None:
         """Restore captions that the client has from elsewhere.  Raises `Refused` if the session is full."""
-        self.check_room()
         for final in finals:
+            self.check_room()
             key = final.utterance, same_of(final.language, self.targets) or final.language
             if key[1] in self.targets and key not in self.transcript:
                 caption = protocol.caption_of(final)
                 text, source = printable(caption.text), printable(caption.source)
                 caption = replace(caption, language=key[1], text=text, source=source)
                 self.transcript.begin(final.utterance, final.begun)
-                self.broadcast.final(caption, 0.0, final.made or 0.0, final.corrected or 0, known=True)
+                known = self.transcript.cell(key).corrected <= (final.corrected or 0)
+                self.broadcast.final(caption, 0.0, final.made or 0.0, final.corrected or 0, known=known)
                 self._keep(caption)
                 self._remember(caption)
 
@@ -255,7 +283,7 @@ class LiveSession:
             Refused: a decision without a number is about a caption that the session does not have, or it is full.
         """
         if isinstance(message, protocol.Declare):
-            for decision in message.decisions:
+            for decision in newest_decisions(message.decisions):
                 self.control(decision)
             return
         if isinstance(message, protocol.Pause):
@@ -285,11 +313,11 @@ class LiveSession:
             raise Refused(
                 "caption", "only a final caption can be corrected, and the utterance has none in this language"
             )
-        self.kept += len(message.text)
+        self.kept += len(message.text) - (len(cell.correction) if cell else 0)
         self.broadcast.correct((utterance, language), message.text, message.decision)
 
     def _keep(self, caption: events.Caption) -> None:
-        self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
+        self.kept += _size(caption)
 
     def end(self) -> None:
         """End the session and its utterances: no more updates will come, except from audio that is being recognised."""
@@ -415,6 +443,7 @@ class LiveSession:
             self.transcript.close()
             self.release()
             self._publish_stats()
+            self.check_file()
             self.broadcast.end(1000, "done", protocol.Done())
             if self.over:
                 self.over()
@@ -446,7 +475,7 @@ class LiveSession:
 
     def check_file(self) -> None:
         """Tell the owner, once, that captions are not being written."""
-        late = self.file.late > deadlines.DISK
+        late = self.file.failing or self.file.late > deadlines.DISK
         if late and not self._unwritten:
             self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
         self._unwritten = late
@@ -468,3 +497,20 @@ class LiveSession:
         if self.broadcast.owner is outbox:
             self.touched = time.monotonic()
         self.broadcast.detach(outbox)
+
+
+def _size(caption: events.Caption) -> int:
+    """Return the number of characters that count for a caption."""
+    return _UTTERANCE + len(caption.text) + len(caption.source)
+
+
+def newest_decisions(decisions: Iterable[protocol.Control]) -> Iterable[protocol.Control]:
+    """Return those of many decisions that count: the newest on each subject, since executing one may take a while."""
+    found: dict[tuple[str, ...], protocol.Control] = {}
+    for each in decisions:
+        subject = (each.type, getattr(each, "utterance", ""), getattr(each, "language", None) or "")
+        known = found.get(subject)
+        if known is None or each.decision is None or each.decision >= (known.decision or 0):
+            found.pop(subject, None)
+            found[subject] = each
+    return found.values()

@@ -36,13 +36,19 @@ _SLICE = 50
 _CAPTION = 500
 
 
+#: Stands in place of utterances that were dropped.
+_DROPPED = Utterance("")
+
+
 class Transcript:
     """The utterances of a session, and what its owner has decided about them.
 
     Attributes:
         utterances: all of them by name.
         ended: those that have ended in some language, in the order in which they did.
+        unended: those that have not, by name.
         partials: the cells with the newest partial captions.
+        held: the cells that wait for a release.
         paused: whether captions are held back from viewers and readers.
         decided: number of the decision to pause or to release; 0 if there is none.
         closed: whether no more captions will come.
@@ -53,7 +59,11 @@ class Transcript:
         self.targets = tuple(targets)
         self.utterances: dict[str, Utterance] = {}
         self.ended: list[Utterance] = []
+        self.unended: dict[str, Utterance] = {}
         self.partials: dict[Key, Cell] = {}
+        self.held: dict[Key, Cell] = {}
+        #: Place of the oldest that was not dropped.
+        self._oldest = 0
         self.paused, self.decided = False, 0
         self.closed = False
         self.changes: Callable[[Key], object] = lambda key: None
@@ -73,7 +83,9 @@ class Transcript:
 
     def utterance(self, name: str) -> Utterance:
         """Return an utterance, added if it is new."""
-        return self.utterances.setdefault(name, Utterance(name))
+        if name not in self.utterances:
+            self.utterances[name] = self.unended[name] = Utterance(name)
+        return self.utterances[name]
 
     def cell(self, key: Key) -> Cell:
         """Return the cell of an utterance in a language, added if it is new."""
@@ -134,12 +146,15 @@ class Transcript:
         if utterance.place is None:
             utterance.place = len(self.ended)
             self.ended.append(utterance)
+            self.unended.pop(key[0], None)
         if isinstance(caption, Caption):
             cell.final, cell.held = caption, held
             if corrected > cell.corrected:
                 cell.correction, cell.corrected = caption.text, corrected
         else:
             cell.error, cell.held = caption, held
+        if held:
+            self.held[key] = cell
         self.partials.pop(key, None)
         cell.partial = None
         self.edited(key)
@@ -147,11 +162,28 @@ class Transcript:
 
     def release(self) -> list[Key]:
         """Show what was held back, and return its keys."""
-        held = [(key, cell) for key, cell in self.cells if cell.held]
-        for _, cell in held:
+        held, self.held = self.held, {}
+        for cell in held.values():
             cell.held = False
         self.changed()
-        return [key for key, _ in held]
+        return list(held)
+
+    def drop_oldest(self, *, acknowledged: bool) -> Utterance | None:
+        """Drop the oldest utterance, of which nothing is held back or to come; return it, or None if there is none.
+
+        Args:
+            acknowledged: whether its owner must have acknowledged it.
+        """
+        oldest = self.ended[self._oldest] if self._oldest < len(self.ended) else None
+        cells = [oldest.cells.get(target, Cell()) for target in self.targets] if oldest else []
+        if oldest is None or not all(
+            cell.ended and not cell.held and not (acknowledged and cell.unacknowledged) for cell in cells
+        ):
+            return None
+        self.ended[self._oldest] = _DROPPED
+        self._oldest += 1
+        del self.utterances[oldest.name]
+        return oldest
 
     def edited(self, key: Key) -> None:
         """Record that a caption has ended, or was corrected, hidden or shown again."""

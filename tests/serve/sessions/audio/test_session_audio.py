@@ -18,7 +18,7 @@ from redraft.captions.events import Update
 from redraft.serve.sessions import live
 from redraft.serve.sessions.audio import session_audio as module
 from redraft.serve.sessions.audio.stream import WAITING_FULL, AudioStream
-from redraft.serve.sessions.live import FULL
+from redraft.serve.sessions.live import FULL, NEARLY_FULL
 from redraft.speech.audio import RATE
 from tests.serve.hearing import SENTENCE, pcm
 from tests.serve.servers import SECONDS, Running, Socket, running
@@ -497,7 +497,7 @@ def test_full_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
     with hearing() as server, speaking(server) as socket:
         send(socket, 25)
         heard = until_listening(socket, True) + until_listening(socket, False)
-        assert errors(heard) == [FULL]
+        assert errors(heard) == [NEARLY_FULL, FULL]
 
 
 def test_hanging_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
