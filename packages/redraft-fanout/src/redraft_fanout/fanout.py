@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias
 
 from redraft import protocol
-from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import Refused
 from redraft.serve.engine.admission import DRAINING
-from redraft.serve.fanout.feed import RETRIES, Mirror, Publisher
-from redraft.serve.fanout.store import TROUBLE, SharedRooms, Store, room_key, session_key
+from redraft.serve.sessions.fanout import Fanout
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.rooms import Rooms
 from redraft.serve.settings import ServeSettings
+from redraft_fanout.feed import RETRIES, Mirror, Publisher
+from redraft_fanout.store import TROUBLE, SharedRooms, Store, room_key, session_key
 
 log = logging.getLogger(__name__)
 
@@ -103,42 +102,31 @@ class Listener:
                 log.exception("a message of another replica could not be processed")
 
 
-class Fanout:
-    """The fan-out of one replica.  Use it on the server's event loop only.
-
-    Args:
-        sessions: this replica's sessions by name.
-        offer: returns what this replica offers; not called if it serves only viewers.
-        lost: called when another replica has taken over a session.
-        replica: identifies this process among the replicas.
+class RedisFanout(Fanout):
+    """The fan-out of one server.
 
     Raises:
-        MissingExtra: the package for Redis is not installed.
         OptionError: the address is invalid.
     """
 
-    def __init__(
-        self,
-        settings: ServeSettings,
-        sessions: Mapping[str, LiveSession],
-        rooms: Rooms,
-        offer: Callable[[], Offer],
-        lost: Callable[[LiveSession], None],
-        replica: str,
-    ) -> None:
-        self._settings, self._sessions, self._rooms = settings, sessions, rooms
-        self._offer, self._lost_to = offer, lost
-        self._store = Store(settings, replica)
+    def __init__(self, settings: ServeSettings, *hub: Any) -> None:
+        super().__init__(settings, *hub)
+        self._store = Store(settings, self._replica)
         #: The session of each room.
         self.shared = SharedRooms(self._store, owned=not settings.rooms)
         self._listener = Listener(self._store)
         self._publishers: dict[LiveSession, Publisher] = {}
         self.mirrors: dict[str, Mirror] = {}
+        self._looked = time.monotonic()
         #: Sessions without a log at the last check; twice in a row gives one up, since Redis may have restarted.
         self._missing: set[str] = set()
         self._followed: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looked = time.monotonic()
+
+    @classmethod
+    def check(cls, settings: ServeSettings) -> None:
+        """Check that Redis can be used; see `Store.check`."""
+        asyncio.run(Store(settings).check())
 
     def start(self) -> None:
         """Start listening."""
@@ -177,6 +165,10 @@ class Fanout:
         return sum(each.broadcast.audience for each in self.mirrors.values())
 
     # Sessions of this replica
+
+    def reserved(self, begin: protocol.Begin, name: str, owner: str) -> AbstractAsyncContextManager[None]:
+        """Reserve a room; see `SharedRooms.taken`."""
+        return self.shared.taken(begin, name, owner)
 
     def publish(self, session: LiveSession) -> None:
         """Publish a session and its captions to other replicas."""

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from redraft import protocol
 from redraft.backoff import Backoff
 from redraft.protocol import Frame
-from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Outdated, Position, Store, parse_news
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox
+from redraft_fanout.store import GONE, TROUBLE, Entry, Outdated, Position, Store, parse_news
 
 log = logging.getLogger(__name__)
 

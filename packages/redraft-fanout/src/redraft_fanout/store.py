@@ -25,18 +25,17 @@ from dataclasses import dataclass
 from socket import gaierror
 from typing import Any, NamedTuple
 
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeout
+
 from redraft import protocol
-from redraft.errors import OptionError, Unavailable, from_extra
+from redraft.errors import OptionError, Unavailable
 from redraft.proxies import address_parts
 from redraft.serve.sessions.rooms import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
-
-with from_extra("fanout", "fanout needs"):
-    from redis.asyncio import BlockingConnectionPool, Redis
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
-    from redis.exceptions import RedisError, ResponseError
-    from redis.exceptions import TimeoutError as RedisTimeout
 
 log = logging.getLogger(__name__)
 
