@@ -121,6 +121,8 @@ class RedisFanout(Fanout):
         #: Sessions without a log at the last check; twice in a row gives one up, since Redis may have restarted.
         self._missing: set[str] = set()
         self._followed: set[str] = set()
+        #: Followed rooms to look up again.
+        self._stale: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -264,12 +266,16 @@ class RedisFanout(Fanout):
         self._followed -= unused
         if channels := [session_key(each.name) for each in dropped] + list(map(room_key, unused)):
             self._soon(self._listener.remove(channels))
-        if now - self._looked > _LOOK and self.mirrors:
+        if now - self._looked > _LOOK:
             self._looked = now
             self._soon(self._look())
+            self._stale |= self._followed
+        if self._stale:
+            self._soon(self._refresh_stale())
 
     async def _look(self) -> None:
-        """Give up sessions whose replica has crashed and that no other one has taken over."""
+        """Store the offer again, and give up sessions whose replica has crashed, unless another one took them over."""
+        await self._put_offer()
         with suppress(*TROUBLE):
             before, self._missing = self._missing, await self._store.missing(list(self.mirrors))
             for name in before & self._missing & self.mirrors.keys():
@@ -293,8 +299,8 @@ class RedisFanout(Fanout):
         await self._listener.add(room_key(name), look)
 
     async def refresh(self, name: str) -> None:
-        """Show a room's session if it is on another replica; do nothing while Redis cannot be reached."""
-        with suppress(Refused, *TROUBLE):
+        """Show a room's session if it is on another replica; if Redis does not answer, once it does."""
+        try:
             session = await self.shared.session(name)
             shown = self._rooms.find(name).session
             if session is None or session in self._sessions or (shown is not None and shown.name == session):
@@ -305,3 +311,13 @@ class RedisFanout(Fanout):
             # Meanwhile its owner may have come here.
             if mirror is not None and session not in self._sessions and self._rooms.find(name).session is shown:
                 self._rooms.show(name, mirror)
+        except (Refused, *TROUBLE):
+            if name in self._followed:
+                self._stale.add(name)
+
+    async def _refresh_stale(self) -> None:
+        """Look up rooms, until Redis does not answer."""
+        while self._stale:
+            await self.refresh(name := self._stale.pop())
+            if name in self._stale:
+                return
