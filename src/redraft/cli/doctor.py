@@ -61,7 +61,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     from rich.console import Console
     from rich.progress import track
 
-    from redraft.backends import costs, kernels
+    from redraft.backends import costs, selftest
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
     from redraft.backends.pace import pace
@@ -70,7 +70,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal  # only a terminal has a width that lines must not exceed
-    tested = kernels.report()
+    tested = selftest.report()
     with closing(open_model(model, engine)) as backend:
         found = []
         for count in costs.thread_counts(backend):
