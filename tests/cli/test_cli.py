@@ -277,9 +277,9 @@ class TestTables:
 
     def test_doctor_shows_what_was_measured(self) -> None:
         curve = CostCurve((1, 2, 96), (2e-3, 1e-3, 4e-3))  # measured with noise: two tokens cost less than one
-        rows = doctor._rows([costs.Measured(curve, (0.1, 0.2, 0.3), threads=3)], curve)
+        rows = doctor._rows(costs.Measured(curve, (0.1, 0.2, 0.3)))
         assert [row["over_one"] for row in rows] == [1, 0.5, 2]
-        assert [row["threads"] for row in rows] == [3, 3, 3]
+        assert [row["spread"] for row in rows] == [0.1, 0.2, 0.3]
 
 
 def program(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
