@@ -9,7 +9,7 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-SETUP := pyproject.toml packages/redraft-bench/pyproject.toml packages/redraft-train/pyproject.toml constraints.txt tools/setup_env.py native/llama.cpp/kernels.cmake $(wildcard native/llama.cpp/*_rows.h)
+SETUP := pyproject.toml packages/redraft-bench/pyproject.toml packages/redraft-fanout/pyproject.toml packages/redraft-train/pyproject.toml constraints.txt tools/setup_env.py native/llama.cpp/kernels.cmake $(wildcard native/llama.cpp/*_rows.h)
 
 # Empty files that are newer than what was installed from.
 RUN_READY := $(VENV)/.ready-run

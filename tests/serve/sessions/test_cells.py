@@ -195,7 +195,7 @@ def test_viewer_comes_in_the_middle_of_an_utterance() -> None:
 
 
 def mirrored() -> Any:
-    from redraft.serve.fanout.feed import Mirror
+    from redraft_fanout.feed import Mirror
 
     mirror = Mirror("1", mock.Mock())
     mirror.transcript.targets = ("de", "ja")

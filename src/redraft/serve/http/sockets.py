@@ -52,8 +52,7 @@ async def live(websocket: WebSocket) -> None:
         await until_one_ends(_send(websocket, outbox, hub), incoming.read(websocket), incoming.work())
     finally:
         session.detach(outbox)
-        if hub.fanout:
-            hub.fanout.left(session)
+        hub.fanout.left(session)
         if outbox.slow:
             session.broadcast.notice = "the last connection was dropped, since its messages were not read in time"
         log.info("disconnected", extra={"session": session.name})

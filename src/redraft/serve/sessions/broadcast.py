@@ -31,7 +31,7 @@ class Broadcast:
         self.viewers: set[Outbox] = set()
         #: Number of readers of the growing transcript.
         self.readers = 0
-        #: One outbox for all viewers on other replicas (`redraft.serve.fanout`).
+        #: One outbox for all viewers on other replicas (`redraft.serve.sessions.fanout`).
         self.feed: Outbox | None = None
         #: Why the owner's last connection was dropped; sent on the next one.
         self.notice = ""

@@ -127,7 +127,7 @@ class Transcript:
         return cell
 
     def end(self, key: Key, caption: Caption | protocol.Error, corrected: int = 0, *, held: bool) -> Cell:
-        """Record the end of an utterance in a language; only the first one counts.
+        """Record the end of an utterance in a language; the first one counts, and a caption more than an error.
 
         Args:
             caption: the final caption, or the error in its place.
@@ -135,13 +135,13 @@ class Transcript:
             held: whether it is held back until captions are released.
         """
         utterance, cell = self.utterance(key[0]), self.cell(key)
-        if cell.ended:
+        if cell.final is not None or (cell.error is not None and not isinstance(caption, Caption)):
             return cell
         if utterance.place is None:
             utterance.place = len(self.ended)
             self.ended.append(utterance)
         if isinstance(caption, Caption):
-            cell.final, cell.held = caption, held
+            cell.final, cell.error, cell.held = caption, None, held
             if corrected > cell.corrected:
                 cell.correction, cell.corrected = caption.text, corrected
         else:

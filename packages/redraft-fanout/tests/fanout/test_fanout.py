@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
+from fanout.conftest import RedisServer, replica
+from fanout.sessions import begin, fanout_of, seen, watch
 from redraft.serve.sessions.live import LiveSession
-from tests.serve.fanout.conftest import RedisServer, replica
-from tests.serve.fanout.sessions import begin, seen, watch
 from tests.serve.servers import Running
 from tests.serve.talking import eventually, expected, finals, say
 
@@ -134,7 +134,6 @@ def test_moved_session(
 
 def test_older_connection_is_slow(redis: RedisServer, speakers: Running) -> None:
     """The newer of two connections keeps the session, even if Redis answers the older one later."""
-    assert speakers.hub.fanout is not None
     moved, asked, answer = speakers.hub.fanout.moved, list[str](), asyncio.Event()
 
     async def slow(session: LiveSession) -> bool:
@@ -225,14 +224,13 @@ def test_places_count_on_every_replica(redis: RedisServer, speakers: Running) ->
 def test_unwatched_mirror(
     redis: RedisServer, speakers: Running, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("redraft.serve.fanout.fanout._IDLE", 0.0)
+    monkeypatch.setattr("redraft_fanout.fanout._IDLE", 0.0)
     with replica(redis, **settings) as other, speakers.socket() as socket:
         name = begin(socket)
         with watch(other, name):
-            assert other.hub.fanout is not None
-            assert list(other.hub.fanout.mirrors) == [name]
+            assert list(fanout_of(other).mirrors) == [name]
             assert "redraft_viewers 1.0" in other.ask("/metrics").text
-        eventually(lambda: other.hub.fanout and not other.hub.fanout.mirrors)
+        eventually(lambda: not fanout_of(other).mirrors)
         eventually(lambda: name.encode() not in redis.ask("PUBSUB", "CHANNELS"))
 
 
