@@ -177,9 +177,9 @@ class Translator:
                 self._order.accept(update)
             except InputError as error:
                 return [Failure(str(error), None, update.utterance, update.seq)]
-            return self._run(
-                [each.translate(self.states[tag], update) for tag, each in self.translations.items()], update
-            )
+            before = self._rest(update) if any(each.left_by(update) for each in self.states.values()) else []
+            askings = [each.translate(self.states[tag], update) for tag, each in self.translations.items()]
+            return [*before, *self._run(askings, update, update)]
 
     def rest(self) -> list[Event]:
         """Show all of the translations of an unfinished utterance.
@@ -187,22 +187,29 @@ class Translator:
         Call this when no update has come for a while, and at the end of a stream whose last update is not final.
         """
         with self._lock:
-            return (
-                self._run([each.rest(self.states[tag]) for tag, each in self.translations.items()])
-                if self.slots
-                else []
-            )
+            return self._rest() if self.slots else []
 
-    def _run(self, askings: Sequence[Asking[Answered]], update: Update | None = None) -> list[Event]:
-        """Run the languages together, and keep what they return; if a pass fails, nothing of it."""
+    def _rest(self, before: Update | None = None) -> list[Event]:
+        unfinished = next((each.update for each in self.states.values() if each.update and each.hides), None)
+        if unfinished is None:
+            return []
+        askings = [each.rest(self.states[tag]) for tag, each in self.translations.items()]
+        return self._run(askings, unfinished, before or unfinished)
+
+    def _run(self, askings: Sequence[Asking[Answered]], of: Update, update: Update) -> list[Event]:
+        """Run the languages together, and keep what they return; if a pass fails, nothing of it.
+
+        Args:
+            of: what a failure names.
+            update: the newest update, with which its utterance or the one before may end.
+        """
         lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self.slots, strict=True)]
         started = time.perf_counter()
         try:
             answers = run_together(lanes, self.backends, self._watch)
         except (ContextOverflow, ModelError) as error:
-            if update is not None:
-                self.states = {tag: self.translations[tag].failed(old, update) for tag, old in self.states.items()}
-            return [Failure(str(error), None, *((update.utterance, update.seq) if update else ()))]
+            self.states = {tag: self.translations[tag].failed(old, update) for tag, old in self.states.items()}
+            return [Failure(str(error), None, of.utterance, of.seq)]
         finally:
             self.seconds += time.perf_counter() - started
         self.states = {tag: state for tag, (_, state) in zip(self.states, answers, strict=True)}

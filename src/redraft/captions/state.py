@@ -120,6 +120,10 @@ class State:
         waits = self.decoded.confirmed is not None and len(self.shown) < len(self.output)
         return self.update is not None and (waits or self.decoded.output.stopped)
 
+    def left_by(self, update: Update) -> Update | None:
+        """Return the latest update if it hides tokens and another one begins the next utterance; else None."""
+        return self.update if self.hides and self.update and self.update.utterance != update.utterance else None
+
 
 #: At the beginning of a stream.
 START = State()

@@ -93,13 +93,11 @@ class Translation:
     def translate(self, state: State, update: Update) -> Asking[Answered]:
         """Translate one update: yields requests for scores, returns the events and the next state.
 
-        If the utterance before was not final, the rest of its translation comes first.
+        If it leaves another utterance (`State.left_by`), have the `rest` of that first: nothing of it is shown later.
         """
         capitals, text = state.capitals.lowered(update.text)
         state, update = replace(state, capitals=capitals), replace(update, text=text)
-        before: list[Event] = []
         if state.update is None or update.utterance != state.update.utterance:
-            before, state = yield from self.rest(state)
             state = _begun(state)
         else:
             state = replace(state, is_slow=_is_slow(state, update))
@@ -113,23 +111,26 @@ class Translation:
             state = replace(state, behind=rest)
         elif state.ending.left:  # the rest of it is that of the next sentence
             state = replace(state, draft=draft, shown=shown)
-        return [*before, *events], replace(state, update=None if update.final else update)
+        return events, replace(state, update=None if update.final else update)
 
     def rest(self, state: State) -> Asking[Answered]:
         """Show all of the translation of an unfinished utterance, and decode what is missing of it.
 
-        Call this at the end of a stream, and when no update has come for a while: there may be no further output to
-        agree with.  Returns no events if everything is shown.
+        Run this at the end of a stream, before the next utterance, and when no update has come for a while: there may
+        be no further output to agree with.  Returns no events if everything is shown.
         """
         if state.update is None or not state.hides:
             return [], state
         return (yield from self._answered(state, state.update, is_rest=True))
 
     def failed(self, state: State, update: Update) -> State:
-        """Return the state after an update whose translation failed: a final one ends its utterance all the same."""
-        if update.final and state.update is not None and state.update.utterance == update.utterance:
-            return replace(_cleared(state), update=None)
-        return state
+        """Return the state after an update whose translation failed, or the rest before it.
+
+        A final update ends its utterance all the same, and one of another utterance the one before.
+        """
+        if state.update is None or (state.update.utterance == update.utterance and not update.final):
+            return state
+        return replace(_cleared(state), update=None)
 
     def remember(self, state: State, source: str, translation: str) -> State:
         """Add a sentence and its translation to the context of later prompts.

@@ -123,7 +123,7 @@ class Exchange:
     def answered(self, answer: Answer) -> None:
         """Receive the answer to an update in one language."""
         # The caller may have gone, and another one may wait for the next answer.
-        if answer.update is self._update and not self._waiting[answer.language].done():
+        if answer.update is self._update and not answer.rest and not self._waiting[answer.language].done():
             self._waiting[answer.language].set_result(answer.events)
 
     def _submit(self, update: Update, begun: float | None) -> None:

@@ -348,7 +348,7 @@ class LiveSession:
             return
         update = answer.update
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
-        # Captions and failures of the utterance before may come first, with the rest of its translation.
+        # Captions and failures may also be of the utterance before, with the rest of its translation.
         ends = update.final and all(caption.utterance != update.utterance for caption in captions)
         for event in answer.events:
             if isinstance(event, events.Failure):
