@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from redraft.captions.align import end_of
+from redraft.captions.align import seam
 from redraft.captions.answer import OutputReader
 from redraft.captions.ending import is_committed
 from redraft.captions.events import Caption, Event, Failure, Update
@@ -106,7 +106,7 @@ class Translation:
         state = replace(state, update=update, ending=ending)
         events, state = yield from self._answered(state, update)
         if state.ending.left and update.final:
-            end = end_of(state.output, draft)
+            end = seam(state.output, (), draft)
             rest = self._begun(draft[end:], state.output), self._begun(shown[end:], state.output)
             state = replace(state, behind=rest)
         elif state.ending.left:  # the rest of it is that of the next sentence
