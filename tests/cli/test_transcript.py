@@ -41,6 +41,22 @@ def test_forms(file: Path) -> None:
     assert convert(file, "--output", "jsonl").count("\n") == 3
 
 
+def test_names(tmp_path: Path) -> None:
+    broadcast = Broadcast(("de",))
+    kept = SessionFile(tmp_path, "hall-1", broadcast.transcript)
+    for name, speaker in (("1", "Speaker 1"), ("2", "Speaker 2")):
+        caption = Caption(name, 0, "de", "Ja.", final=True, speaker=speaker)
+        broadcast.final(caption, 0.0)
+        kept.add(caption)
+    file = tmp_path / "hall-1.jsonl"
+    assert convert(file, "--name", "Speaker 1 = Anna") == "Anna: Ja.\nSpeaker 2: Ja.\n"
+    broadcast.name("Speaker 2", "Ben")
+    kept.rewrite()
+    assert convert(file) == "Speaker 1: Ja.\nBen: Ja.\n"
+    with pytest.raises(OptionError, match="Speaker 1=Anna"):
+        convert(file, "--name", "Anna")
+
+
 def test_line_that_was_cut(file: Path) -> None:
     """A server was killed while it wrote, or writes now; an editor may have left out the last line break only."""
     file.write_text((whole := file.read_text("utf-8")).removesuffix("\n"), "utf-8")

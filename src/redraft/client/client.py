@@ -384,7 +384,7 @@ class Client:
             raise ServerError(message.code, message.message)
         elif isinstance(message, protocol.Error) and message.final:
             await self._concluded(message.utterance or "", message.language or "", None, failure_of(message), socket)
-        elif isinstance(message, protocol.Paused | protocol.Hidden):
+        elif isinstance(message, protocol.Paused | protocol.Hidden | protocol.SpeakerNamed):
             self.control.reported(message)
         elif isinstance(message, protocol.Error):
             await self._refused(message)

@@ -260,6 +260,8 @@ class Mirror:
             self._final(message)
         elif isinstance(message, protocol.Hidden):
             self.broadcast.hide((message.utterance, message.language), message.hidden)
+        elif isinstance(message, protocol.SpeakerNamed):
+            self.broadcast.name(message.speaker, message.name)
         elif isinstance(message, protocol.Paused):
             self.broadcast.pause(message.paused)
         elif isinstance(message, protocol.Stats):

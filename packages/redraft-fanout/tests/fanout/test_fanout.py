@@ -70,8 +70,14 @@ def test_control_elsewhere(speakers: Running, viewers: Running) -> None:
             assert finals(there.until("final")) == [("3", "de", expected("her duck"))]
             socket.say("hide", utterance="1", hidden=False)
             assert finals(there.until("final")) == [("1", "de", expected("we saw"))]
+            socket.say("update", utterance="4", seq=0, text="it was", final=True, speaker="Speaker 1")
+            assert there.until("final")[-1]["speaker"] == "Speaker 1"
+            socket.say("name", speaker="Speaker 1", name="Anna")
+            socket.until("named")
+            address = f"/v1/sessions/{name}/transcript"
+            eventually(lambda: viewers.ask(address).text.splitlines()[-1] == f"Anna: {expected('it was')}")
         lines = viewers.ask(f"/v1/sessions/{name}/transcript").text.splitlines()
-        assert lines == [expected("we saw"), "Wir sahen.", expected("her duck")]
+        assert lines[:3] == [expected("we saw"), "Wir sahen.", expected("her duck")]
 
 
 def test_hidden_not_in_redis(redis: RedisServer, speakers: Running) -> None:

@@ -229,7 +229,7 @@ class Incoming:
     def _at_once(self, message: protocol.FromClient) -> bool:
         if isinstance(message, protocol.Hide | protocol.Correct):  # else its utterance may be among those that wait
             return message.decision is not None or message.utterance in self._session.transcript.utterances
-        return isinstance(message, protocol.Ack | protocol.Declare | protocol.Pause)
+        return isinstance(message, protocol.Ack | protocol.Declare | protocol.Pause | protocol.NameSpeaker)
 
     async def _put(self, message: protocol.FromClient | bytes, size: int) -> None:
         """Let a message wait; too many of them brake the connection."""

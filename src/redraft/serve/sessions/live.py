@@ -244,7 +244,7 @@ class LiveSession:
             self.engine.post(lambda: lane.remember(caption.source, caption.text))
 
     def control(self, message: protocol.Control | protocol.Declare) -> None:
-        """Pause captions for viewers, hide one or correct one.
+        """Pause captions for viewers, hide one, correct one, or name a speaker.
 
         A decision with a number may be about a caption that has not come: its client repeats it on every connection.
 
@@ -254,10 +254,18 @@ class LiveSession:
         if isinstance(message, protocol.Declare):
             for decision in message.decisions:
                 self.control(decision)
-            return
-        if isinstance(message, protocol.Pause):
+        elif isinstance(message, protocol.Pause):
             self.broadcast.pause(message.paused, message.decision)
-            return
+        elif isinstance(message, protocol.NameSpeaker):
+            if message.speaker not in self.transcript.names:
+                self.check_room()
+                self.kept += _UTTERANCE
+            self.broadcast.name(message.speaker, message.name, message.decision)
+        else:
+            self._decide(message)
+
+    def _decide(self, message: protocol.Hide | protocol.Correct) -> None:
+        """Hide or correct a caption."""
         utterance, counted = message.utterance, message.decision is not None
         languages = self.targets if message.language is None else (same_of(message.language, self.targets),)
         if None in languages:

@@ -52,8 +52,9 @@ class Transcript:
         partials: the cells with the newest partial captions.
         paused: whether captions are held back from viewers and readers.
         decided: number of the decision to pause or to release; 0 if there is none.
+        names: speakers that the owner has named, with the number of the decision.
         closed: whether no more captions will come.
-        edits: how often captions in it were corrected, hidden or shown again.
+        edits: how often captions in it were corrected, hidden or shown again, or speakers named.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
@@ -62,6 +63,7 @@ class Transcript:
         self.ended: list[Utterance] = []
         self.partials: dict[Key, Cell] = {}
         self.paused, self.decided = False, 0
+        self.names: dict[str, tuple[str, int]] = {}
         self.closed, self.edits = False, 0
         self._changed = asyncio.Event()
 
@@ -83,7 +85,7 @@ class Transcript:
 
     def cell(self, key: Key) -> Cell:
         """Return the cell of an utterance in a language, added if it is new."""
-        return self.utterance(key[0]).cells.setdefault(key[1], Cell())
+        return self.utterance(key[0]).cells.setdefault(key[1], Cell(names=self.names))
 
     def find(self, key: Key) -> Cell | None:
         """Return the cell of an utterance in a language; None if there is none."""
@@ -160,7 +162,7 @@ class Transcript:
         return [key for key, _ in held]
 
     def edited(self) -> None:
-        """Record that a caption was corrected, hidden or shown again."""
+        """Record that a caption was corrected, hidden or shown again, or a speaker named."""
         self.edits += 1
         self.changed()
 
