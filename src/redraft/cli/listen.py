@@ -127,8 +127,8 @@ def listen(
 
     Without FILE, this records the microphone until Ctrl-C, or with --device system what the computer plays. FILE can be
     WAV, FLAC, MP3 or Ogg. With -, it reads raw 16-bit little-endian samples from standard input. Ctrl-C finishes what
-    has been recognised; a second one ends at once, and names the sentences that have no caption. With --server, keys
-    pause, hide and correct what viewers see.
+    has been recognised; a second one ends at once, and names the sentences that have no caption. With --server, the
+    address of the viewers' page goes to standard error.
 
     Captions go to standard output, errors to standard error. The exit status is 1 if something could not be recognised
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
@@ -173,9 +173,7 @@ def listen(
         yield delay.recognised(words.recognised(items))
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-    captioning.caption(
-        opened, delay, live=live, skip=live, controls=file != "-", source_language=source_language, **chosen
-    )
+    captioning.caption(opened, delay, live=live, skip=live, source_language=source_language, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 

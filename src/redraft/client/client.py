@@ -24,6 +24,7 @@ from redraft.client.wire import (
     ServerError,
     address,
     failure_of,
+    http_address,
     message_of,
     parse,
     parse_started,
@@ -127,6 +128,11 @@ class Client:
     def viewers_page(self) -> str:
         """URL of the captions in a browser, once the session has started; it does not change after a drop."""
         return viewers_page(self._address, self.session, self._start.room)
+
+    @property
+    def control_address(self) -> str:
+        """URL to which other programs POST decisions about what viewers see; keep it secret."""
+        return f"{http_address(self._address)}/v1/control/{self._start.token}"
 
     async def __aenter__(self) -> Client:
         """Connect.

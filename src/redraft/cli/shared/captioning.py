@@ -142,7 +142,6 @@ def caption(
     *,
     live: bool = False,
     skip: bool | None = None,
-    controls: bool = False,
     **chosen: Any,
 ) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
@@ -158,7 +157,6 @@ def caption(
         live: whether the input may pause in the middle of an utterance.
         skip: whether partial updates are skipped if translation is slower than the input; None if the input proves to
             be live.
-        controls: whether keys control what viewers see on a server, because the input does not come from the keyboard.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
@@ -187,7 +185,7 @@ def caption(
         "options": options,
     }
     news = notice if delay is None else delay.news
-    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, controls, news)
+    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, news)
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
@@ -261,7 +259,6 @@ def _on_a_server(
     languages: Sequence[str],
     wanted: Mapping[str, Any],
     chosen: Mapping[str, Any],
-    controls: bool,
     news: Callable[[str], object],
 ) -> Place:
     """Return the server as the place; options that were not given are left to it."""
@@ -272,7 +269,7 @@ def _on_a_server(
     asked |= wanted if given & {"method", "beta", "option"} else {"style": wanted["style"]}
     asked |= {name: chosen[name] for name in common.DISPLAY if name in given}
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
-    return remote.place(languages, news=news, controls=controls, **asked)
+    return remote.place(languages, news=news, **asked)
 
 
 def _check_server(server: str | None) -> None:
