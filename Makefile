@@ -3,7 +3,7 @@
 # command; EXTRAS, the optional dependencies of `test`, `check` and `fix`, all that are small; DOCS, those of `docs`.
 
 PYTHON ?= python3
-EXTRAS ?= chinese,dev,fanout,listen,listen-sherpa,omnisteval,remote,serve,tasks
+EXTRAS ?= chinese,detect,dev,fanout,listen,listen-sherpa,omnisteval,remote,serve,tasks
 DOCS ?= docs,serve
 ARGS ?=
 

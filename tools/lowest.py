@@ -70,6 +70,7 @@ CHECKS = {
         "is not a Whisper model",
         "faster_whisper",
     ),
+    "detect": Check("detect", "translate {text} --input text --from auto --to de", "Guten Morgen.", "py3langid.langid"),
     "chinese": Check("chinese", "translate {text} --input text --to zh", "早上好。", "opencc"),
     "hf": Check("hf,gguf", f"translate {{text}} --input text --to de --model hf:{TINY}", "no chat template"),
     "remote": Check(

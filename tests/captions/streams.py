@@ -58,7 +58,7 @@ class Stream:
         self.seq = 0
 
     def _encoder(self, language: str) -> Encode:
-        def encode(source: str, context: Sequence[tuple[str, str]]) -> Prompt:
+        def encode(source: str, context: Sequence[tuple[str, str]], spoken: str | None) -> Prompt:
             self.encoded.append((language, source, list(context)))
             earlier = "".join(f"{theirs}={ours};" for theirs, ours in context)
             return Prompt(tuple(self.model.tokenize(f"{earlier}{source}>{language}")))

@@ -69,7 +69,7 @@ class State:
     """A stream in one language after an update.
 
     Attributes:
-        earlier: earlier sentences with their translations, for the context of prompts.
+        earlier: earlier sentences with their translations and their languages, for the context of prompts.
         capitals: whether the source writes only capitals.
         ending: what is known of the end of its texts.
         memory: what the method's drafters keep, by type; copied for every decoding.
@@ -88,7 +88,7 @@ class State:
         reported: whether a problem of the utterance's partial texts was reported.
     """
 
-    earlier: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[tuple[str, str, str | None], ...] = ()
     capitals: Capitals = field(default_factory=Capitals)
     ending: TextEnd = field(default_factory=TextEnd)
     memory: dict[type, object] = field(default_factory=dict, repr=False)

@@ -212,7 +212,7 @@ def _drop_output() -> None:
 
 
 #: Parameters that have another name in the library.
-_OTHERWISE = {"glossary": "term", "target_language": "to"}
+_OTHERWISE = {"glossary": "term", "source_language": "from", "target_language": "to"}
 
 
 def _command(arguments: Sequence[str]) -> click.Command:

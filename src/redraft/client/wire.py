@@ -87,7 +87,8 @@ def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
         if getattr(style, field) is not None:
             raise OptionError("is chosen by the server, so leave it out", field)
     glossary = {tag: tuple(map(tuple, terms)) for tag, terms in style.glossary.items()}
-    styled = {"source_language": style.source_language, "context": style.context, "glossary": glossary}
+    spoken = {"source_language": style.source_language, "also_spoken": tuple(style.also_spoken)}
+    styled = {**spoken, "context": style.context, "glossary": glossary}
     try:
         return protocol.Start(targets=tuple(to), **styled, **fields)
     except ValidationError as error:

@@ -178,6 +178,7 @@ class Recognised(Told):
     final: bool = False
     time: float | None = None
     speaker: str | None = None
+    language: str | None = None
     recognised: int = Field(description="position in the stream up to which the audio was recognised")
 
 
@@ -185,7 +186,10 @@ class Wanted(Message):
     """How to translate; the operator sets the bounds and the defaults."""
 
     targets: tuple[Language, ...] = Field(min_length=1, max_length=64)
-    source_language: Language = "en"
+    source_language: Language = Field("en", description="language that is spoken, or `auto` if any may be")
+    also_spoken: tuple[Language, ...] = Field(
+        (), max_length=16, description="further languages; each utterance is translated from its own"
+    )
     method: ShortText | None = Field(None, description="decoding method, one that the operator allows")
     options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
     agree: int | None = Field(

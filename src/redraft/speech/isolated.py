@@ -100,7 +100,8 @@ class IsolatedRecogniser:
             when = self._kept.origin / RATE + (update.time or 0.0)
             if update.final:
                 self._kept.forget(when)
-            yield Hypothesis(update.text, when, when, update.final, update.speaker, update.committed)
+            about = update.speaker, update.committed, update.language
+            yield Hypothesis(update.text, when, when, update.final, *about)
 
     def _again(self, death: _Died) -> Iterator[Recognised]:
         """Start the process again with the audio of the current utterance.

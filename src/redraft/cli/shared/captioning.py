@@ -70,7 +70,14 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
 languages = common.all_of(
     [
         common.to,
-        click.option("--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source."),
+        click.option(
+            "--from",
+            "sources",
+            multiple=True,
+            default=("en",),
+            metavar="LANGUAGE",
+            help="Language of the source; repeatable if several are spoken, or auto for any.  [default: en]",
+        ),
     ]
 )
 
@@ -167,20 +174,20 @@ def caption(
     with interrupt.ends_process():  # slow imports
         from redraft.captions.fields import prompt_file
         from redraft.captions.formats import cues
-        from redraft.captions.languages import parse_language, parse_targets
+        from redraft.captions.languages import parse_languages
         from redraft.captions.style import Style
         from redraft.cli.shared import driver, stream
         from redraft.cli.shared.uncaptioned import accounted
 
-    parse_language(chosen["source_language"], "source language")
-    languages = parse_targets(chosen["to"])
+    languages = parse_languages(chosen["to"])
     glossary = _glossary(chosen["term"], languages)
     profile, start = cues.profile(chosen["profile"]), cues.clock(chosen["start"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
+    first, *also_spoken = chosen["sources"]
     wanted = {
-        "style": Style(chosen["source_language"], chosen["template"], own, glossary, chosen["context"]),
+        "style": Style(first, chosen["template"], own, glossary, chosen["context"], also_spoken),
         "method": chosen["method"],
         "options": options,
     }

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from redraft.captions.events import Event, Update
+from redraft.captions.spoken import Spoken
 from redraft.errors import OptionError, RedraftError
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
@@ -65,6 +66,13 @@ class Admission:
         if self._service is None:
             raise Refused("missing", VIEWERS_ONLY)
         return self._service
+
+    async def spoken(self, wanted: Wanted) -> Spoken:
+        """Return what finds the languages of a stream's updates.  Raises `Refused` as for `lanes`."""
+        try:
+            return await asyncio.to_thread(self.service.spoken, wanted)  # opens a detector if several are spoken
+        except RedraftError as error:
+            raise refused_option(error) from None
 
     async def lanes(self, wanted: Wanted, answered: Callable[[Answer], object]) -> tuple[Engine, dict[str, Lane]]:
         """Make the lanes of a stream on the least loaded engine; return the engine, and the lanes by language.

@@ -134,7 +134,7 @@ class Lane:
         expected = tally.passes / tally.updates
         return expected - running.passes > tally.output_acceptance * expected
 
-    def remember(self, source: str, translation: str) -> None:
+    def remember(self, source: str, translation: str, language: str | None = None) -> None:
         """Add an earlier sentence to the context.
 
         The update that is being translated starts again with it, or gives way to a newer one that waits.
@@ -149,7 +149,7 @@ class Lane:
             else:
                 self._waiting[key] = again
                 self._waiting.move_to_end(key, last=False)
-        self.state = self.translation.remember(self.state, source, translation)
+        self.state = self.translation.remember(self.state, source, translation, language)
 
     def begin(self, now: float) -> None:
         """Start translating the next queued update; it may complete without a pass.

@@ -182,6 +182,7 @@ class Hub:
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.name] = session
         try:
+            session.spoken = await self.admission.spoken(session.begin)
             session.engine, session.lanes = await self.admission.lanes(session.begin, session.answered)
         except BaseException:
             self._forget(session, keep=False)  # a transcript from before stays

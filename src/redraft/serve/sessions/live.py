@@ -17,6 +17,7 @@ from redraft import protocol
 from redraft.captions import events
 from redraft.captions.formats.read import finished, printable
 from redraft.captions.languages import same_of
+from redraft.captions.spoken import Spoken
 from redraft.errors import InputError
 from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
@@ -76,6 +77,7 @@ class LiveSession:
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
         engine: runs its lanes, once admitted.
+        spoken: finds the languages of its updates, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
         ended: whether it takes no more updates.
@@ -99,6 +101,7 @@ class LiveSession:
     connection: int = 0
     engine: Engine | None = None
     lanes: Mapping[str, Lane] = field(default_factory=dict)
+    spoken: Spoken | None = None
     audio: SessionAudio | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] | None = None
@@ -171,6 +174,10 @@ class LiveSession:
         if new and not missing:
             return
         try:
+            update = self.spoken.named(update) if self.spoken else update
+        except InputError as error:
+            raise Refused("option", str(error), "language") from None
+        try:
             self.order.accept(update)
         except InputError as error:
             raise Refused("stale", str(error)) from None
@@ -241,7 +248,7 @@ class LiveSession:
         """Add an earlier sentence to the context of later prompts."""
         if self.engine:
             lane = self.lanes[caption.language]
-            self.engine.post(lambda: lane.remember(caption.source, caption.text))
+            self.engine.post(lambda: lane.remember(caption.source, caption.text, caption.source_language))
 
     def control(self, message: protocol.Control | protocol.Declare) -> None:
         """Pause captions for viewers, hide one, correct one, or name a speaker.
