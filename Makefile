@@ -3,13 +3,13 @@
 # command; EXTRAS, the optional dependencies of `test`, `check` and `fix`, all that are small; DOCS, those of `docs`.
 
 PYTHON ?= python3
-EXTRAS ?= chinese,dev,fanout,listen,listen-sherpa,omnisteval,remote,serve,tasks
+EXTRAS ?= chinese,detect,dev,fanout,listen,listen-sherpa,omnisteval,remote,serve,tasks
 DOCS ?= docs,serve
 ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-SETUP := pyproject.toml packages/redraft-bench/pyproject.toml packages/redraft-train/pyproject.toml constraints.txt tools/setup_env.py native/llama.cpp/kernels.cmake $(wildcard native/llama.cpp/*_rows.h)
+SETUP := pyproject.toml packages/redraft-bench/pyproject.toml packages/redraft-fanout/pyproject.toml packages/redraft-train/pyproject.toml constraints.txt tools/setup_env.py native/llama.cpp/kernels.cmake $(wildcard native/llama.cpp/*_rows.h)
 
 # Empty files that are newer than what was installed from.
 RUN_READY := $(VENV)/.ready-run

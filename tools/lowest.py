@@ -41,12 +41,14 @@ class Check:
         command: arguments of ``redraft``; {text} and {folder} are a file and an empty folder.
         words: what it writes, to any output.
         modules: modules to import.
+        package: folder of a package to install beside.
     """
 
     extras: str
     command: str
     words: str
     modules: str = "redraft"
+    package: Path | None = None
 
 
 CHECKS = {
@@ -68,6 +70,7 @@ CHECKS = {
         "is not a Whisper model",
         "faster_whisper",
     ),
+    "detect": Check("detect", "translate {text} --input text --from auto --to de", "Guten Morgen.", "py3langid.langid"),
     "chinese": Check("chinese", "translate {text} --input text --to zh", "早上好。", "opencc"),
     "hf": Check("hf,gguf", f"translate {{text}} --input text --to de --model hf:{TINY}", "no chat template"),
     "remote": Check(
@@ -77,7 +80,7 @@ CHECKS = {
         "redraft.backends.remote.open",
     ),
     "serve": Check("serve", f"serve --port {_PORT}", "Guten Morgen."),
-    "fanout": Check("serve,fanout", f"serve --port {_PORT}", "Guten Morgen.", "redraft.serve.fanout.store"),
+    "fanout": Check("serve", f"serve --port {_PORT}", "Guten Morgen.", "redraft_fanout.store", setup_env.FANOUT),
     "ray": Check("serve,ray", f"serve --port {_PORT}", "Guten Morgen.", "redraft.serve.ray_app"),
 }
 
@@ -101,7 +104,7 @@ def tried(check: Check, scratch: Path) -> str:
     wanted = f"{setup_env.ROOT}[{check.extras}]" if check.extras else str(setup_env.ROOT)
     lowest = ["--resolution", "lowest-direct", *(f"--find-links={folder}" for folder in wheels())]
     installed = subprocess.run(
-        [*uv, "pip", "install", "--quiet", "--python", python, *lowest, wanted],
+        [*uv, "pip", "install", "--quiet", "--python", python, *lowest, wanted, *filter(None, [check.package])],
         capture_output=True,
         text=True,
         check=False,

@@ -22,7 +22,7 @@ from tools import setup_env
 ROOT = setup_env.ROOT
 DIST = ROOT / "dist"
 SITE = ROOT / "site"
-PACKAGES = (ROOT, setup_env.BENCH, setup_env.TRAIN, ROOT / "plugins" / "redraft-vllm")
+PACKAGES = (ROOT, setup_env.BENCH, setup_env.FANOUT, setup_env.TRAIN, ROOT / "plugins" / "redraft-vllm")
 DEMO = "redraft demo --speed 0 --sentences 1"
 #: What each distribution must do where it is installed.
 TRIALS = (
@@ -32,7 +32,7 @@ TRIALS = (
     "redraft serve --help",
     "redraft bench --help",
     "redraft finetune --help",
-    "python -c 'import redraft.client, redraft_bench, redraft_train, redraft_vllm'",
+    "python -c 'import redraft.client, redraft_bench, redraft_fanout.fanout, redraft_train, redraft_vllm'",
 )
 IMAGE = "redraft"
 

@@ -35,7 +35,7 @@ from tools import compilers
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src"
-BENCH, TRAIN = ROOT / "packages" / "redraft-bench", ROOT / "packages" / "redraft-train"
+BENCH, FANOUT, TRAIN = (ROOT / "packages" / f"redraft-{name}" for name in ("bench", "fanout", "train"))
 NATIVE = ROOT / "native" / "llama.cpp"
 ENGINE = "llama-cpp-python"
 SMALL_MODEL = SOURCES / "redraft" / "models" / "redraft-demo-tiny-q8_0.gguf"
@@ -109,19 +109,20 @@ def prepare(venv: Path, extras: str = "", *, editable: bool = True) -> None:
 def targets(extras: str) -> list[str]:
     """Return what pip installs: this project, and with extras Redraft Bench too, each with those that it has.
 
-    The extra ``train`` stands for Redraft Train with its libraries.
+    The extras ``fanout`` and ``train`` stand for Redraft Fanout and Redraft Train with their libraries.
     """
     if not extras:
         return [str(ROOT)]
     bench = tomllib.loads((BENCH / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    packages = {"fanout": FANOUT, "train": TRAIN}
     names = extras.split(",")
     found = []
     for folder, chosen in (
-        (ROOT, [name for name in names if name not in bench and name != "train"]),
+        (ROOT, [name for name in names if name not in bench and name not in packages]),
         (BENCH, [name for name in names if name in bench]),
     ):
         found.append(f"{folder}[{','.join(chosen)}]" if chosen else str(folder))
-    return found + [str(TRAIN)] * ("train" in names)
+    return found + [str(folder) for name, folder in packages.items() if name in names]
 
 
 def check_python() -> None:

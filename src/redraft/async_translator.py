@@ -204,9 +204,10 @@ class AsyncTranslator:
         """
         if not isinstance(update, Update):
             raise InputError(f"send takes an Update, not {reprlib.repr(update)}")
-        if self._engine is None or self._ended:
+        if self._translator is None or self._engine is None or self._ended:
             raise InputError("send updates in the block, and before `end`")
         try:
+            update = self._translator.spoken.named(update)
             self._order.accept(update)
         except InputError as error:
             self._events.put_nowait(Failure(str(error), None, update.utterance, update.seq))

@@ -109,6 +109,12 @@ class MissingExtra(RedraftError, ImportError):
     """An optional dependency is missing; the message names the extra to install."""
 
 
+def missing_package(what: str, *folders: str) -> MissingExtra:
+    """Return the error for a package of this repository that is not installed, with the folders to install."""
+    command = " ".join(["pip install", *(f"./{folder}" for folder in folders)])
+    return MissingExtra(f"{what}: {command} in a clone of Redraft")
+
+
 @contextmanager
 def from_extra(extra: str, who: str = "this needs") -> Iterator[None]:
     """Raise `MissingExtra` if an import in the block fails, with a sentence that begins with ``who``."""

@@ -12,23 +12,26 @@ import os
 import reprlib
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from weakref import WeakKeyDictionary
 
 from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import MakesPrompts, backends_of, open_models
 from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
-from redraft.captions.languages import Language, as_tags, parse_language
+from redraft.captions.languages import Language, as_tags, closest, parse_language
 from redraft.captions.prompt import Prompter, clean
 from redraft.captions.request import Request
 from redraft.captions.script import OwnScript, foreign_tokens, writes_own_script
 from redraft.captions.sentence import final_mark
 from redraft.captions.settings import Settings, Vocabulary
+from redraft.captions.spoken import AUTO, Spoken
 from redraft.captions.state import START, State
 from redraft.captions.style import Style
+from redraft.captions.templates import TEMPLATES, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend
 from redraft.decoding.display import Display
@@ -58,6 +61,7 @@ class Translator:
         translations: language -> how it is translated, in the order of ``to``.
         states: language -> what it remembers: ids of the latest prompt and output, and counts.
         slots: for each language, its slot in the cache of every model; empty once closed.
+        spoken: finds the language of each update, if the style names several.
         seconds: time spent translating.
 
     Args:
@@ -98,11 +102,12 @@ class Translator:
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         style.check_targets([*languages])
         encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
+        self.spoken = Spoken(style.sources, source_languages(backend, style))
         if not encoders:
             raise OptionError("at least one target language is needed")
         self.backend, self.method, self.seconds = backend, chosen, 0.0
         self._name = backend.metadata.get("general.name", "unnamed")
-        self._languages = f"{style.source_language} to {', '.join(encoders)}"
+        self._languages = f"{' and '.join(style.sources) or AUTO} to {', '.join(encoders)}"
         self._watch, self._lock, self._order = watch, threading.Lock(), Order()
         with ExitStack() as closing:
             self.backends = backends_of(chosen, values, backend, small, closing)
@@ -174,12 +179,13 @@ class Translator:
             try:
                 if not self.slots:
                     raise InputError("the translator is closed")
+                update = self.spoken.named(update)
                 self._order.accept(update)
             except InputError as error:
                 return [Failure(str(error), None, update.utterance, update.seq)]
-            return self._run(
-                [each.translate(self.states[tag], update) for tag, each in self.translations.items()], update
-            )
+            before = self._rest(update) if any(each.left_by(update) for each in self.states.values()) else []
+            askings = [each.translate(self.states[tag], update) for tag, each in self.translations.items()]
+            return [*before, *self._run(askings, update, update)]
 
     def rest(self) -> list[Event]:
         """Show all of the translations of an unfinished utterance.
@@ -187,22 +193,29 @@ class Translator:
         Call this when no update has come for a while, and at the end of a stream whose last update is not final.
         """
         with self._lock:
-            return (
-                self._run([each.rest(self.states[tag]) for tag, each in self.translations.items()])
-                if self.slots
-                else []
-            )
+            return self._rest() if self.slots else []
 
-    def _run(self, askings: Sequence[Asking[Answered]], update: Update | None = None) -> list[Event]:
-        """Run the languages together, and keep what they return; if a pass fails, nothing of it."""
+    def _rest(self, before: Update | None = None) -> list[Event]:
+        unfinished = next((each.update for each in self.states.values() if each.update and each.hides), None)
+        if unfinished is None:
+            return []
+        askings = [each.rest(self.states[tag]) for tag, each in self.translations.items()]
+        return self._run(askings, unfinished, before or unfinished)
+
+    def _run(self, askings: Sequence[Asking[Answered]], of: Update, update: Update) -> list[Event]:
+        """Run the languages together, and keep what they return; if a pass fails, nothing of it.
+
+        Args:
+            of: what a failure names.
+            update: the newest update, with which its utterance or the one before may end.
+        """
         lanes = [Decoding(asking, slots) for asking, slots in zip(askings, self.slots, strict=True)]
         started = time.perf_counter()
         try:
             answers = run_together(lanes, self.backends, self._watch)
         except (ContextOverflow, ModelError) as error:
-            if update is not None:
-                self.states = {tag: self.translations[tag].failed(old, update) for tag, old in self.states.items()}
-            return [Failure(str(error), None, *((update.utterance, update.seq) if update else ()))]
+            self.states = {tag: self.translations[tag].failed(old, update) for tag, old in self.states.items()}
+            return [Failure(str(error), None, of.utterance, of.seq)]
         finally:
             self.seconds += time.perf_counter() - started
         self.states = {tag: state for tag, (_, state) in zip(self.states, answers, strict=True)}
@@ -263,16 +276,48 @@ def line_breaks(backend: Backend) -> LineBreaks:
     return _BREAKS[backend]
 
 
+def source_languages(backend: Backend, style: Style) -> tuple[str, ...]:
+    """Return the tags of the languages from which a model translates; empty if it declares none."""
+    if isinstance(backend, MakesPrompts) or style.prompt is not None:
+        return ()
+    template = TEMPLATES[style.template] if style.template else choose_template(backend.metadata)
+    return tuple(template.sources.split())
+
+
 def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
-    """Return the function that makes a stream's prompts: from a source and earlier sentences to ids.
+    """Return the function that makes a stream's prompts: from a source, earlier sentences and its language to ids.
 
     Raises:
         OptionError: the model does not support a language, or something in ``style``.
         ModelError: the model has no usable prompt template.
     """
-    source = parse_language(style.source_language, "source language")
+
+    @cache
+    def encoder(tag: str) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
+        source = parse_language(tag, "source language")
+        if len(style.sources) != 1 and closest(source, [target]):
+            return lambda text, earlier: Prompt()
+        return _encoder(backend, style, source, target)
+
+    def encode(text: str, earlier: Sequence[tuple[str, str]], language: str | None = None) -> Prompt:
+        return encoder(language or style.source_language)(text, earlier)
+
+    # Fails now if the model does not support a language or, in its prompt, a glossary or context.  Of any language, two
+    # are tried, since one may be the target.
+    for tag in style.sources or source_languages(backend, style)[:2] or ("en", "de"):
+        encode("test", (("test", "test"),) if style.context else (), tag)
+    return encode
+
+
+def _encoder(
+    backend: Backend, style: Style, source: Language, target: Language
+) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
+    """Return what makes prompts for a language pair."""
     if isinstance(backend, MakesPrompts):
-        return _source_encoder(backend, style, source, target)
+        for field in ("template", "prompt", "glossary", "context"):
+            if getattr(style, field):
+                raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
+        return lambda text, earlier: backend.encoder_prompt(text, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)
     script, terms = own_script(backend, target), style.terms(target)
 
@@ -280,8 +325,6 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
         ids = prompter.encode(Request(text, tuple(earlier), terms), backend.encode)
         return Prompt(ids, tuple(backend.tokenize(clean(text))), selection=script.selection(text))
 
-    # Fails now if the model's prompt does not support a glossary or context.
-    encode("test", (("test", "test"),) if style.context else ())
     return encode
 
 
@@ -303,15 +346,3 @@ def _foreign_tokens(backend: Backend, target: Language) -> Selection:
         tokens = map(backend.token_bytes, range(backend.vocabulary_size))
         found[target.canonical] = foreign_tokens(tokens, target)
     return found[target.canonical]
-
-
-def _source_encoder(backend: MakesPrompts, style: Style, source: Language, target: Language) -> Encode:
-    for field in ("template", "prompt", "glossary", "context"):
-        if getattr(style, field):
-            raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
-
-    def encode(text: str, _earlier: Sequence[tuple[str, str]]) -> Prompt:
-        return backend.encoder_prompt(text, source, target)
-
-    encode("test", ())  # fails now if the model does not support a language
-    return encode

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redraft.backends import costs
-from redraft.backends.costs import FORGOTTEN, ROUNDS, SURE, LearnedCosts, Measured, best_of, measure
+from redraft.backends.costs import FORGOTTEN, ROUNDS, SURE, LearnedCosts, Measured, measure
 from redraft.decoding.cost import CostCurve
 from tests.fakes import RandomModel
 
@@ -136,45 +136,19 @@ def test_curves_of_samples() -> None:
     assert costs.least(samples).seconds == (1.0, 4.0)
 
 
-class Threaded(RandomModel):
-    """A model whose pass takes a second of each clock, and half of it on two threads."""
-
-    threads = 0
-
-    def thread_counts(self) -> tuple[int, ...]:
-        return (1, 2)
-
-    @contextmanager
-    def fixed_threads(self, count: int) -> Iterator[None]:
-        self.threads = count
-        yield
-        self.threads = 0
-
-
-@pytest.mark.parametrize(("threads", "clock"), [(1, "thread_time"), (2, "perf_counter"), (0, "perf_counter")])
-def test_measure(threads: int, clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, asked = Threaded(), list[str]()
-
-    def read(name: str) -> float:
-        asked.append(name)
-        return float(len(asked))
-
-    clocks = {name: lambda name=name: read(name) for name in ("thread_time", "perf_counter")}
-    monkeypatch.setattr(costs, "time", SimpleNamespace(**clocks, monotonic=lambda: 0.0))
-    found = measure(model, threads)
-    assert found == Measured(CostCurve(costs.SIZES, (1.0,) * len(costs.SIZES)), (0.0,) * len(costs.SIZES), threads)
+def test_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pass takes a second."""
+    model, asked = RandomModel(), itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: float(next(asked)), monotonic=lambda: 0.0)
+    monkeypatch.setattr(costs, "time", clock)
+    found = measure(model)
+    assert found == Measured(CostCurve(costs.SIZES, (1.0,) * len(costs.SIZES)), (0.0,) * len(costs.SIZES))
     assert len(model.requests) == 2 * (1 + ROUNDS) * (1 + len(costs.SIZES))
-    assert asked.count(clock) >= 2 * ROUNDS * len(costs.SIZES)
     assert not model._slots
 
 
 def test_measuring_ends_after_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "PATIENCE", -1.0)
     model = RandomModel()
-    measure(model, 0)
+    measure(model)
     assert len(model.requests) == 2 * (1 + 2) * (1 + len(costs.SIZES))
-
-
-def test_each_size_on_its_best_number_of_threads() -> None:
-    one, two = CostCurve((1, 8), (1.0, 5.0)), CostCurve((1, 8), (2.0, 3.0))
-    assert best_of([Measured(one, (0, 0), 1), Measured(two, (0, 0), 2)]) == CostCurve((1, 8), (1.0, 3.0))

@@ -18,10 +18,11 @@ from hypothesis import settings
 
 from redraft import Style, Translator
 from redraft.backends import going_back, llamacpp
-from redraft.backends.going_back import GoesBack, difference
+from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.probe import difference
 from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError
 from tests.backends.test_llamacpp import tree

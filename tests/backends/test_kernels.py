@@ -52,7 +52,7 @@ def test_our_build_has_no_amx() -> None:
 )
 def test_report(monkeypatch: pytest.MonkeyPatch, verdict: SelfTestResult, words: str) -> None:
     monkeypatch.setattr(selftest, "examine", lambda model: verdict)
-    assert kernels.report() == words
+    assert selftest.report() == words
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_report(monkeypatch: pytest.MonkeyPatch, verdict: SelfTestResult, words:
 def test_build_that_does_not_work(monkeypatch: pytest.MonkeyPatch, verdict: SelfTestResult, words: str) -> None:
     monkeypatch.setattr(selftest, "examine", lambda model: verdict)
     with pytest.raises(ModelError, match=words):
-        kernels.report()
+        selftest.report()
 
 
 #: Multiplication by oneDNN, and attention, which multiplies by MKL.

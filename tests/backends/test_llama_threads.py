@@ -14,31 +14,11 @@ from redraft.backends import llamacpp
 from redraft.backends.engine import lib
 from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
 from redraft.backends.load import open_contexts, open_model
-from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores
+from redraft.backends.threads import FreeCores
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 
 PREFIX = tuple(range(5, 40))
 DRAFT = Draft.chain(list(range(50, 66)), Provenance.PREVIOUS)
-
-
-class Listed:
-    """Decides by a list, and records the times it receives."""
-
-    def counts(self) -> tuple[int, ...]:
-        return (1, 2)
-
-    def __init__(self, *counts: int) -> None:
-        self.planned = list(counts)
-        self.asked: list[int] = []
-        self.told: list[int] = []
-
-    def choose(self, new: int) -> int:
-        self.asked.append(new)
-        return self.planned.pop(0)
-
-    def took(self, new: int, seconds: float) -> None:
-        assert seconds > 0
-        self.told.append(new)
 
 
 def logits(backend: LlamaCpp) -> np.ndarray:
@@ -51,11 +31,12 @@ def logits(backend: LlamaCpp) -> np.ndarray:
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_their_number_changes_no_logit(exact: bool) -> None:
-    with closing(open_model("demo-tiny", LlamaOptions(context_length=256, threads=1, exact=exact))) as backend:
-        alone = logits(backend)
-        with backend.fixed_threads(2):
-            together = logits(backend)
-        assert np.array_equal(alone, together)
+    found = []
+    for threads in (1, 2):
+        options = LlamaOptions(context_length=256, threads=threads, exact=exact)
+        with closing(open_model("demo-tiny", options)) as backend:
+            found.append(logits(backend))
+    assert np.array_equal(found[0], found[1])
 
 
 def test_every_pass_runs_on_threads_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,42 +49,36 @@ def test_every_pass_runs_on_threads_decided_on(monkeypatch: pytest.MonkeyPatch) 
         set_threads(context, single, batched)
 
     monkeypatch.setattr(lib, "llama_set_n_threads", note)
-    decides = Listed(1, 2, 2, 1)
-    monkeypatch.setattr(LlamaCpp, "_choose_threads", lambda _backend, _free: decides)
+    planned = [1, 2, 2, 1]
+    monkeypatch.setattr(LlamaCpp, "_choose_threads", lambda _backend, _free: lambda: planned.pop(0))
     with closing(open_model("demo-tiny", LlamaOptions(context_length=256))) as backend:
         slot = backend.open_slot()
         backend.score([(slot, Score(PREFIX))])
         backend.score([(slot, Score(PREFIX, DRAFT))])
         backend.score([(slot, Score(PREFIX))])
     assert given == [2, 1], "set where it changes"
-    assert decides.asked[1:] == decides.told == [len(PREFIX), len(DRAFT) + 1, 1]
+    assert not planned
 
 
 @pytest.mark.parametrize(
-    ("cores", "threads", "layers", "small", "expected"),
-    [
-        (4, 0, 0, True, 1),
-        (4, 0, 0, False, 4),
-        (4, 3, 0, True, FixedThreads(3)),
-        (1, 0, 0, True, FixedThreads(1)),
-        (4, 0, -1, True, FixedThreads(4)),
-    ],
+    ("threads", "layers", "small", "expected"),
+    [(0, 0, True, (1, 1)), (0, 0, False, (4, 3)), (3, 0, True, (3, 3)), (3, 0, False, (3, 3)), (0, -1, True, (4, 4))],
 )
-def test_they_adapt_where_nothing_else_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, cores: int, threads: int, layers: int, small: bool, expected: FixedThreads | int
+def test_number(
+    monkeypatch: pytest.MonkeyPatch, threads: int, layers: int, small: bool, expected: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(llamacpp, "usable_cores", lambda: cores)
+    """On four cores that are all free, and next to a process that uses one."""
+    monkeypatch.setattr(llamacpp, "usable_cores", lambda: 4)
     monkeypatch.setattr(llamacpp, "on_gpu", lambda layers: layers != 0)
     monkeypatch.setattr(llamacpp, "SMALL_MODEL", 1 << 40 if small else 1)
+    idle = now = 0.0
+    free = FreeCores(4, lambda: (idle, 0.0), lambda: now)
     with closing(open_model("demo-tiny", LlamaOptions(context_length=64, threads=threads))) as backend:
         backend.options = LlamaOptions(threads=threads, gpu_layers=layers)
-        chosen = backend._choose_threads(FreeCores(cores, lambda: None))
-        assert backend.thread_counts() == (() if layers else backend._threads.counts())
-    if isinstance(expected, FixedThreads):
-        assert chosen == expected
-    else:
-        assert isinstance(chosen, AdaptiveThreads)
-        assert chosen.choose(1) == expected
+        choose = backend._choose_threads(free)
+    before = choose()
+    now, idle = 1.0, 3.0
+    assert (before, choose()) == expected
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 0), (2, 1)])
@@ -119,7 +94,7 @@ def test_contexts_share_cores(monkeypatch: pytest.MonkeyPatch, count: int, expec
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [({}, "30000"), ({"GOMP_SPINCOUNT": "5"}, "5"), ({"OMP_WAIT_POLICY": "active"}, "None")],
+    [({}, "4000"), ({"GOMP_SPINCOUNT": "5"}, "5"), ({"OMP_WAIT_POLICY": "active"}, "None")],
 )
 def test_openmp_is_told_how_long_to_spin_before_it_is_loaded(given: dict[str, str], expected: str) -> None:
     # Only what is in the environment when the package is imported counts, so the engine must not be loaded by then.

@@ -58,7 +58,7 @@ class Stream:
         self.seq = 0
 
     def _encoder(self, language: str) -> Encode:
-        def encode(source: str, context: Sequence[tuple[str, str]]) -> Prompt:
+        def encode(source: str, context: Sequence[tuple[str, str]], spoken: str | None) -> Prompt:
             self.encoded.append((language, source, list(context)))
             earlier = "".join(f"{theirs}={ours};" for theirs, ours in context)
             return Prompt(tuple(self.model.tokenize(f"{earlier}{source}>{language}")))
@@ -81,8 +81,9 @@ class Stream:
         """The events of all languages; ``asked`` gets the requests of this update only."""
         before, self.seq = len(self.model.requests), self.seq + 1
         update = Update(utterance, self.seq, text, final, time, committed=committed, goes_on=goes_on)
+        rest = self.rest() if any(state.left_by(update) for state in self.states) else []
         asking = [each.translate(state, update) for each, state in zip(self.translations, self.states, strict=True)]
-        events = self._run(asking)
+        events = [*rest, *self._run(asking)]
         self.asked = self.model.requests[before:]
         return events
 

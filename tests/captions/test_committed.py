@@ -39,7 +39,7 @@ class Lane:
             method, method.check({"stop": stop}), replace(method.display, first_sight=first_sight), max_tokens=12
         )
         self.translation = Translation(
-            "de", lambda text, _: Prompt(tuple(model.tokenize(f"{text}>"))), vocabulary, settings
+            "de", lambda text, *_: Prompt(tuple(model.tokenize(f"{text}>"))), vocabulary, settings
         )
         self.state = State()
 

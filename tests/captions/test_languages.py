@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iso639 import iter_langs
 
-from redraft.captions.languages import closest, parse_language, parse_targets
+from redraft.captions.languages import closest, parse_language, parse_languages
 from redraft.errors import OptionError
 
 
@@ -86,7 +86,7 @@ def test_tag_stays_as_user_wrote_it() -> None:
 )
 def test_standard_tag(text: str, standard: str) -> None:
     assert parse_language(text).standard == standard
-    assert parse_targets([text]) == [standard]
+    assert parse_languages([text]) == [standard]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_names_that_langcodes_would_load_are_not_needed() -> None:
 
 
 def test_targets_are_those_given_each_once() -> None:
-    assert parse_targets(["de", " ja", "de", "zh-Hant", "zh"]) == ["de", "ja", "zh-Hant", "zh"]
-    assert parse_targets([]) == []
+    assert parse_languages(["de", " ja", "de", "zh-Hant", "zh"]) == ["de", "ja", "zh-Hant", "zh"]
+    assert parse_languages([]) == []
     with pytest.raises(OptionError, match="'German' and 'de-DE' are the same"):
-        parse_targets(["ja", "German", "de-DE"])
+        parse_languages(["ja", "German", "de-DE"])

@@ -231,7 +231,7 @@ def events(answers: Mapping[str, str], method: str = "redraft") -> list[Caption 
     model, chosen, found = Chatty(answers), get_method(method), []
     breaks = LineBreaks.of(map(model.token_bytes, range(model.vocabulary)))
     vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, 800, breaks=breaks)
-    encode = lambda source, _context: Prompt((model.prompts[source], *[1] * 199))  # noqa: E731
+    encode = lambda source, *_: Prompt((model.prompts[source], *[1] * 199))  # noqa: E731
     writing = writing_of(parse_language("de"))
     translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})), writing)
     state = START

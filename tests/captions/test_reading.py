@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import random
+import re
+from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.captions.align import end_of
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
 from redraft.captions.formats.rows import RowsWriter
@@ -33,13 +35,32 @@ def test_line_waits_at_most() -> None:
 
 
 def test_revised_after_complete_line() -> None:
-    assert end_of(["Ich ", "sah "], ["Ich ", "sah ", "sie "]) == 2
-    assert end_of(["Ich ", "sah ", "die "], ["Er ", "sah ", "die ", "Ente "]) == 3
-    assert end_of(["Ich ", "sah ", "eine "], ["Ich ", "sah ", "ihre ", "Ente "]) == 3
-    assert end_of(["Ich "], []) == 0
     reading = Reading(16, 0.0, 0.0)
     assert reading.read(caption("Ich sah, wie sie sich"), 0) == ["Ich sah, wie sie"]
     assert reading.read(caption("Ich sah, dass sie sich duckte", final=True), 1) == ["sich duckte"]
+
+
+@given(st.integers(0, 100_000), st.integers(16, 40))
+def test_words_behind_revised_lines(seed: int, width: int) -> None:
+    """Whatever is revised in lines that are shown, every word that was never revised is in one line, in order."""
+    drawn, names, known = random.Random(seed), count(), re.compile(r"w(\d+)")
+    reading, words, changed, lines = Reading(width, 0, 0), list[str](), set[str](), list[str]()
+    for now in range(drawn.randint(2, 30)):
+        place, how = drawn.randrange(len(words) + 1), drawn.random()
+        if how < 0.6 or place == len(words):
+            words += [f"w{next(names)}" for _ in range(drawn.randint(1, 6))]
+        else:
+            changed |= {*known.findall(words[place])}
+            ways = [[f"w{next(names)}", words[place]], [f"{words[place]}x"], *([] if place + 1 == len(words) else [[]])]
+            words[place : place + 1] = drawn.choice(ways)
+            changed |= {*known.findall(" ".join(words[place : place + 1]))}
+        text = words[: drawn.randint(0, len(words))] if drawn.random() < 0.1 else words
+        lines += reading.read(caption(" ".join(text)), now)
+    lines += reading.read(caption(" ".join(words), final=True), 99)
+    said, last = known.findall(" ".join(lines)), known.findall(" ".join(words))
+    assert len(said) == len({*said})
+    assert {*last} - changed <= {*said} <= {*last} | changed
+    assert [word for word in last if word in said] == [word for word in said if word in last]
 
 
 def test_utterance_without_end() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.captions.align import end_of
+from redraft.captions.align import seam
 from redraft.captions.formats.read import prefixes
 from redraft.captions.stabilise import stabilise
 from redraft.captions.words import UNBREAKABLE, WORD, bare
@@ -52,7 +52,7 @@ def test_line_does_not_begin_with_what_closes() -> None:
 )
 def test_rest_behind_revised_beginning(part: str, rest: str) -> None:
     whole = "we met it rained".split()
-    assert whole[end_of(part.split(), whole) :] == rest.split()
+    assert whole[seam(part.split(), (), whole) :] == rest.split()
 
 
 @pytest.mark.parametrize(

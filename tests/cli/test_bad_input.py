@@ -27,6 +27,8 @@ BAD = [
     (["translate", "--to", "German Japanese"], ["--to 'German Japanese'", "one by one, as in --to de --to ja"]),
     ([*T, "--to", "tlhh"], ["--to 'tlhh'", "BCP 47"]),
     ([*T, "--from", "mul"], ["--from 'mul'", "BCP 47"]),
+    ([*T, "--from", "auto", "--from", "en"], ["--from: auto means any language"]),
+    ([*T, "--from", "en", "--from", "English"], ["source languages 'en' and 'English' are the same"]),
     ([*T, "--betta", "0.1"], ["'--betta'", "; the nearest is --beta ("]),
     ([*T, "--wonder"], ["No such option '--wonder' (see redraft translate --help)"]),
     ([*T, "--dtype", "bfloat16"], ["redraft: --dtype is for transformers models"]),

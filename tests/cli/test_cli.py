@@ -115,7 +115,7 @@ class TestHelp:
             ("serve", "serve"),
             ("bench load", "serve"),
             ("bench capacity", "serve"),
-            ("bench viewers", "serve,fanout"),
+            ("bench viewers", "serve"),
             ("models get", "hub"),
             ("translate", "client"),
         ],
@@ -260,15 +260,15 @@ class TestTables:
     def test_doctor_extras(self, monkeypatch: pytest.MonkeyPatch) -> None:
         needed = [
             "click>=8",
-            'Redis>=5; extra == "fanout"',
+            'Segno>=1; extra == "serve"',
             'a.b; extra == "x"',
             'c>=1; extra == "x"',
             'ruff; extra == "dev"',
         ]
-        installed = [SimpleNamespace(metadata={"Name": name}) for name in ("click", "redis", "A_b")]
+        installed = [SimpleNamespace(metadata={"Name": name}) for name in ("click", "segno", "A_b")]
         monkeypatch.setattr(metadata, "distribution", lambda _: SimpleNamespace(requires=needed))
         monkeypatch.setattr(metadata, "distributions", lambda: installed)
-        assert doctor._extras() == f"fanout; not installed: x ({install('NAME')})"
+        assert doctor._extras() == f"serve; not installed: x ({install('NAME')})"
 
     def test_doctor(self, redraft: Run) -> None:
         done = redraft("doctor", "--model", "demo-tiny", "--threads", "1", "--json")
@@ -277,9 +277,9 @@ class TestTables:
 
     def test_doctor_shows_what_was_measured(self) -> None:
         curve = CostCurve((1, 2, 96), (2e-3, 1e-3, 4e-3))  # measured with noise: two tokens cost less than one
-        rows = doctor._rows([costs.Measured(curve, (0.1, 0.2, 0.3), threads=3)], curve)
+        rows = doctor._rows(costs.Measured(curve, (0.1, 0.2, 0.3)))
         assert [row["over_one"] for row in rows] == [1, 0.5, 2]
-        assert [row["threads"] for row in rows] == [3, 3, 3]
+        assert [row["spread"] for row in rows] == [0.1, 0.2, 0.3]
 
 
 def program(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:

@@ -104,6 +104,23 @@ def test_stream_is_shown_in_room(redraft: Run) -> None:
             assert "room 'hall-1' is in use" in redraft(*at, stdin=b"we saw").err
 
 
+def test_addresses_on_a_terminal() -> None:
+    """Of viewers, and one with which other programs decide what they see."""
+    with running() as server:
+        command = program("translate", "--to", "de", "--server", server.url, "--method", "ar", "--output", "lines")
+        with Terminal(200, 30, command) as terminal:
+            terminal.wait_for("control: ")
+            terminal.wait_for("\n", terminal.output.index("control: "))
+            (session,) = server.hub._sessions.values()
+            assert f"viewers: {server.url}/watch?session={session.name}" in terminal.output
+            found = re.search(rf"control: {server.url}(/v1/control/\S+)", terminal.output)
+            assert found and server.ask(found[1], {"type": "pause"}).status < 300
+            assert session.transcript.paused
+            terminal.type("we saw\n\n\x04")
+            terminal.wait_for("final\tde")
+            assert terminal.ended() == 0
+
+
 def test_cue_begins_with_its_utterance(redraft: Run) -> None:
     rows = [
         {"utterance": "1", "seq": seq, "text": "we saw", "time": 2.0 + seq / 2, "final": seq == 9} for seq in range(10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from redraft.cli.transcript import transcript
 from redraft.errors import InputError, OptionError
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.folder import Folder, SessionFile
+from tests.serve.talking import eventually
 
 
 @pytest.fixture
@@ -40,6 +42,22 @@ def test_forms(file: Path) -> None:
     assert "2\n10:00:05,500 --> 10:00:08,000\nIch habe\neinen Hund.\n" in moved
     assert convert(file, "--output", "vtt").startswith("WEBVTT\n") and "こんにちは。" in convert(file)
     assert convert(file, "--output", "jsonl").count("\n") == 3
+
+
+def test_names(tmp_path: Path) -> None:
+    broadcast, folder = Broadcast(("de",)), Folder(tmp_path)
+    broadcast.transcript.changes = partial(folder.add, SessionFile("hall-1", broadcast.transcript))
+    for name, speaker in (("1", "Speaker 1"), ("2", "Speaker 2")):
+        caption = Caption(name, 0, "de", "Ja.", final=True, speaker=speaker)
+        broadcast.final(caption, 0.0)
+    eventually(lambda: not folder.late)
+    file = tmp_path / "hall-1.jsonl"
+    assert convert(file, "--name", "Speaker 1 = Anna") == "Anna: Ja.\nSpeaker 2: Ja.\n"
+    broadcast.name("Speaker 2", "Ben")
+    folder.close()
+    assert convert(file) == "Speaker 1: Ja.\nBen: Ja.\n"
+    with pytest.raises(OptionError, match="Speaker 1=Anna"):
+        convert(file, "--name", "Anna")
 
 
 def test_line_that_was_cut(file: Path) -> None:

@@ -125,14 +125,37 @@ def test_spelling() -> None:
     assert control.hidden == {("1", "pt-BR")} and control.is_hidden("1", "pt-BR")
 
 
+def test_named_speaker_after_restart() -> None:
+    async def work(server: Running, other: Running) -> None:
+        async with (
+            line(server.port) as cable,
+            Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK) as client,
+        ):
+            await client.send(Update("1", 0, "we saw", final=True, speaker="Speaker 1"))
+            client.control.name("Speaker 1", "Anna")
+            with pytest.raises(InputError, match="name"):
+                client.control.name("Speaker 1", "")
+            await comes(lambda: bool(server.hub.find(client.session).transcript.names))
+            cable.to = other.port
+            cable.cut()
+            await comes(lambda: bool(other.hub._sessions))
+            await client.send(Update("2", 0, "it was", final=True, speaker="Speaker 1"))
+            await comes(lambda: [each[:6] for each in transcript(other, client)] == ["Anna: "] * 2)
+
+    with running() as server, running() as other:
+        run(work(server, other))
+
+
 def test_control_by_others() -> None:
     async def work(server: Running) -> None:
         async with Client(server.url, ["de"], method=EXACT) as client:
             await final(client, "1", "we saw")
             token = server.hub.find(client.session).token
-            for message in ({"type": "pause"}, {"type": "hide", "utterance": "1"}):
+            naming = {"type": "name", "speaker": "Speaker 1", "name": "Anna"}
+            for message in (naming, {"type": "pause"}, {"type": "hide", "utterance": "1"}):
                 await asyncio.to_thread(server.ask, f"/v1/control/{token}", message)
             await comes(lambda: client.control.paused and client.control.hidden == {("1", "de")})
+            assert ("name", "Speaker 1") in client.control._decisions
 
     with running() as server:
         run(work(server))

@@ -11,7 +11,6 @@ import os
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,6 @@ from websockets.exceptions import WebSocketException
 from redraft.captions.events import Caption, Update
 from redraft.client import Backoff, Client
 from tests.client.lines import EXACT, Line, line
-from tests.programs import program
-from tests.serve.fanout.conftest import RedisServer
 from tests.serve.servers import Running, running
 
 STEPS = int(os.environ.get("REDRAFT_STRESS", "120"))
@@ -54,14 +51,6 @@ class Place:
         """End at once, and store and send nothing more."""
         self.server.kill()
         self._running.close()
-
-
-class Redis(Place):
-    """A Redis, which comes back empty."""
-
-    def __init__(self, found: RedisServer) -> None:
-        self.port, self.start, self.kill = found.port, found.start, found.kill  # type: ignore[method-assign]
-        self.stop = found.kill  # type: ignore[method-assign]
 
 
 class Run:
@@ -164,7 +153,7 @@ class Run:
         self._end("stop")
 
     def _end(self, how: str) -> None:
-        """Let a server or Redis end, unless one is away, and come back a while later."""
+        """Let a server, or what it needs, end, unless one is away, and come back a while later."""
         place, seconds = self.drawn.choice(self.mortal), self.drawn.uniform(0, 1)
 
         async def work() -> None:
@@ -242,13 +231,13 @@ async def background(*work: Any) -> AsyncIterator[None]:
         assert not problems, problems
 
 
-async def stress(seed: int, servers: list[Place], others: list[Place], redis: RedisServer | None = None) -> None:
+async def stress(seed: int, servers: list[Place], others: list[Place], *mortal: Any) -> None:
     async with AsyncExitStack() as stack:
         cable = await stack.enter_async_context(line(servers[0].port))
         address, backoff = f"http://127.0.0.1:{cable.port}", Backoff(0.01, 0.2, SECONDS)
         client = await stack.enter_async_context(Client(address, TO, method=EXACT, room="hall", backoff=backoff))
         run = Run(seed, client, cable, servers, others)
-        run.mortal += [Redis(redis)] if redis else []
+        run.mortal += mortal
         await stack.enter_async_context(background(run.read(), *(run.watch() for _ in range(3))))
         await run.work()
         assert not run.twice
@@ -266,16 +255,3 @@ async def stress(seed: int, servers: list[Place], others: list[Place], redis: Re
 def test_stress(number: int, seed: int) -> None:
     with ExitStack() as stack:
         asyncio.run(stress(seed, [Place(stack) for _ in range(number)], []))
-
-
-def test_stress_with_viewers_elsewhere(redis: RedisServer) -> None:
-    with ExitStack() as stack:
-        servers = [Place(stack, fanout=redis.url) for _ in range(2)]
-        asyncio.run(stress(0, servers, [Place(stack, fanout=redis.url, viewers_only=True)], redis))
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Any:
-    found = RedisServer(program("redis-server"), tmp_path)
-    yield found
-    found.kill()

@@ -107,10 +107,8 @@ class Running:
         done = threading.Event()
 
         def work() -> None:
-            if self.hub.fanout:
-                for publisher in self.hub.fanout._publishers.values():
-                    publisher.task.cancel()
-                self.hub.fanout._publishers.clear()
+            for session in self.hub._sessions.values():
+                self.hub.fanout.drop(session)
             if self.server._accepting is not None:
                 self.server._accepting.cancel()
             for connection in list(self.server.server_state.connections):

@@ -84,6 +84,21 @@ def test_hide_and_correct(server: Running, visit: Callable[..., Any]) -> None:
     expect(page.locator("#editor")).not_to_be_visible()
 
 
+def test_named_speaker(server: Running, visit: Callable[..., Any]) -> None:
+    page = visit()
+    type_in(page, "we saw")
+    wait_for_finals(page, "de", 1)
+    page.evaluate("document.querySelector('.utterance').dataset.speaker = 'Speaker 1'")  # as a recogniser tells
+    button(page, "Hide or correct").click()
+    for name in ("Anna", "Anne"):
+        page.locator(final("de")).first.click()
+        page.get_by_label("Speaker").fill(name)
+        button(page, "Correct").click()
+        expect(page.locator(".utterance")).to_have_attribute("data-speaker", name)
+    names = server.hub.find(session_of(page)["name"]).transcript.names
+    eventually(lambda: names.get("Speaker 1") == ("Anne", 2))
+
+
 def test_partial_can_be_hidden(server: Running, visit: Callable[..., Any]) -> None:
     page = visit()
     type_in(page)

@@ -128,6 +128,28 @@ def test_hide_and_show(server: Running) -> None:
             assert transcript(server, name) == []
 
 
+def test_named_speaker(server: Running) -> None:
+    """From now on, for everyone; in the whole transcript; and the last decision counts."""
+
+    def spoken(utterance: str, heard: Socket) -> str:
+        socket.say("update", utterance=utterance, seq=0, text="we saw", final=True, speaker="Speaker 1")
+        return str(next(each for each in iter(heard.hear, None) if each["type"] == "final")["speaker"])
+
+    with watched(server) as (socket, viewer, name):
+        assert spoken("1", viewer) == "Speaker 1"
+        socket.say("name", speaker="Speaker 1", name="Anna")
+        assert socket.until("named")[-1] == {"type": "named", "speaker": "Speaker 1", "name": "Anna", "decision": 1}
+        assert spoken("2", viewer) == "Anna"
+        assert transcript(server, name) == [f"Anna: {expected('we saw')}"] * 2
+        with server.socket(f"/v1/watch/{name}") as late:
+            assert {late.until("final")[-1]["speaker"] for _ in "12"} == {"Anna"}
+        socket.say("name", speaker="Speaker 1", name="Anne", decision=3)
+        socket.say("name", speaker="Speaker 1", name="Bert", decision=2)
+        assert spoken("3", viewer) == "Anne"
+        socket.say("name", speaker="Speaker 1", name=" ")
+        assert "name" in socket.until("error")[-1]["message"]
+
+
 def test_hide_before_final(server: Running) -> None:
     with watched(server) as (socket, viewer, name):
         say(socket, "we saw", final=False)

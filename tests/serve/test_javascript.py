@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from redraft.captions.align import end_of
+from redraft.captions.align import seam
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
 from redraft.captions.reading import Reading
@@ -174,12 +174,12 @@ WORDS = (
 )
 
 
-def test_continued(tmp_path: Path) -> None:
+def test_seam(tmp_path: Path) -> None:
     drawn = random.Random(0)
-    cases = [[drawn.choices("abcd", k=drawn.randrange(9)) for _ in "12"] for _ in range(4000)]
-    cases.append([["hund", "hund", "auf"], ["hund", "auf", "auf"]])
-    assert in_node(tmp_path, "captions/reading", "return module.continued(...given);", cases) == [
-        end_of(*case) for case in cases
+    cases = [[drawn.choices("abcd", k=drawn.randrange(most)) for most in (9, 5, 12)] for _ in range(4000)]
+    cases.append([["hund", "hund", "auf"], [], ["hund", "auf", "auf"]])
+    assert in_node(tmp_path, "captions/reading", "return module.seam(...given);", cases) == [
+        seam(*case) for case in cases
     ]
 
 

@@ -254,7 +254,7 @@ def test_resumed_twice_after_move(order: tuple[int, int], monkeypatch: pytest.Mo
             return await answered.wait() and session is begun
 
         fanout = MagicMock(moved=moved)
-        fanout.shared.taken.return_value = nullcontext()
+        fanout.reserved.return_value = nullcontext()
         monkeypatch.setattr(hub, "fanout", fanout)
         asking = [
             asyncio.create_task(hub.open(Begin(targets=("de",)), "", "here", begun.token, connection=each))
@@ -288,7 +288,7 @@ def test_begun_in_two_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
                 await answered.wait()
             yield
 
-        monkeypatch.setattr(hub, "fanout", MagicMock(**{"shared.taken": taken}))
+        monkeypatch.setattr(hub, "fanout", MagicMock(reserved=taken))
         begins = [Begin(targets=("de",), room=room) for room in ("hall-1", None)]
         asking = [asyncio.create_task(hub.open(each, "", "here", "x" * 32, connection=1)) for each in begins]
         begun, _ = await asking[1]

@@ -21,7 +21,7 @@ START: dict[str, Any] = {"type": "start", "targets": ["de"]}
 CORRECT = {"type": "correct", "utterance": "1", "language": "de"}
 AUDIO = {"type": "audio", "stream": "1"}
 FINAL = {"utterance": "1", "seq": 1, "language": "de", "text": "wir"}
-TYPES = "type must be one of start, update, audio, audio_end, ack, declare, restore, pause, hide, correct, end"
+TYPES = "type must be one of start, update, audio, audio_end, ack, declare, restore, pause, hide, correct, name, end"
 ROOM = "room: must be 1 to 63 lower-case letters, digits, hyphens and underscores, the first a letter or a digit"
 
 

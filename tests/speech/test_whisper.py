@@ -35,19 +35,27 @@ class Model:
         self.passes, self.seconds, self.now = list(passes), seconds, 0.0
         self.lengths: list[float] = []
         self.prompts: list[str | None] = []
+        self.languages: list[str] = []
+        #: The most probable language of each of the next passes.
+        self.spoken: list[str] = []
         self.model = SimpleNamespace(is_multilingual=multilingual)
 
     def transcribe(
         self, audio: Samples, language: str, initial_prompt: str | None, **_: Any
     ) -> tuple[Iterator[Any], None]:
         self.prompts.append(initial_prompt)
-        assert audio.dtype == np.float32 and language == "en"
+        self.languages.append(language)
+        assert audio.dtype == np.float32
         self.lengths.append(round(len(audio) / RATE, 1))
         self.now += self.seconds
         text = self.passes.pop(0) if len(self.passes) > 1 else self.passes[0]
         ratio = 20.0 if text == LOOP else 1.0
         parts = f" {text[:4]}", text[4:]
         return iter([SimpleNamespace(text=part, compression_ratio=ratio) for part in parts]), None
+
+    def detect_language(self, audio: Samples) -> tuple[str, float, list[tuple[str, float]]]:
+        best = self.spoken.pop(0)
+        return best, 0.5, [(best, 0.5), *((code, 0.1) for code in ("cy", "en", "de") if code != best)]
 
 
 def speech(seconds: float, silent: float = 1.0) -> Iterator[Samples]:
@@ -57,7 +65,7 @@ def speech(seconds: float, silent: float = 1.0) -> Iterator[Samples]:
 
 
 def updates_of(model: Model, seconds: float = 3.2) -> list[Update]:
-    recogniser = Whisper(model, "en", Endpointer(loud), lambda: model.now)
+    recogniser = Whisper(model, ("en",), Endpointer(loud), lambda: model.now)
     items = list(transcribe(speech(seconds), recogniser))
     assert not any(isinstance(item, Failure) for item in items)
     return [item for item in items if isinstance(item, Update)]
@@ -84,9 +92,22 @@ def test_repetition_is_passed_over() -> None:
 
 def test_previous_utterance_is_prompt() -> None:
     model = Model(("Good", "Good evening.", "Every", "Everyone."))
-    recogniser = Whisper(model, "en", Endpointer(loud), lambda: model.now)
+    recogniser = Whisper(model, ("en",), Endpointer(loud), lambda: model.now)
     list(transcribe(chain(speech(1.2), speech(1.2)), recogniser))
     assert model.prompts == [None, None, "Good evening.", "Good evening."]
+    assert set(model.languages) == {"en"}
+
+
+@pytest.mark.parametrize(
+    ("languages", "found"), [(("en", "de"), ["en", "en", "de", "de"]), ((), ["en", "en", "de", "cy"])]
+)
+def test_several_languages(languages: tuple[str, ...], found: list[str]) -> None:
+    model = Model(("Good", "Good evening.", "Guten", "Guten Abend."))
+    model.spoken = ["en", "en", "de", "cy"] if not languages else ["en", "cy", "de", "de"]
+    recogniser = Whisper(model, languages, Endpointer(loud), lambda: model.now)
+    updates = [each for each in transcribe(chain(speech(1.2), speech(1.2)), recogniser) if isinstance(each, Update)]
+    assert model.languages == [update.language for update in updates] == found
+    assert model.prompts == [None, None, None, None]  # a prompt in another language would lead astray
 
 
 def test_slow_model_makes_fewer_passes() -> None:

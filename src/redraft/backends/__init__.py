@@ -6,4 +6,4 @@ import os
 # occupies the core of one thread, the others wait for it after every operation, and a pass takes seconds.  OpenMP reads
 # this variable when it is loaded, so it is set before any engine is imported.
 if "OMP_WAIT_POLICY" not in os.environ:
-    os.environ.setdefault("GOMP_SPINCOUNT", "30000")
+    os.environ.setdefault("GOMP_SPINCOUNT", "4000")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
@@ -109,8 +107,7 @@ def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None
     """
     length, different = min(CONTEXT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
     prefix = tuple(1 + position % different for position in range(length))
-    now = clock or time.perf_counter
-    seconds: list[float] = []
+    now, seconds = clock or time.perf_counter, list[float]()
     for size in (1, *sizes_for(backend)):
         # The last prefix token is always run again, so a pass over n tokens has a draft of n - 1.
         draft = (prefix[0],) * (size - 1)
@@ -139,66 +136,34 @@ def least(samples: Sequence[Sequence[float]]) -> CostCurve:
     return CostCurve(SIZES[: len(samples[0])], tuple(map(min, zip(*samples, strict=True))))
 
 
-@runtime_checkable
-class Threaded(Protocol):
-    """A backend whose number of threads can be set."""
-
-    def thread_counts(self) -> tuple[int, ...]:
-        """Return the numbers of threads for passes at present; empty if they do not run on the CPU."""
-
-    def fixed_threads(self, count: int) -> AbstractContextManager[None]:
-        """Run all passes in the block on ``count`` threads; 0 leaves the number to the backend."""
-
-
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """T(n) on one number of threads.
+    """T(n) of a backend.
 
     Attributes:
         curve: the fastest times.
         spread: for each size, the distance of the median from the fastest, relative to the fastest.
-        threads: number of threads; 0 if the backend chooses it.
     """
 
     curve: CostCurve
     spread: tuple[float, ...]
-    threads: int = 0
 
 
-def thread_counts(backend: Backend) -> tuple[int, ...]:
-    """Return the numbers of threads on which to measure a curve."""
-    return (backend.thread_counts() if isinstance(backend, Threaded) else ()) or (0,)
-
-
-def measure(backend: Backend, threads: int, show: Callable[[Iterable[int]], Iterable[int]] = iter) -> Measured:
+def measure(backend: Backend, show: Callable[[Iterable[int]], Iterable[int]] = iter) -> Measured:
     """Measure T(n) in `ROUNDS` rounds after a warm-up.
 
-    On one thread, its processor time counts, which stops while another process runs.  Several threads spin while they
-    wait for each other, so there wall time counts.
-
     Args:
-        threads: one of `thread_counts`.
         show: wraps the round numbers, for a progress bar.
     """
-    fixed = backend.fixed_threads(threads) if isinstance(backend, Threaded) else nullcontext()
-    # The resolution of the thread clock is too low on Windows.
-    clock = time.thread_time if threads == 1 and os.name != "nt" else time.perf_counter
     slot, rounds, started = backend.open_slot(), list[list[float]](), time.monotonic()
     try:
-        with fixed:
-            sample(backend, slot)
-            for done in show(range(1, ROUNDS + 1)):
-                rounds.append(sample(backend, slot, clock))
-                if done > 1 and time.monotonic() - started > PATIENCE:
-                    break
+        sample(backend, slot)
+        for done in show(range(1, ROUNDS + 1)):
+            rounds.append(sample(backend, slot))
+            if done > 1 and time.monotonic() - started > PATIENCE:
+                break
     finally:
         backend.close_slot(slot)
     curve, usual = least(rounds), medians(rounds)
     spread = tuple(each / low - 1 if low > 0 else 0.0 for each, low in zip(usual.seconds, curve.seconds, strict=True))
-    return Measured(curve, spread, threads)
-
-
-def best_of(found: Sequence[Measured]) -> CostCurve:
-    """Return T(n) of a backend that runs each size on its best number of threads."""
-    curves = [each.curve for each in found]
-    return CostCurve(curves[0].sizes, tuple(map(min, zip(*(each.seconds for each in curves), strict=True))))
+    return Measured(curve, spread)

@@ -2,9 +2,7 @@
 
 Models with recurrent layers cannot give up single ids.  llama.cpp says of some that they can, and then computes
 something else, or ends the process.  So its word is not taken: when such a model is opened for the first time, a child
-process plays a few updates with it, which grow, shrink and reject drafts in two slots, and compares all rows with those
-of slots that have read the same ids and nothing else, alone in a pass: of some models, llama.cpp also mixes up the
-states of several slots that share one.
+process tries (`redraft.backends.probe`).
 """
 
 from __future__ import annotations
@@ -12,21 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING, cast
 
 from redraft.backends.machine import cached, keep_cached, library_hash
 from redraft.backends.selftest import judge
 from redraft.errors import CapabilityError
-
-if TYPE_CHECKING:
-    from redraft.backends.llamacpp import LlamaCpp
-    from redraft.backends.numpy_rows import Matrix, NumpyRows
-    from redraft.decoding.types import Score
 
 #: Name of the file with results in the cache.
 FILE = "going-back.json"
@@ -35,7 +25,8 @@ TIMEOUT_S = 600.0
 #: Maximum difference that can be rounding; with our kernels it is 0, and states that are not those of the ids differ by
 #: 0.2 or more in models of two layers.
 TOLERANCE = 0.15
-_SLOTS = 2
+#: Name of the child's module.
+_PROBE = "probe"
 
 
 class GoesBack(Enum):
@@ -58,7 +49,7 @@ def proven(path: Path, metadata: Mapping[str, str], gpu_layers: int) -> GoesBack
     """
     key = _key(metadata, gpu_layers)
     if cached(FILE).get(key) != "right":
-        command = [sys.executable, "-P", "-m", __name__, str(path), str(gpu_layers)]
+        command = [sys.executable, "-P", "-m", f"{__package__}.{_PROBE}", str(path), str(gpu_layers)]
         found = judge(command, timeout=TIMEOUT_S, tolerance=TOLERANCE)
         if found.kernels != "right":
             reasons = {"wrong": found.detail, "untested": f"the test failed: {found.detail}"}
@@ -74,65 +65,6 @@ def proven(path: Path, metadata: Mapping[str, str], gpu_layers: int) -> GoesBack
 def _key(metadata: Mapping[str, str], gpu_layers: int) -> str:
     """Return a key of build, place and shape: models that differ only in their weights go back alike."""
     shape = {key: value for key, value in metadata.items() if not key.startswith(("general.name", "tokenizer."))}
-    digest = hashlib.sha256(json.dumps(shape, sort_keys=True).encode() + Path(__file__).read_bytes())
+    probe = Path(__file__).with_name(f"{_PROBE}.py").read_bytes()
+    digest = hashlib.sha256(json.dumps(shape, sort_keys=True).encode() + probe)
     return f"{library_hash()} {gpu_layers} {digest.hexdigest()[:12]}"
-
-
-def difference(path: Path, way: GoesBack, gpu_layers: int = 0) -> float:
-    """Return how far rows after going back are from those of a fresh slot alone, in standard deviations of logits.
-
-    Of the rows of a request the worst counts; of the requests, the middle one, since rounding may send a token to other
-    experts.
-
-    Raises:
-        CapabilityError: llama.cpp itself says that the model does not go back in this way.
-    """
-    from redraft.backends.llama_model import LlamaModel
-    from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
-
-    options = LlamaOptions(context_length=256, slots=2 * _SLOTS, gpu_layers=gpu_layers)
-    with (
-        closing(LlamaModel(path, gpu_layers=gpu_layers, goes_back=way)) as model,
-        closing(LlamaCpp(path, options, model)) as backend,
-    ):
-        slots = [backend.open_slot() for _ in range(_SLOTS)]
-        apart = []
-        for scores in _script(backend.vocabulary_size):
-            found = _logits(backend, list(zip(slots, scores, strict=True)))
-            for rows, score in zip(found, scores, strict=True):
-                fresh = backend.open_slot()
-                (others,) = _logits(backend, [(fresh, score)])
-                backend.close_slot(fresh)
-                apart.append(max(float(abs(a - b).max() / b.std()) for a, b in zip(rows, others, strict=True)))
-        return median(apart)
-
-
-def _script(vocabulary: int) -> Iterator[list[Score]]:
-    """Yield requests for all slots: drafts and their rejections, while the sources grow, shrink and change."""
-    from redraft.backends.llama_anchors import DISTANCE
-    from redraft.decoding.types import Draft, Provenance, Score
-
-    def some(start: int, count: int) -> tuple[int, ...]:
-        return tuple([37 * (start + place + 1) % vocabulary for place in range(count)])
-
-    def score(prefix: tuple[int, ...], draft: tuple[int, ...]) -> Score:
-        return Score(prefix, Draft.chain(draft, Provenance.PREVIOUS))
-
-    after, drafted, other = some(60, 2 * DISTANCE), some(80, 5), some(90, 3)
-    for source in (some(0, 12), some(0, 24), some(0, 9) + some(30, 6)):
-        prompts = [(slot, *source, *after) for slot in range(_SLOTS)]
-        yield [score(prompt, drafted) for prompt in prompts]
-        yield [score(prompt + drafted[: 1 + slot] + other[:1], other[:slot]) for slot, prompt in enumerate(prompts)]
-
-
-def _logits(backend: LlamaCpp, requests: Sequence[tuple[int, Score]]) -> list[list[Matrix]]:
-    """Return copies of the rows of requests, which are lost at the next pass."""
-    answers = zip(cast("list[NumpyRows]", backend.score(requests)), requests, strict=True)
-    return [[rows.row(node).copy() for node in range(-1, len(score.draft))] for rows, (_, score) in answers]
-
-
-if __name__ == "__main__":
-    # The classes of this module, not those of ``__main__``.
-    from redraft.backends.going_back import GoesBack, difference
-
-    print(difference(Path(sys.argv[1]), GoesBack.ANCHORS, int(sys.argv[2])), flush=True)

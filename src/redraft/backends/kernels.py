@@ -1,17 +1,10 @@
-"""The kernels of the installed build of llama.cpp: which ones it has, and whether they compute correctly."""
+"""The kernels that the installed build of llama.cpp has."""
 
 from __future__ import annotations
 
 import re
 
-from redraft.backends import selftest
 from redraft.backends.engine import lib
-from redraft.errors import ModelError
-from redraft.models import shipped_path
-
-#: Compiles llama.cpp for this processor.
-REBUILD = "pip install --force-reinstall --no-deps --no-cache-dir --no-binary llama-cpp-python llama-cpp-python"
-_FAILED = {"wrong": "computes wrong results", "crash": "crashes", "hang": "hangs"}
 
 
 def mark() -> str:
@@ -33,19 +26,3 @@ def have_amx() -> bool:
 def _features() -> str:
     """Return what llama.cpp says that it was built with, such as ``AVX2 = 1 | AMX_INT8 = 1 |``."""
     return str(lib.llama_print_system_info().decode())
-
-
-def report() -> str:
-    """Run the self-test, which takes a second, and say how it ended.
-
-    Raises:
-        ModelError: llama.cpp is not usable on this processor.
-    """
-    verdict = selftest.examine(shipped_path("demo-tiny"))
-    if verdict.kernels == "right":
-        return "passed the self-test"
-    if verdict.kernels == "untested":
-        return f"could not be tested ({verdict.detail})"
-    raise ModelError(
-        f"llama.cpp {_FAILED[verdict.kernels]} on this processor ({verdict.detail}); compile it here: {REBUILD}"
-    )

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from ctypes import addressof
 from dataclasses import dataclass, field
@@ -136,12 +135,12 @@ class LlamaContext:
         sequences: number of sequences.
         shared: whether cells may belong to several sequences, as needed for the branches of a tree.
         batch: maximum ids per pass; longer ones are split.
-        threads: chooses the CPU threads of every pass.
+        threads: returns the number of CPU threads of the next pass.
         exact: whether single and batched passes are bit-identical.
 
     Attributes:
         length: maximum number of ids of a sequence.
-        threads: chooses the CPU threads of every pass.
+        threads: returns the number of CPU threads of the next pass.
         running: number of threads of the latest pass.
 
     Raises:
@@ -151,7 +150,7 @@ class LlamaContext:
     def __init__(
         self, model: LlamaModel, *, cells: int, sequences: int, shared: bool, batch: int, threads: Threads, exact: bool
     ) -> None:
-        self.threads, self.running = threads, threads.choose(1)
+        self.threads, self.running = threads, threads()
         self.model, self._in_pairs = model, exact and needs_pairs(model)
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_seq_max, params.kv_unified = cells, sequences, shared
@@ -238,15 +237,12 @@ class LlamaContext:
         return np.concatenate(found)[:rows]
 
     def _decode_batch(self, feed: Feed) -> Matrix:
-        new = len(feed)
-        threads = self.threads.choose(new)
+        threads = self.threads()
         if threads != self.running:
             lib.llama_set_n_threads(self._handle, threads, threads)
             self.running = threads
         forget_complaints()
-        batch, started = self._batch.filled(feed), time.perf_counter()
-        status = lib.llama_decode(self._handle, batch)
-        self.threads.took(new, time.perf_counter() - started)
+        status = lib.llama_decode(self._handle, self._batch.filled(feed))
         if status == 1:
             raise ContextOverflow("the cache of the model is full; open it with a larger context length")
         if status != 0:

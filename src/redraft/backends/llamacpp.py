@@ -15,8 +15,7 @@ The search for a better final text has a context of its own (`redraft.backends.l
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +28,7 @@ from redraft.backends.llama_search import LlamaSearch
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
 from redraft.backends.slots import Slotted, check_whole_numbers
-from redraft.backends.threads import AdaptiveThreads, FixedThreads, FreeCores, Threads
+from redraft.backends.threads import FreeCores, Threads
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.search import MOST
@@ -38,7 +37,7 @@ from redraft.errors import CapabilityError, ModelError, OptionError
 
 #: Maximum number of sequences in llama.cpp's cache.
 MOST_SEQUENCES = 256
-#: Maximum size in bytes of a small model, whose weights fit into the processor's caches.
+#: Maximum size in bytes of a small model, which runs on one thread.
 SMALL_MODEL = 64 << 20
 #: Resolution in seconds of a clock that can time passes; that of Windows is 15 ms.
 _FINE = 1e-5
@@ -59,7 +58,8 @@ class LlamaOptions:
         slots: number of independent sequences, one for every stream and target language.
         branches: maximum number of further branches of a draft tree; 0 allows only chains. Trees need a shared cache,
             which is slower with many slots.
-        threads: CPU threads; 0 tunes the number while running (`redraft.backends.threads`).
+        threads: CPU threads; 0 for one per core that other processes leave free, and one for models up to
+            `SMALL_MODEL`.
         gpu_layers: layers on the GPU; -1 for all that fit.
         batch: maximum ids per call of the engine, at least 3 if ``exact``; longer requests are split.
         exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights and
@@ -184,31 +184,14 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 
     def _choose_threads(self, free: FreeCores) -> Threads:
         options, cores = self.options, usable_cores()
-        if options.threads or cores == 1 or on_gpu(options.gpu_layers):
-            return FixedThreads(options.threads or cores)
-        # The first prompt of a large model would take too long on one thread; a small model's operations are short.
-        small = self.model.size <= SMALL_MODEL
-        return AdaptiveThreads(cores, 1 if small else cores, free)
+        if options.threads or on_gpu(options.gpu_layers):
+            return lambda: options.threads or cores
+        # The operations of a small model are too short to be divided.
+        return free if self.model.size > SMALL_MODEL else lambda: 1
 
     def _all_contexts(self) -> list[LlamaContext]:
         """Return the contexts of the slots, and that of searches."""
         return [*self._contexts, *([self._search.context] if self._search else [])]
-
-    def thread_counts(self) -> tuple[int, ...]:
-        """Return the minimum and maximum number of threads for passes at present; empty if the GPU runs them."""
-        return () if on_gpu(self.options.gpu_layers) else self._threads.counts()
-
-    @contextmanager
-    def fixed_threads(self, count: int) -> Iterator[None]:
-        """Run all passes in the block on ``count`` threads, for measurements; 0 leaves their number."""
-        contexts = self._all_contexts()
-        for context in contexts:
-            context.threads = FixedThreads(count) if count else self._threads
-        try:
-            yield
-        finally:
-            for context in contexts:
-                context.threads = self._threads
 
     def _new_slot(self, slot: int) -> LlamaSlot | AnchoredSlot:
         return self._places[slot]

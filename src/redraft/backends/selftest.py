@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from redraft.errors import ModelError
+from redraft.models import shipped_path
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -37,6 +40,10 @@ _FAULTS = {"SIGSEGV", "SIGILL", "SIGBUS", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSY
 #: Higher exit statuses are those of processes that Windows ended for a fault.
 _LARGEST_STATUS = 255
 
+#: Compiles llama.cpp for this processor.
+REBUILD = "pip install --force-reinstall --no-deps --no-cache-dir --no-binary llama-cpp-python llama-cpp-python"
+_FAILED = {"wrong": "computes wrong results", "crash": "crashes", "hang": "hangs"}
+
 Kernels = Literal["right", "wrong", "crash", "hang", "untested"]
 
 
@@ -52,6 +59,22 @@ class SelfTestResult:
 
     kernels: Kernels
     detail: str = ""
+
+
+def report() -> str:
+    """Run the self-test, which takes a second, and say how it ended.
+
+    Raises:
+        ModelError: llama.cpp is not usable on this processor.
+    """
+    verdict = examine(shipped_path("demo-tiny"))
+    if verdict.kernels == "right":
+        return "passed the self-test"
+    if verdict.kernels == "untested":
+        return f"could not be tested ({verdict.detail})"
+    raise ModelError(
+        f"llama.cpp {_FAILED[verdict.kernels]} on this processor ({verdict.detail}); compile it here: {REBUILD}"
+    )
 
 
 def examine(model: Path, python: str = sys.executable, path: Sequence[str] | None = None) -> SelfTestResult:

@@ -1,31 +1,14 @@
 """Where an old text ends in a new one, and how much two texts have in common.
 
-Texts are sequences: words, lines, characters or ids.  For similar texts, such as successive ones of a recogniser, time
-grows with their length; for others, with the product of their lengths, some sixty items per machine word.
+Texts are sequences: words, lines, characters or ids.  Time grows with the product of their lengths behind what both
+begin with, some sixty items per machine word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 
 from redraft.decoding.types import common_prefix
-
-#: Differences up to which only the places near the diagonal are looked at.
-_FEW = 32
-
-
-def end_of(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
-    """Return how many items of ``new`` stand for all of ``old``: what follows them is new.
-
-    It is the beginning of ``new`` with the smallest Levenshtein distance to ``old``; of several, one that ends with the
-    same item, behind what both begin with; of these, the one whose length is nearest, and the shorter one of two.
-    """
-    same = common_prefix(old, new)
-    if same == len(old):
-        return same
-    old, new = old[same:], new[same : 2 * len(old) + 1 - same]
-    found = _near_diagonal(old, new)
-    return same + (_over_all(old, new) if found is None else found)
 
 
 def seam(before: Sequence[Hashable], behind: Sequence[Hashable], new: Sequence[Hashable]) -> int:
@@ -64,47 +47,6 @@ def in_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     return _common(one, other)[-1]
 
 
-def _near_diagonal(old: Sequence[Hashable], new: Sequence[Hashable]) -> int | None:
-    """Return `end_of` if there are few differences, else None.
-
-    Ukkonen, "Algorithms for approximate string matching" (1985): for a growing number of differences, how far each
-    diagonal, an item of the new text less one of the old, gets in the old text.
-    """
-    reached = {0: _slid(old, new, 0, 0)}
-    for _ in range(_FEW + 1):
-        ends = [diagonal for diagonal, place in reached.items() if place == len(old)]
-        if ends:
-            return min(_rank(old, new, len(old) + diagonal) for diagonal in ends)[-1]
-        reached = dict(_further(old, new, reached))
-    return None
-
-
-def _further(old: Sequence[Hashable], new: Sequence[Hashable], reached: dict[int, int]) -> Iterator[tuple[int, int]]:
-    """Yield how far each diagonal gets with one more difference."""
-    for diagonal in range(min(reached) - 1, max(reached) + 2):
-        places = [reached.get(diagonal, -1)]
-        places.append(places[0] + 1 if places[0] >= 0 else -1)  # another item instead
-        places.append(reached.get(diagonal - 1, -1))  # an item more
-        places.append(reached[diagonal + 1] + 1 if diagonal + 1 in reached else -1)  # an item less
-        allowed = [place for place in places if 0 <= place <= len(old) and 0 <= place + diagonal <= len(new)]
-        if allowed:
-            yield diagonal, _slid(old, new, diagonal, max(allowed))
-
-
-def _slid(old: Sequence[Hashable], new: Sequence[Hashable], diagonal: int, place: int) -> int:
-    """Return where the items from a place of the old text on no longer equal those of the new one."""
-    end = min(len(old), len(new) - diagonal)
-    while place < end and old[place] == new[place + diagonal]:
-        place += 1
-    return place
-
-
-def _over_all(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
-    """Return `end_of` by the distance of ``old`` to every beginning of ``new``."""
-    found = enumerate(_distances(old, new))
-    return min((distance, _rank(old, new, count)) for count, distance in found)[1][-1]
-
-
 def _distances(old: Sequence[Hashable], new: Sequence[Hashable], *, anywhere: bool = False) -> list[int]:
     """Return the distance of ``old``, which has items, to each beginning of ``new``; or to the nearest end of it.
 
@@ -137,11 +79,6 @@ def _common(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[int]:
         rest = ((rest + matched) | (rest - matched)) & every
         found.append(len(one) - rest.bit_count())
     return found
-
-
-def _rank(old: Sequence[Hashable], new: Sequence[Hashable], count: int) -> tuple[bool, int, int]:
-    """Return what makes a beginning of ``new`` worse than another one at the same distance; its length comes last."""
-    return count == 0 or new[count - 1] != old[-1], abs(count - len(old)), count
 
 
 def _places(items: Sequence[Hashable]) -> dict[Hashable, int]:

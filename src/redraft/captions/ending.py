@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from redraft.captions.align import end_of
+from redraft.captions.align import seam
 from redraft.captions.words import WORD, bare_words
 
 #: Chance that a last word stays until a stream has shown its own, and the number of words for which this one counts.
@@ -61,7 +61,7 @@ class TextEnd:
         words, last = tuple(bare_words(text)), self.words
         if words == last:
             return replace(self, is_new=False)
-        left = last[end_of(words, last) :] if goes_on else ()
+        left = last[seam(words, (), last) :] if goes_on else ()
         counts = self.is_open and bool(words) and not left  # what was cut off was not taken back
         is_new = bool(words) and not is_committed(text, committed) and not _is_near(words[-1], len(words) - 1, last)
         return TextEnd(

@@ -89,6 +89,12 @@ _SPEAKER = _rules(
     max_length=100,
     description="who is speaking",
 )
+_SPOKEN = _rules(
+    (lambda value: value is None or (is_text(value) and 0 < len(value) <= 100), "a BCP 47 tag, or null"),
+    min_length=1,
+    max_length=100,
+    description="BCP 47 tag of the language that is spoken",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,7 @@ class Update:
         committed: number of words, from the first on, that the recogniser will not change (`redraft.captions.words`);
             None if unknown.
         goes_on: whether words were cut off from the end of this text and start the next utterance.
+        language: BCP 47 tag of the language that is spoken, one of the stream's source languages; None if unknown.
 
     Raises:
         InputError: a field has an invalid value.
@@ -124,6 +131,7 @@ class Update:
         default=False,
         metadata=_rules(FLAG, description="whether it was cut off before words with which the next utterance begins"),
     )
+    language: str | None = field(default=None, metadata=_SPOKEN)
 
     def __post_init__(self) -> None:
         for name, check, words in _CHECKS:
@@ -186,6 +194,8 @@ class Caption:
         source: text of the update.
         cut: whether the translation was cut off at a limit or a repetition.
         speaker: who is speaking; None if unknown.
+        source_language: BCP 47 tag of the language of ``source``; None if the stream has one source language, and the
+            update does not name it.
     """
 
     utterance: str = field(metadata=_UTTERANCE)
@@ -200,6 +210,7 @@ class Caption:
         default=False, metadata={"description": "true if the model did not finish it, so that it was cut"}
     )
     speaker: str | None = field(default=None, metadata=_SPEAKER)
+    source_language: str | None = field(default=None, metadata=_SPOKEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,8 +212,8 @@ def same_of(text: str, tags: Iterable[str]) -> str | None:
     return next((tag for tag in tags if canonical_tag(tag) == canonical_tag(text)), None)
 
 
-def as_tags(to: object) -> list[str]:
-    """Check that target languages are a list of strings; return them as a list.
+def as_tags(to: object, field: str = "to") -> list[str]:
+    """Check that languages are a list of strings; return them as a list.
 
     Raises:
         OptionError: they are not; a single string would be read as a list of letters.
@@ -221,21 +221,25 @@ def as_tags(to: object) -> list[str]:
     if isinstance(to, Sequence) and not isinstance(to, str) and all(isinstance(tag, str) for tag in to):
         return list(to)
     example = [to] if isinstance(to, str) else ["de", "ja"]
-    raise OptionError(f"must be a list of languages such as {example!r}, not {reprlib.repr(to)}", "to")
+    raise OptionError(f"must be a list of languages such as {example!r}, not {reprlib.repr(to)}", field)
 
 
-def parse_targets(tags: Iterable[str]) -> list[str]:
-    """Check target languages given as tags or names, and return their standard tags, without duplicates.
+def parse_languages(tags: Iterable[str], field: str = "target language") -> list[str]:
+    """Check languages given as tags or names, and return their standard tags, without duplicates.
+
+    Args:
+        tags: target languages, or others.
+        field: name of the field in the error message.
 
     Raises:
         OptionError: a language is unknown, or two different names stand for the same one.
     """
     found: dict[str, Language] = {}
     for text in tags:
-        language = parse_language(text)
+        language = parse_language(text, field)
         first = found.setdefault(language.canonical, language)
         if first.tag != language.tag:
-            raise OptionError(f"target languages {first.tag!r} and {language.tag!r} are the same, so leave one out")
+            raise OptionError(f"{field}s {first.tag!r} and {language.tag!r} are the same, so leave one out")
     return [language.standard for language in found.values()]
 
 

@@ -3,8 +3,8 @@
 The growing translation is broken into lines.  A line is complete when more text follows it and it has been unchanged
 for ``patience`` seconds, or when it has waited for ``longest`` seconds; then it is shown and never changes.  Later
 revisions only affect the lines after it, so NE of the display is 0 by construction.  The price is lag, bounded by
-``longest``, and that errors in complete lines stay.  Where the shown lines end in a revised text is found by
-`redraft.captions.align`.
+``longest``, and that errors in complete lines stay.  Where the shown lines end in a revised text, the units on both
+sides of that place decide (`redraft.captions.align.seam`).
 
 By convention, lines have at most 32 to 42 character cells (CEA-608 has 32, European television 37, streaming services
 42); see `redraft.captions.breaks`.
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from redraft.captions.align import end_of
+from redraft.captions.align import seam
 from redraft.captions.breaks import SPACE, broken
 from redraft.captions.events import Caption, is_number
 from redraft.captions.words import UNBREAKABLE
@@ -55,7 +55,9 @@ class Reading:
         self._width = whole("line width", width, NARROWEST, WIDEST)
         self._patience, self._longest = patience, longest
         self._utterance: str | None = None
-        self._shown: list[str] = []
+        #: The units of the last text that stand for the shown lines, and those behind them, without space.
+        self._begun: list[str] = []
+        self._behind: list[str] = []
         self._waiting: list[_Waiting] = []
 
     def read(self, caption: Caption, now: float) -> list[str]:
@@ -68,10 +70,15 @@ class Reading:
         left_over: list[str] = []
         if caption.utterance != self._utterance:
             left_over = self.end()  # the previous utterance had no final caption
-            self._utterance, self._shown, self._waiting = caption.utterance, [], []
+            self._utterance, self._begun, self._behind, self._waiting = caption.utterance, [], [], []
         units = UNBREAKABLE.findall(SPACE.sub(" ", caption.text).strip())
-        rest = units[end_of(self._shown, units) :]
-        lines = broken(rest, self._width)
+        bare = [unit.rstrip(" ") for unit in units]
+        place = seam(self._begun, self._behind, bare)
+        if place < len(units):  # else what is missing may come back
+            self._behind = bare[place:]
+            if place >= len(self._begun):
+                self._begun = bare[:place]
+        lines = broken(units[place:], self._width)
         full = lines if caption.final else lines[:-1]
         self._waiting = [self._noted(place, line, now) for place, line in enumerate(full)]
         if caption.final:
@@ -109,5 +116,6 @@ class Reading:
         return _Waiting(units, before.stood if before.units == units else now, before.waited)
 
     def _show(self, line: _Waiting) -> str:
-        self._shown += line.units
+        self._begun += self._behind[: len(line.units)]
+        del self._behind[: len(line.units)]
         return "".join(line.units).strip()

@@ -69,7 +69,7 @@ class State:
     """A stream in one language after an update.
 
     Attributes:
-        earlier: earlier sentences with their translations, for the context of prompts.
+        earlier: earlier sentences with their translations and their languages, for the context of prompts.
         capitals: whether the source writes only capitals.
         ending: what is known of the end of its texts.
         memory: what the method's drafters keep, by type; copied for every decoding.
@@ -88,7 +88,7 @@ class State:
         reported: whether a problem of the utterance's partial texts was reported.
     """
 
-    earlier: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[tuple[str, str, str | None], ...] = ()
     capitals: Capitals = field(default_factory=Capitals)
     ending: TextEnd = field(default_factory=TextEnd)
     memory: dict[type, object] = field(default_factory=dict, repr=False)
@@ -119,6 +119,10 @@ class State:
         """Whether tokens of the latest output wait for another one that agrees, or were not decoded."""
         waits = self.decoded.confirmed is not None and len(self.shown) < len(self.output)
         return self.update is not None and (waits or self.decoded.output.stopped)
+
+    def left_by(self, update: Update) -> Update | None:
+        """Return the latest update if it hides tokens and another one begins the next utterance; else None."""
+        return self.update if self.hides and self.update and self.update.utterance != update.utterance else None
 
 
 #: At the beginning of a stream.

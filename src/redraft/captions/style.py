@@ -6,7 +6,8 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from redraft.captions.languages import Language, canonical_tag, same_of
+from redraft.captions.languages import Language, as_tags, canonical_tag, parse_languages, same_of
+from redraft.captions.spoken import AUTO
 from redraft.errors import OptionError
 
 #: Target language, by tag or name -> source terms and their translations.
@@ -18,11 +19,14 @@ class Style:
     """How prompts are made.
 
     Attributes:
-        source_language: its BCP 47 tag.
+        source_language: its BCP 47 tag; `auto` if any language may be spoken, so that it is detected
+            (`redraft.captions.spoken`).
         template: name of a prompt template (`redraft.captions.templates`); None chooses by the model's metadata.
         prompt: your own prompt (`redraft.captions.fields`), instead of a template.
         glossary: for each target language that has one, pairs of a source term and its translation.
         context: number of earlier sentences in the prompt.
+        also_spoken: tags of further source languages.  Each utterance is translated from the one that it is in, and
+            shown as it is where that is the target language.
 
     Raises:
         OptionError: the glossary has another form, or names a language twice.
@@ -33,14 +37,23 @@ class Style:
     prompt: str | None = None
     glossary: Glossary = field(default_factory=dict)
     context: int = 0
+    also_spoken: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        if as_tags(self.also_spoken, "also_spoken") and self.source_language == AUTO:
+            raise OptionError(": auto means any language, so name no other one", "source language")
         form = ": must be pairs of a term and its translation for each target language, such as"
         if not (isinstance(self.glossary, Mapping) and all(map(_are_pairs, self.glossary.values()))):
             example = {"de": [("hull", "Rumpf")]}
             raise OptionError(f"{form} {example}, not {reprlib.repr(self.glossary)}", "glossary")
         if len({canonical_tag(tag) for tag in self.glossary}) < len(self.glossary):
             raise OptionError(f": must name each language once, not {', '.join(self.glossary)}", "glossary")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Standard tags of the languages that may be spoken; empty if any may be."""
+        named = [self.source_language, *self.also_spoken]
+        return () if named == [AUTO] else tuple(parse_languages(named, "source language"))
 
     def terms(self, target: Language) -> tuple[tuple[str, str], ...]:
         """Return the glossary of a target language; empty if it has none."""

@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from redraft.captions.align import end_of
+from redraft.captions.align import seam
 from redraft.captions.answer import OutputReader
 from redraft.captions.ending import is_committed
 from redraft.captions.events import Caption, Event, Failure, Update
@@ -48,9 +48,12 @@ from redraft.decoding.types import (
     common_prefix,
     spared,
 )
+from redraft.errors import OptionError
 
-#: ``encode(source, context)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest first.
-Encode = Callable[[str, Sequence[tuple[str, str]]], Prompt]
+#: ``encode(source, context, language)`` returns a prompt; ``context`` holds earlier (source, translation) pairs, oldest
+#: first.  ``language`` is that of the source, None if only one is spoken.  The prompt is empty if a source needs no
+#: translation, because it is in the target language.  Raises `OptionError` for a language that the model does not have.
+Encode = Callable[[str, Sequence[tuple[str, str]], str | None], Prompt]
 #: What an update gives: its events, failures first, and the next state.
 Answered = tuple[list[Event], State]
 
@@ -93,13 +96,11 @@ class Translation:
     def translate(self, state: State, update: Update) -> Asking[Answered]:
         """Translate one update: yields requests for scores, returns the events and the next state.
 
-        If the utterance before was not final, the rest of its translation comes first.
+        If it leaves another utterance (`State.left_by`), have the `rest` of that first: nothing of it is shown later.
         """
         capitals, text = state.capitals.lowered(update.text)
         state, update = replace(state, capitals=capitals), replace(update, text=text)
-        before: list[Event] = []
         if state.update is None or update.utterance != state.update.utterance:
-            before, state = yield from self.rest(state)
             state = _begun(state)
         else:
             state = replace(state, is_slow=_is_slow(state, update))
@@ -108,38 +109,41 @@ class Translation:
         state = replace(state, update=update, ending=ending)
         events, state = yield from self._answered(state, update)
         if state.ending.left and update.final:
-            end = end_of(state.output, draft)
+            end = seam(state.output, (), draft)
             rest = self._begun(draft[end:], state.output), self._begun(shown[end:], state.output)
             state = replace(state, behind=rest)
         elif state.ending.left:  # the rest of it is that of the next sentence
             state = replace(state, draft=draft, shown=shown)
-        return [*before, *events], replace(state, update=None if update.final else update)
+        return events, replace(state, update=None if update.final else update)
 
     def rest(self, state: State) -> Asking[Answered]:
         """Show all of the translation of an unfinished utterance, and decode what is missing of it.
 
-        Call this at the end of a stream, and when no update has come for a while: there may be no further output to
-        agree with.  Returns no events if everything is shown.
+        Run this at the end of a stream, before the next utterance, and when no update has come for a while: there may
+        be no further output to agree with.  Returns no events if everything is shown.
         """
         if state.update is None or not state.hides:
             return [], state
         return (yield from self._answered(state, state.update, is_rest=True))
 
     def failed(self, state: State, update: Update) -> State:
-        """Return the state after an update whose translation failed: a final one ends its utterance all the same."""
-        if update.final and state.update is not None and state.update.utterance == update.utterance:
-            return replace(_cleared(state), update=None)
-        return state
+        """Return the state after an update whose translation failed, or the rest before it.
 
-    def remember(self, state: State, source: str, translation: str) -> State:
+        A final update ends its utterance all the same, and one of another utterance the one before.
+        """
+        if state.update is None or (state.update.utterance == update.utterance and not update.final):
+            return state
+        return replace(_cleared(state), update=None)
+
+    def remember(self, state: State, source: str, translation: str, language: str | None = None) -> State:
         """Add a sentence and its translation to the context of later prompts.
 
         A translation that is the sentence itself is left out: after one example of it, chat models repeat all others.
         """
         if not (self.settings.context and has_words(source) and translation) or echoes(translation, source):
             return state
-        pair = as_sentence(source, self.vocabulary.final_mark), translation
-        return replace(state, earlier=(*state.earlier, pair)[-self.settings.context :])
+        sentence = as_sentence(source, self.vocabulary.final_mark), translation, language
+        return replace(state, earlier=(*state.earlier, sentence)[-self.settings.context :])
 
     def _begun(self, ids: Sequence[int], like: Ids) -> Ids:
         """Return the ids of the same text at the beginning of an output."""
@@ -149,34 +153,30 @@ class Translation:
 
     def _answered(self, state: State, update: Update, *, is_rest: bool = False) -> Asking[Answered]:
         text = as_sentence(update.text, self.vocabulary.final_mark) if update.final else update.text
-        prompt = self._prompt_for(state, text)
-        length = len(prompt.encoder) or len(prompt.ids)
-        fits = max(length, len(prompt.ids) + 1) <= self.vocabulary.context_length
-        problem, shows_all = "", False
-        if not fits:
-            problem = self._overflow(length)
-        elif not prompt.ids:
+        prompt, problem = self._asked(state, text, update.language)
+        shows_all, fits, as_it_is = False, not problem, not (problem or prompt.ids)
+        if as_it_is:
             state = _cleared(state)
-        else:
+        elif fits:
             state, shows_all = yield from self._decoded(state, update, prompt, text, is_rest)
             problem = self._runaway(state.decoded) if state.decoded.output.cut else ""
         failures: list[Event] = []
         if problem and (update.final or not state.reported):
             failures.append(self._failure(update, problem))
             state = replace(state, reported=True)
-        # A source that is too long gets no caption, but a final update still ends its utterance with the last caption.
+        # A source without a prompt gets no caption, but a final update still ends its utterance with the last caption.
         if not (fits or update.final):
             return failures, state
-        caption, state = self._caption(state, update, shows_all=shows_all)
+        caption, state = self._caption(state, update, shows_all=shows_all, as_it_is=as_it_is)
         if not caption.final:
             return [*failures, caption], state
         if not caption.text and has_words(text):
             return failures or [self._failure(update, _unanswered(state.decoded))], state
-        if not state.misspelt and (problem := self._problem(caption.text, text)):
+        if not (as_it_is or state.misspelt) and (problem := self._problem(caption.text, text)):
             failures.append(self._failure(update, problem))
             state = replace(state, misspelt=True)  # once in a stream
         if fits and state.decoded.output.finished:
-            state = self.remember(state, update.text, caption.text)
+            state = self.remember(state, update.text, caption.text, update.language)
         return [*failures, caption], state
 
     def _decoded(
@@ -209,8 +209,18 @@ class Translation:
             return REPEATED
         return self.writing.problem(translation)
 
-    def _prompt_for(self, state: State, text: str) -> Prompt:
-        """Return the prompt with the newest earlier sentences that leave room for a translation.
+    def _asked(self, state: State, text: str, language: str | None) -> tuple[Prompt, str]:
+        """Return the prompt, and why it cannot be used; empty if it can."""
+        try:
+            prompt = self._prompt_for(state, text, language)
+        except OptionError as error:
+            return Prompt(), str(error)
+        length = len(prompt.encoder) or len(prompt.ids)
+        fits = max(length, len(prompt.ids) + 1) <= self.vocabulary.context_length
+        return prompt, "" if fits else self._overflow(length)
+
+    def _prompt_for(self, state: State, text: str, language: str | None) -> Prompt:
+        """Return the prompt with the newest earlier sentences in its language that leave room for a translation.
 
         It is empty for texts without words: models answer a lone mark with words of their own.
         """
@@ -218,11 +228,12 @@ class Translation:
             return Prompt()
         length = self.vocabulary.context_length
         room = min(self.settings.max_tokens, length // 2)
-        for dropped in range(len(state.earlier)):
-            prompt = self.encode(text, state.earlier[dropped:])
+        earlier = [(source, translation) for source, translation, theirs in state.earlier if theirs == language]
+        for dropped in range(len(earlier)):
+            prompt = self.encode(text, earlier[dropped:], language)
             if max(len(prompt.ids), len(prompt.encoder)) + room <= length:
                 return prompt
-        return self.encode(text, ())
+        return self.encode(text, (), language)
 
     # Candidates for final texts
 
@@ -280,7 +291,8 @@ class Translation:
         """Decode a final text again if the model has answered it with nothing, or with less than a sentence."""
         if not has_words(state.decoded.written) and state.earlier:
             # without earlier sentences, which may have been taken for the text
-            state = yield from self._decode(state, self.encode(how.text, ()), how)
+            language = state.update.language if state.update else None
+            state = yield from self._decode(state, self.encode(how.text, (), language), how)
         first, prompt, mark = state.decoded, state.decoded.prompt, self.vocabulary.final_mark
         if not has_words(first.written):
             # Small models end the translation of a short text at once, or after a mark or a space, often with a
@@ -380,7 +392,7 @@ class Translation:
 
     # What is shown
 
-    def _caption(self, state: State, update: Update, *, shows_all: bool) -> tuple[Caption, State]:
+    def _caption(self, state: State, update: Update, *, shows_all: bool, as_it_is: bool) -> tuple[Caption, State]:
         decoded, tokens, pieces = state.decoded, state.output, state.decoded.pieces
         confirmed = None if shows_all else decoded.confirmed
         standing = unchanged = common_prefix(state.shown, tokens)
@@ -395,7 +407,7 @@ class Translation:
             standing=standing,
         )
         shown, hidden = map(self.writing.convert, (view.shown, view.hidden))
-        if not has_words(update.text):  # marks are the same in all languages
+        if as_it_is:
             shown = " ".join(update.text.split())
         seen, kept = view.shown_length, view.draft_length
         if decoded.output.cut:  # only what others agree with is a draft: a bias would keep its endless end
@@ -416,6 +428,7 @@ class Translation:
             update.text,
             cut=decoded.output.cut,
             speaker=update.speaker,
+            source_language=update.language,
         )
         return caption, state
 

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from redraft.backends.costs import Measured
-    from redraft.decoding.cost import CostCurve
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
@@ -30,8 +29,8 @@ _DRAFTED = 16
 _WITH_KERNELS = ("0", "1", "32", "7", "8", "14", "15", "18")
 #: Features that llama.cpp must be built with to use them.
 _NEEDED = ("AVX2", "FMA", "F16C", "LLAMAFILE")
-#: Cells of the table of times with bars, and of each number of threads in it.
-_TABLE, _TIMES = 42, 22
+#: Cells of the table of times with bars.
+_TABLE = 64
 #: Extras for work on Redraft itself.
 _FOR_DEVELOPERS = {"browser", "dev", "docs", "model-tests", "speech-tests"}
 EXAMPLES = """\b
@@ -61,7 +60,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     from rich.console import Console
     from rich.progress import track
 
-    from redraft.backends import costs, kernels
+    from redraft.backends import costs, selftest
     from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
     from redraft.backends.pace import pace
@@ -70,19 +69,16 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal  # only a terminal has a width that lines must not exceed
-    tested = kernels.report()
+    tested = selftest.report()
     with closing(open_model(model, engine)) as backend:
-        found = []
-        for count in costs.thread_counts(backend):
-            words = f"measuring, {_threads(count)}" if count else "measuring"
-            shown = partial(track, description=words, transient=True, disable=as_json or not console.is_terminal)
-            found.append(costs.measure(backend, count, shown))
-        curve, path, size = costs.best_of(found), backend.model.path, backend.model.size
+        shown = partial(track, description="measuring", transient=True, disable=as_json or not console.is_terminal)
+        found = costs.measure(backend, shown)
+        curve, path, size = found.curve, backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
         ours = _ours(backend.metadata)
     signed = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
     if as_json:
-        print_json(_rows(found, curve), signed, sys.stdout)
+        print_json(_rows(found), signed, sys.stdout)
         return
     said = pace(curve)
     console.print(f"{said[0].upper()}{said[1:]}.")
@@ -92,7 +88,7 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
         return
     console.print()
     _print_system(tested, ours, console)
-    console.print(_table(found, curve, console.width))
+    console.print(_table(found, console.width))
     print_signature(signed, console)
     console.print()
     needed = curve.break_even(_DRAFTED)
@@ -103,14 +99,13 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     )
 
 
-def _rows(found: Sequence[Measured], curve: CostCurve) -> list[dict[str, str | int | float]]:
-    """Return T(n) on the fastest number of threads for each n."""
+def _rows(found: Measured) -> list[dict[str, str | int | float]]:
+    """Return T(n) and its spread, a row for each n."""
     rows: list[dict[str, str | int | float]] = []
-    for index, (size, seconds) in enumerate(zip(curve.sizes, curve.seconds, strict=True)):
-        best = min(found, key=lambda each: each.curve.seconds[index])
-        figures = {"milliseconds": seconds * 1e3, "over_one": seconds / curve.seconds[0], "spread": best.spread[index]}
-        rounded = {name: round(value, 3) for name, value in figures.items()}
-        rows.append({"new_tokens": size, **rounded, "threads": best.threads})
+    curve = found.curve
+    for size, seconds, spread in zip(curve.sizes, curve.seconds, found.spread, strict=True):
+        figures = {"milliseconds": seconds * 1e3, "over_one": seconds / curve.seconds[0], "spread": spread}
+        rows.append({"new_tokens": size, **{name: round(value, 3) for name, value in figures.items()}})
     return rows
 
 
@@ -196,33 +191,16 @@ def _megabytes(size: int) -> str:
     return f"{max(1, round(size / 1e6)):,} MB"
 
 
-def _threads(count: int) -> str:
-    return f"{count} thread{'s' * (count > 1)}"
-
-
-def _table(found: Sequence[Measured], curve: CostCurve, width: int) -> Table:
-    """Return a table of T(n) for every number of threads, with spread, and the fastest in multiples of T(1).
-
-    Where ``width`` has room, bars show the times too.
-    """
+def _table(found: Measured, width: int) -> Table:
+    """Return a table of T(n), with spread and in multiples of T(1); where ``width`` has room, bars show it too."""
     from rich.table import Table
 
-    table = Table(box=None)
-    bars = width >= _TABLE + _TIMES * len(found)
-    table.add_column("new\ntokens n", justify="right")
-    for each in found:
-        ending = _threads(each.threads) if each.threads else ""
-        table.add_column(f"T(n) ms\n{ending}", justify="right", no_wrap=True)
-        table.add_column("\nspread", justify="right", no_wrap=True)
-    table.add_column("T(n)\n/T(1)", justify="right")
+    table, curve = Table(box=None), found.curve
+    for head in ("new\ntokens n", "T(n)\nms", "\nspread", "T(n)\n/T(1)"):
+        table.add_column(head, justify="right", no_wrap=True)
     table.add_column("")
-    for index, (size, seconds) in enumerate(zip(curve.sizes, curve.seconds, strict=True)):
-        cells = [(f"{each.curve.seconds[index] * 1e3:.2f}", f"{each.spread[index]:.0%}") for each in found]
-        bar = "▇" * max(1, round(20 * seconds / max(curve.seconds)))
-        table.add_row(
-            str(size),
-            *(cell for pair in cells for cell in pair),
-            f"{seconds / curve.seconds[0]:.2f}",
-            f"[cyan]{bar}[/cyan]" if bars else "",
-        )
+    for size, seconds, spread in zip(curve.sizes, curve.seconds, found.spread, strict=True):
+        bar = "▇" * max(1, round(20 * seconds / max(curve.seconds))) if width >= _TABLE else ""
+        times = f"{seconds * 1e3:.2f}", f"{spread:.0%}", f"{seconds / curve.seconds[0]:.2f}"
+        table.add_row(str(size), *times, f"[cyan]{bar}[/cyan]")
     return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ def _listing(name: str, print_list: Callable[[], None], help: str) -> Callable[[
 @common.needs("listen")
 def listen(
     file: str | None,
-    source_language: str,
+    sources: Sequence[str],
     recogniser: str,
     pause: float,
     punctuation: str | None,
@@ -127,15 +127,15 @@ def listen(
 
     Without FILE, this records the microphone until Ctrl-C, or with --device system what the computer plays. FILE can be
     WAV, FLAC, MP3 or Ogg. With -, it reads raw 16-bit little-endian samples from standard input. Ctrl-C finishes what
-    has been recognised; a second one ends at once, and names the sentences that have no caption. With --server, keys
-    pause, hide and correct what viewers see.
+    has been recognised; a second one ends at once, and names the sentences that have no caption. With --server, the
+    address of the viewers' page goes to standard error.
 
     Captions go to standard output, errors to standard error. The exit status is 1 if something could not be recognised
     or translated, and 2 if nothing was started. docs/listen.md explains the recognisers.
     """
-    from redraft.captions.languages import parse_language
+    from redraft.captions.style import Style
     from redraft.speech.delay import SILENT_MICROPHONE, SILENT_SYSTEM, Delay, NoWords
-    from redraft.speech.registry import resolve
+    from redraft.speech.registry import AUTO, resolve
     from redraft.speech.system_sound import is_system
 
     raw = "" if file == "-" else "raw audio from standard input, so leave it out unless the file is -"
@@ -147,7 +147,8 @@ def listen(
             "channels": raw,
         }
     )
-    recogniser = resolve(recogniser, parse_language(source_language, "source language").code)
+    spoken = ",".join(Style(sources[0], also_spoken=sources[1:]).sources) or AUTO
+    recogniser = resolve(recogniser, spoken)
 
     live = file in (None, "-") or speed is not None
     silent = SILENT_SYSTEM if is_system(device) else SILENT_MICROPHONE
@@ -167,15 +168,13 @@ def listen(
 
         blocks, origin = _blocks(file, device, rate, channels, speed, delay, ending)
         announced = _announced(words.blocks(blocks), f"recogniser {recogniser}, audio from {origin}")
-        made = isolated.isolated(recogniser, source_language, pause, punctuation, news)
+        made = isolated.isolated(recogniser, spoken, pause, punctuation, news)
         ending.when_asked(getattr(made, "hurry", bool))
         items = transcribe(announced, made, SentenceCutter(whole=not sentences))
         yield delay.recognised(words.recognised(items))
 
     # Audio that is read as fast as it is recognised can wait for its captions; live audio cannot.
-    captioning.caption(
-        opened, delay, live=live, skip=live, controls=file != "-", source_language=source_language, **chosen
-    )
+    captioning.caption(opened, delay, live=live, skip=live, sources=sources, **chosen)
     if chosen["server"] is None:
         suggest("let others read along: redraft serve, then redraft listen --server http://127.0.0.1:8765")
 

@@ -21,7 +21,7 @@ import click
 
 from redraft import __version__, interrupt
 from redraft.cli.shared.notice import notice
-from redraft.errors import MissingExtra, OptionError, RedraftError, Unavailable
+from redraft.errors import OptionError, RedraftError, Unavailable, missing_package
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 100}
 
@@ -81,9 +81,8 @@ class Commands(click.Group):
             if point := added().get(cmd_name):
                 return cast(click.Command, point.load())
         if cmd_name in ELSEWHERE:
-            *_, folder = folders = ELSEWHERE[cmd_name][1]
-            command = " ".join(["pip install", *(f"./{each}" for each in folders)])
-            raise MissingExtra(f"{cmd_name} is a command of {Path(folder).name}: {command} in a clone of Redraft")
+            folders = ELSEWHERE[cmd_name][1]
+            raise missing_package(f"{cmd_name} is a command of {Path(folders[-1]).name}", *folders)
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -213,7 +212,7 @@ def _drop_output() -> None:
 
 
 #: Parameters that have another name in the library.
-_OTHERWISE = {"glossary": "term", "target_language": "to"}
+_OTHERWISE = {"glossary": "term", "source_language": "from", "target_language": "to"}
 
 
 def _command(arguments: Sequence[str]) -> click.Command:

@@ -28,9 +28,14 @@ Examples:
     help="Form of the transcript.",
 )
 @click.option("--to", "wanted", multiple=True, metavar="LANGUAGE", help="Only this language; repeatable.")
+@click.option(
+    "--name", "names", multiple=True, metavar="SPEAKER=NAME", help="Name a speaker, as in Speaker 1=Anna; repeatable."
+)
 @common.profile
 @common.start
-def transcript(file: Path, form: str, wanted: tuple[str, ...], profile: str, start: str) -> None:
+def transcript(
+    file: Path, form: str, wanted: tuple[str, ...], names: tuple[str, ...], profile: str, start: str
+) -> None:
     """Convert a FILE from the folder of transcripts of a server (`redraft serve --transcripts`)."""
     from redraft.captions.formats import cues
     from redraft.captions.languages import same_of
@@ -39,6 +44,11 @@ def transcript(file: Path, form: str, wanted: tuple[str, ...], profile: str, sta
     with from_extra("serve", "transcripts need"):
         from redraft.serve.sessions.transcript import from_lines
     found = from_lines(file.read_text(encoding="utf-8", errors="replace"))
+    for each in names:
+        speaker, _, name = (part.strip() for part in each.partition("="))
+        if not speaker or not name:
+            raise OptionError(f"must be a speaker and a name, such as Speaker 1=Anna, not {each!r}", "name")
+        found.names[speaker] = name, 1
     targets = [same_of(each, found.targets) for each in wanted] or list(found.targets)
     if None in targets:
         raise OptionError(f"must be one of {', '.join(found.targets)}, which the file has", "to")

@@ -76,7 +76,7 @@ def translate(file: str, form: str | None, lag: int, rate: float | None, sentenc
             yield in_sentences(items, whole=form == "text" or not sentences)  # text is cut by its reader
 
     skip = True if remote or rate is not None else None
-    captioning.caption(opened, live=file == "-", skip=skip, controls=remote or file != "-", **chosen)
+    captioning.caption(opened, live=file == "-", skip=skip, **chosen)
 
 
 def _hinted(items: Iterator[Item], file: str, form: str) -> Iterator[Item]:

@@ -23,6 +23,7 @@ from redraft.client.wire import (
     ServerError,
     address,
     failure_of,
+    http_address,
     message_of,
     parse,
     parse_started,
@@ -120,6 +121,11 @@ class Client:
     def viewers_page(self) -> str:
         """URL of the captions in a browser, once the session has started; it does not change after a drop."""
         return viewers_page(self._address, self.session, self._start.room)
+
+    @property
+    def control_address(self) -> str:
+        """URL to which other programs POST decisions about what viewers see; keep it secret."""
+        return f"{http_address(self._address)}/v1/control/{self._start.token}"
 
     async def __aenter__(self) -> Client:
         """Connect.
@@ -385,7 +391,7 @@ class Client:
             raise ServerError(message.code, message.message)
         elif isinstance(message, protocol.Error) and message.final:
             await self._concluded(message.utterance or "", message.language or "", None, failure_of(message), socket)
-        elif isinstance(message, protocol.Paused | protocol.Hidden):
+        elif isinstance(message, protocol.Paused | protocol.Hidden | protocol.SpeakerNamed):
             self.control.reported(message)
         elif isinstance(message, protocol.Error):
             await self._refused(message)

@@ -90,6 +90,18 @@ class Control:
             raise InputError(f"utterance must be one with a final caption in {target}, which can be corrected")
         self._decide(message)
 
+    def name(self, speaker: str, name: str) -> None:
+        """Name a speaker, in all captions from now on and in the transcript: Speaker 1 is Anna.
+
+        Args:
+            speaker: as updates name who is speaking.
+
+        Raises:
+            InputError: one of the names is empty or too long.
+            ServerError: the session is over.
+        """
+        self._decide(_made(protocol.NameSpeaker, speaker=speaker, name=name))
+
     def _target(self, language: str) -> str:
         """Return a language as the session spells it."""
         return same_of(language, self._targets) or language
@@ -119,11 +131,13 @@ class Control:
         self._news.clear()
         return pieces("declare", "decisions", [(each.wire(), each) for each in self._decisions.values()], most)
 
-    def reported(self, message: protocol.Paused | protocol.Hidden | protocol.Final) -> None:
+    def reported(self, message: protocol.Paused | protocol.Hidden | protocol.SpeakerNamed | protocol.Final) -> None:
         """Adopt a decision of another program, which the server reports; it counts if it is later than ours."""
         made: protocol.Control
         if isinstance(message, protocol.Paused):
             made = protocol.Pause(paused=message.paused, decision=message.decision or None)
+        elif isinstance(message, protocol.SpeakerNamed):
+            made = protocol.NameSpeaker(speaker=message.speaker, name=message.name, decision=message.decision or None)
         elif isinstance(message, protocol.Hidden):
             about = {"utterance": message.utterance, "language": message.language}
             made = protocol.Hide(**about, hidden=message.hidden, decision=message.decision or None)
@@ -146,6 +160,8 @@ def _made(kind: type[M], **fields: Any) -> M:
 def _subject(message: protocol.Control) -> Subject:
     if isinstance(message, protocol.Pause):
         return (message.type,)
+    if isinstance(message, protocol.NameSpeaker):
+        return message.type, message.speaker
     return message.type, message.utterance, message.language or ""
 
 

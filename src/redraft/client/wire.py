@@ -57,10 +57,14 @@ def viewers_page(address: str, session: str, room: str | None = None) -> str:
         address: websocket URL of the server.
         room: name of its room; the URL of a room stays the same from session to session.
     """
+    return f"{http_address(address)}/watch" + (f"/{room}" if room else f"?session={session}")
+
+
+def http_address(address: str) -> str:
+    """Return the URL of the server, without the user's name and password, for its websocket URL."""
     parts = urlsplit(address)
-    scheme, rest = parts.scheme, parts.netloc.rpartition("@")[2] + parts.path  # not the user's name and password
-    place = f"/{room}" if room else f"?session={session}"
-    return f"http{scheme.removeprefix('ws')}://{rest.removesuffix('/v1/live')}/watch{place}"
+    rest = parts.netloc.rpartition("@")[2] + parts.path
+    return f"http{parts.scheme.removeprefix('ws')}://{rest.removesuffix('/v1/live')}"
 
 
 def reason(address: str, error: Exception) -> str:
@@ -83,7 +87,8 @@ def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
         if getattr(style, field) is not None:
             raise OptionError("is chosen by the server, so leave it out", field)
     glossary = {tag: tuple(map(tuple, terms)) for tag, terms in style.glossary.items()}
-    styled = {"source_language": style.source_language, "context": style.context, "glossary": glossary}
+    spoken = {"source_language": style.source_language, "also_spoken": tuple(style.also_spoken)}
+    styled = {**spoken, "context": style.context, "glossary": glossary}
     try:
         return protocol.Start(targets=tuple(to), **styled, **fields)
     except ValidationError as error:

@@ -179,6 +179,7 @@ class Recognised(Told):
     final: bool = False
     time: float | None = None
     speaker: str | None = None
+    language: str | None = None
     recognised: int = Field(description="position in the stream up to which the audio was recognised")
 
 
@@ -186,7 +187,10 @@ class Wanted(Message):
     """How to translate; the operator sets the bounds and the defaults."""
 
     targets: tuple[Language, ...] = Field(min_length=1, max_length=64)
-    source_language: Language = "en"
+    source_language: Language = Field("en", description="language that is spoken, or `auto` if any may be")
+    also_spoken: tuple[Language, ...] = Field(
+        (), max_length=16, description="further languages; each utterance is translated from its own"
+    )
     method: ShortText | None = Field(None, description="decoding method, one that the operator allows")
     options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
     agree: int | None = Field(
@@ -307,8 +311,17 @@ class Correct(Message):
     decision: Decision | None = None
 
 
+class NameSpeaker(Message):
+    """Name a speaker, in all captions from now on and in the whole transcript."""
+
+    type: Literal["name"] = "name"
+    speaker: Line = Field(min_length=1, max_length=100, description="`speaker` of the updates")
+    name: Line = Field(min_length=1, max_length=100, examples=["Anna"])
+    decision: Decision | None = None
+
+
 #: Messages that control viewers' captions; also used over HTTP.
-Control: TypeAlias = Annotated[Pause | Hide | Correct, Field(discriminator="type")]
+Control: TypeAlias = Annotated[Pause | Hide | Correct | NameSpeaker, Field(discriminator="type")]
 
 
 class Declare(Message):
@@ -459,6 +472,15 @@ class Hidden(Told):
     decision: int = Field(0, description="number of the decision")
 
 
+class SpeakerNamed(Told):
+    """To the owner: a speaker has got a name."""
+
+    type: Literal["named"] = "named"
+    speaker: str
+    name: str
+    decision: int = Field(0, description="number of the decision")
+
+
 class RoomState(Told):
     """The state of a room, sent to viewers when they connect and when a session begins or ends."""
 
@@ -495,13 +517,15 @@ class Done(Told):
 
 
 FromClient: TypeAlias = (
-    Start | UpdateMessage | Audio | AudioEnd | Ack | Declare | Restore | Pause | Hide | Correct | End
+    Start | UpdateMessage | Audio | AudioEnd | Ack | Declare | Restore | Pause | Hide | Correct | NameSpeaker | End
 )
 #: Messages that viewers can get.
 ToViewer: TypeAlias = Alive | Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
-FromServer: TypeAlias = Started | ToViewer | Listening | Recognised
+FromServer: TypeAlias = Started | ToViewer | SpeakerNamed | Listening | Recognised
 #: The same as tuples.
-CONTROL, CLIENT, VIEWED, SERVER = map(get_args, (Pause | Hide | Correct, FromClient, ToViewer, FromServer))
+CONTROL, CLIENT, VIEWED, SERVER = map(
+    get_args, (Pause | Hide | Correct | NameSpeaker, FromClient, ToViewer, FromServer)
+)
 _BY_TYPE = Field(discriminator="type")
 FROM_CONTROL: TypeAdapter[Control] = TypeAdapter(Control)
 FROM_CLIENT: TypeAdapter[FromClient] = TypeAdapter(Annotated[FromClient, _BY_TYPE])

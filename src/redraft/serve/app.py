@@ -50,6 +50,7 @@ from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
 from redraft.serve.http.turns import InTurn, Turns
 from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
+from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.rooms import check_rooms
 from redraft.serve.settings import ServeSettings
@@ -66,10 +67,7 @@ def check(settings: ServeSettings) -> None:
         check_rooms(settings.rooms, ApiKeys(settings.keys) if settings.keys else None)
     check_compat(settings)
     check_recognition(settings)
-    if settings.fanout:
-        from redraft.serve.fanout.store import Store  # needs an extra
-
-        asyncio.run(Store(settings).check())
+    fanout_class(settings).check(settings)
 
 
 def open_hub(settings: ServeSettings) -> Hub:
@@ -185,8 +183,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         prepare()
         hub.engines.start()
-        if hub.fanout:
-            hub.fanout.start()
+        hub.fanout.start()
         sweeping = asyncio.create_task(hub.sweep())
         yield
         sweeping.cancel()
@@ -194,8 +191,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
             await sweeping
         await hub.recognisers.close()
         await asyncio.to_thread(hub.folder.close)
-        if hub.fanout:
-            await hub.fanout.stop()
+        await hub.fanout.stop()
         await asyncio.to_thread(hub.engines.stop)
 
     settings = hub.settings

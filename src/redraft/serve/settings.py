@@ -83,7 +83,9 @@ class ServeSettings(BaseSettings):
     viewers: int = Field(200, ge=0, le=100_000, description="maximum viewers per session")
 
     fanout: str | None = Field(
-        None, description="address of Redis, through which every replica serves the viewers of all sessions"
+        None,
+        description="address of Redis, through which every replica serves the viewers of all sessions; needs the "
+        "package redraft-fanout",
     )
     fanout_password: str | None = Field(
         None, repr=False, description="password of that Redis; best set in the environment"

@@ -107,4 +107,4 @@ class IsolatedRecogniser:
             yield item
         elif item is not None:
             when = item.time or 0.0
-            yield Hypothesis(item.text, when, when, item.final, item.speaker, item.committed)
+            yield Hypothesis(item.text, when, when, item.final, item.speaker, item.committed, item.language)

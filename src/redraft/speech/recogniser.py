@@ -26,6 +26,8 @@ class Hypothesis:
         final: whether the utterance has ended; the next hypothesis then belongs to another one.
         speaker: who is speaking; None if unknown.
         committed: number of words, from the first on, that the recogniser will not change; None if unknown.
+        language: BCP 47 tag of the language that is spoken, one of those that the recogniser was opened for; None if
+            the recogniser does not know it.
     """
 
     text: str
@@ -34,6 +36,7 @@ class Hypothesis:
     final: bool = False
     speaker: str | None = None
     committed: int | None = None
+    language: str | None = None
 
 
 #: Maximum seconds of an utterance that are recognised again.
@@ -116,7 +119,8 @@ class Names:
         seq = 0 if last is None else last.seq + 1
         time = round(max(0.0, when), 3)
         name, speaker, committed = str(self._utterance), hypothesis.speaker, hypothesis.committed
-        self._last = made = Update(name, seq, text, hypothesis.final, time, speaker, committed)
+        language = hypothesis.language
+        self._last = made = Update(name, seq, text, hypothesis.final, time, speaker, committed, language=language)
         if hypothesis.final:
             self._utterance, self._last = self._utterance + 1, None
         return made

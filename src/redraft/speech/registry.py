@@ -40,26 +40,33 @@ class RecogniserOptions:
 
     Attributes:
         model: name or folder of a model; empty uses the recogniser's default.
-        language: code of the spoken language, such as "en".
+        languages: codes of the languages that may be spoken, such as "en"; empty if any may be.  Of several, each
+            hypothesis should name its own (`Hypothesis.language`).
         pause: seconds of silence that end an utterance.
     """
 
     model: str = ""
-    language: str = "en"
+    languages: tuple[str, ...] = ("en",)
     pause: float = PAUSE
 
+    @property
+    def language(self) -> str:
+        """Code of the spoken language; `AUTO` if there are several."""
+        return self.languages[0] if len(self.languages) == 1 else AUTO
+
     def check_language(self, name: str, allowed: Sequence[str]) -> None:
-        """Check that a recogniser supports the language.
+        """Check that a recogniser supports the languages.
 
         Args:
             name: name of the recogniser or model, for the message.
             allowed: codes of the languages that it supports.
 
         Raises:
-            OptionError: the language is not one of ``allowed``.
+            OptionError: a language is not one of ``allowed``.
         """
-        if self.language not in allowed:
-            raise OptionError(f"{name} recognises {', '.join(allowed)}, not {self.language!r}")
+        for language in self.languages or (AUTO,):
+            if language not in allowed:
+                raise OptionError(f"{name} recognises {', '.join(allowed)}, not {language!r}")
 
 
 def all_recognisers(group: str = ENTRY_POINT_GROUP) -> dict[str, ModuleType]:
@@ -92,7 +99,7 @@ def open_recogniser(
 
     Args:
         spec: the recogniser.
-        language: code of the spoken language.
+        language: tag or name of the spoken language; several with commas between, or ``auto`` for any.
         pause: seconds of silence that end an utterance.
         punctuation: folder of a punctuation model, see `redraft.speech.punctuation`.
         news: called with one sentence when a server stays away, and when it is back.
@@ -108,20 +115,23 @@ def open_recogniser(
         check_recogniser(spec)
         made = ServerRecogniser(spec, news=news)
     else:
-        known = parse_language(language, "source language")
-        name, _, model = resolve(spec, known.code).partition(":")
+        name, _, model = resolve(spec, language).partition(":")
         try:
-            made = _points()[name].load().recogniser(RecogniserOptions(model, known.code, pause))
+            made = _points()[name].load().recogniser(RecogniserOptions(model, _codes(language), pause))
         except MissingExtra as error:
-            raise MissingExtra(f"{name}, which recognises {known.name}, cannot be used: {error}") from error
+            raise MissingExtra(f"{name}, the recogniser for {language}, cannot be used: {error}") from error
     return made if punctuation is None else Punctuated(made, punctuator(punctuation))
 
 
 def resolve(spec: str, language: str = "en") -> str:
     """Return ``NAME:MODEL`` for a recogniser that leaves its name or model open; others are returned as they are.
 
+    Args:
+        spec: the recogniser.
+        language: as for `open_recogniser`.
+
     Raises:
-        OptionError: no recogniser has this name, or it has no model for this language.
+        OptionError: no recogniser has this name, or it has no model for the language, or no one for all of several.
         ModelError: its model for this language has not been downloaded.
         MissingExtra: its package is not installed.
     """
@@ -131,7 +141,18 @@ def resolve(spec: str, language: str = "en") -> str:
     if spec != name:
         return spec
     default = getattr(_points()[name].load(), "default_model", None)
-    return name if default is None else f"{name}:{default(language)}"
+    if default is None:
+        return name
+    models = {default(code) for code in _codes(language) or (AUTO,)}
+    if len(models) > 1:
+        raise OptionError(f": {name} has a model for each language, so name one that recognises several", "recogniser")
+    return f"{name}:{models.pop()}"
+
+
+def _codes(language: str) -> tuple[str, ...]:
+    """Return the codes of the languages in ``language`` of `open_recogniser`."""
+    named = () if language == AUTO else language.split(",")
+    return tuple(dict.fromkeys(parse_language(each, "source language").code for each in named))
 
 
 def _chosen(language: str) -> str:
@@ -164,7 +185,8 @@ def _candidates(language: str) -> Iterator[tuple[float, str, str]]:
         except ImportError:  # a broken plug-in must not keep the others from being chosen
             continue
         if hasattr(module, "place"):
-            yield module.place(language), name, getattr(module, "PACKAGE", "")
+            places = [module.place(code) for code in _codes(language) or (AUTO,)]
+            yield max(places), name, getattr(module, "PACKAGE", "")
 
 
 def _points(group: str = ENTRY_POINT_GROUP) -> dict[str, EntryPoint]:

@@ -57,6 +57,7 @@ class _Sentence:
         name: its name as an utterance; empty until there is an update of it.
         seq: number of its next update.
         speaker: who is speaking.
+        language: the language that is spoken.
         part_of: name of its utterance.
     """
 
@@ -66,11 +67,12 @@ class _Sentence:
     name: str = ""
     seq: int = 0
     speaker: str | None = None
+    language: str | None = None
     part_of: str = ""
 
     def next(self, start: float | None) -> _Sentence:
         """Return the sentence that follows in the same utterance."""
-        return _Sentence(start, speaker=self.speaker, part_of=self.part_of)
+        return _Sentence(start, speaker=self.speaker, language=self.language, part_of=self.part_of)
 
 
 @dataclass(slots=True)
@@ -229,7 +231,7 @@ class SentenceCutter:
             yield from self._begin(update)
         utterance = self._open[update.utterance]
         utterance.take(update)
-        utterance.sentence.speaker = update.speaker
+        utterance.sentence.speaker, utterance.sentence.language = update.speaker, update.language
         if self._whole and utterance.cut is None:
             utterance.sentence.seq = update.seq
         yield from self._cut(utterance)
@@ -264,7 +266,8 @@ class SentenceCutter:
     def _begin(self, update: Update) -> Iterator[Update]:
         waiting, since = self._waiting, self._spoken_since(update)
         start = update.time if since is None else since
-        if waiting and (waiting.speaker != update.speaker or (start is not None and _is_over(waiting, start))):
+        other = waiting and (waiting.speaker, waiting.language) != (update.speaker, update.language)
+        if waiting and (other or (start is not None and _is_over(waiting, start))):
             yield from self._close_waiting()
         sentence = self._waiting or _Sentence(start, part_of=update.utterance)
         if self._whole:
@@ -380,15 +383,16 @@ class SentenceCutter:
     ) -> Iterator[Update]:
         """Yield an update of a sentence, not before its start; the first one has the time of that."""
         time = _later(time, sentence.start)
+        about = sentence.speaker, committed, goes_on, sentence.language
         if not sentence.name:
             sentence.name = self._new_name(sentence.part_of)
             if sentence.start is not None and (time is None or sentence.start < time):
                 if final:
-                    yield Update(sentence.name, 0, text, False, sentence.start, sentence.speaker, goes_on=goes_on)
+                    yield Update(sentence.name, 0, text, False, sentence.start, *about)
                     sentence.seq = 1
                 else:
                     time = sentence.start
-        yield Update(sentence.name, sentence.seq, text, final, time, sentence.speaker, committed, goes_on)
+        yield Update(sentence.name, sentence.seq, text, final, time, *about)
         sentence.seq += 1
 
     def _new_name(self, utterance: str) -> str:

@@ -95,7 +95,7 @@ def recogniser(wanted: RecogniserOptions) -> Whisper:
     model = open_model(name)
     if not model.model.is_multilingual:
         wanted.check_language(f"whisper:{name}", ("en",))
-    return Whisper(model, wanted.language, Endpointer(SpeechDetector(), wanted.pause))
+    return Whisper(model, wanted.languages, Endpointer(SpeechDetector(), wanted.pause))
 
 
 def open_model(name: str) -> Any:
@@ -144,19 +144,28 @@ class Whisper(Recogniser):
 
     Args:
         model: a ``faster_whisper.WhisperModel``.
+        languages: codes of the languages that may be spoken; of several, or of any if there are none, each pass finds
+            the one of its utterance.
         clock: returns the time in seconds; a slow pass makes the next one wait for more audio, to keep up with live
             speech.
     """
 
     def __init__(
-        self, model: Any, language: str, endpoints: Endpointer, clock: Callable[[], float] = time.perf_counter
+        self,
+        model: Any,
+        languages: Sequence[str],
+        endpoints: Endpointer,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._model, self._language, self._endpoints, self._clock = model, language, endpoints, clock
+        self._model, self._languages, self._endpoints, self._clock = model, languages, endpoints, clock
+        #: The language of the newest pass; None if only one is spoken.
+        self._language: str | None = None
         self._audio: list[bytes] = []
         self._new, self._step = 0.0, STEP
         self._words: list[str] = []
         self._agreed = 0
-        self._previous: str | None = None
+        #: The utterance before in each language.
+        self._previous: dict[str | None, str] = {}
 
     def hear(self, samples: Samples) -> Iterator[Hypothesis]:
         """Yield what a block of audio adds."""
@@ -176,13 +185,14 @@ class Whisper(Recogniser):
         if stretch.ends or self._new >= self._step:
             self._new = 0.0
             text = self._final() if stretch.ends else self._partial()
-            yield Hypothesis(text, stretch.start, stretch.end, stretch.ends)
+            yield Hypothesis(text, stretch.start, stretch.end, stretch.ends, language=self._language)
 
     def _final(self) -> str:
         """Return the utterance; what was shown of it remains if Whisper now finds no words."""
         found = self._pass()
         text = found if any(map(str.isalnum, found)) else " ".join(self._words)
-        self._previous = text or self._previous
+        if text:
+            self._previous[self._language] = text
         return text
 
     def _partial(self) -> str:
@@ -195,19 +205,29 @@ class Whisper(Recogniser):
     def _pass(self, **more: Any) -> str:
         """Recognise the whole utterance again; return its text, or an empty one in place of a repetition."""
         began = self._clock()
-        audio = np.frombuffer(b"".join(self._audio), "<i2").astype(np.float32) / 32768
+        audio: Samples = np.frombuffer(b"".join(self._audio), "<i2").astype(np.float32) / np.float32(32768)
+        if len(self._languages) != 1:
+            self._language = self._spoken(audio)
         segments, _ = self._model.transcribe(
             audio,
-            language=self._language,
+            language=self._language or self._languages[0],
             beam_size=1,
             condition_on_previous_text=False,
-            initial_prompt=self._previous,  # the utterance before; a short one alone is often misunderstood
+            initial_prompt=self._previous.get(
+                self._language
+            ),  # the utterance before; a short one alone is often misunderstood
             without_timestamps=True,
             **more,
         )
         text = " ".join("".join(each.text for each in segments if each.compression_ratio <= _REPETITION).split())
         self._step = max(STEP, self._clock() - began)
         return text
+
+    def _spoken(self, audio: Samples) -> str:
+        """Return the code of the most probable language that may be spoken."""
+        best, _, probable = self._model.detect_language(audio)
+        allowed = [(chance, code) for code, chance in probable if code in self._languages]
+        return max(allowed)[1] if allowed else str(best)
 
 
 def unfinished(text: str) -> str:

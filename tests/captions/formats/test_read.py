@@ -188,7 +188,7 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
     (
         "list",
         b"[1, 2]",
-        ("must be a JSON object with utterance, seq, text", "speaker, committed, goes_on, type, not a list"),
+        ("must be a JSON object with utterance, seq, text", "speaker, committed, goes_on, language, type, not a list"),
     ),
     ("string", b'"hello"', ("must be a JSON object", 'not "hello"')),
     ("null", b"null", ("must be a JSON object", "not null")),
@@ -199,7 +199,10 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
     (
         "typo",
         line(utterence="u"),
-        ('"utterence" is not known: allowed are utterance, seq, text, final, time, speaker, committed, goes_on, type',),
+        (
+            '"utterence" is not known: allowed are utterance, seq, text, final, time, speaker, committed, goes_on, '
+            "language, type",
+        ),
     ),
     ("utterance null", line(utterance=None), ("utterance must be a non-empty string or a whole number, not null",)),
     ("utterance empty", line(utterance=""), ("utterance must be", 'not ""')),

@@ -7,10 +7,12 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from redraft.captions.events import Caption, Update
 from redraft.decoding.types import TARGET, Rows, Score
 from redraft.serve.engine.lanes import Lane
-from redraft.serve.engine.scheduler import SEARCHING
+from redraft.serve.engine.scheduler import CALM, SEARCHING, WINDOW
 from redraft.serve.engine.service import Service
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import METHODS, CachedModel, Rig
@@ -121,6 +123,21 @@ def test_no_search_where_many_have_work() -> None:
         rig.scheduler.step()
     rig.run()
     assert all(len(finals(rig, lane)) == 1 for lane in lanes)
+
+
+@pytest.mark.parametrize("others", [0, SEARCHING])
+def test_no_search_under_load(others: int) -> None:
+    """Where many are translated and the engine is busy; one talk alone is searched however busy it is."""
+    rig = Rig(Searching(5), slots=8)
+    for _ in range(others):
+        rig.offer(rig.lanes(method="ar")[0], Update("o", 0, "the old table", True))
+    rig.run()
+    now = rig.clock()
+    rig.scheduler.load.worked((CALM + 0.1) * WINDOW, now)
+    (lane,) = searching(rig)
+    rig.run()
+    assert len(finals(rig, lane)) == 1
+    assert bool(searched(rig)) is not bool(others)
 
 
 def test_slow_search_ends() -> None:

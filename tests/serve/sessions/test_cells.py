@@ -193,7 +193,7 @@ def test_viewer_comes_in_the_middle_of_an_utterance() -> None:
 
 
 def mirrored() -> Any:
-    from redraft.serve.fanout.feed import Mirror
+    from redraft_fanout.feed import Mirror
 
     mirror = Mirror("1", mock.Mock())
     mirror.transcript.targets = ("de", "ja")
@@ -217,6 +217,12 @@ DECISIONS = st.lists(
             text=st.sampled_from("abc"),
             decision=st.integers(1, 4),
         ),
+        st.builds(
+            protocol.NameSpeaker,
+            speaker=st.just("Speaker 1"),
+            name=st.sampled_from(["Anna", "Ben"]),
+            decision=st.integers(1, 4),
+        ),
     ),
     max_size=12,
 )
@@ -236,13 +242,18 @@ def test_decisions_in_any_order(decisions: list[Any], drawn: Any) -> None:
     drawn.shuffle(mixed := made + outdated)
     live = offline()
     live.control(protocol.Declare(decisions=tuple(mixed)))
-    live.restore([protocol.Final(utterance=name, seq=0, language="de", text="first") for name in "12"])
+    live.restore(
+        [protocol.Final(utterance=name, seq=0, language="de", text="first", speaker="Speaker 1") for name in "12"]
+    )
     for (kind, utterance), message in latest.items():
         cell = live.transcript.cell((utterance, "de"))
         if kind == "pause":
             assert live.transcript.paused == message.paused
         elif kind == "hide":
             assert cell.hidden == message.hidden
+        elif kind == "name":
+            speakers = {each.speaker for each in live.transcript.kept}
+            assert speakers <= {message.name} and live.transcript.names["Speaker 1"][0] == message.name
         else:
             assert cell.caption is not None and cell.caption.text == message.text
 

@@ -30,12 +30,12 @@ def talk(folder: Folder) -> Broadcast:
 
 
 def end(broadcast: Broadcast, key: Key, text: str = "wir") -> None:
-    broadcast.final(Caption(key[0], 0, key[1], text, final=True), 0.0)
+    broadcast.final(Caption(key[0], 0, key[1], text, final=True, speaker=key[0]), 0.0)
 
 
 def rows(path: Path) -> list[tuple[Key, str]]:
     lines = map(json.loads, (path / "1.jsonl").read_text("utf-8").splitlines())
-    return [((line["utterance"], line["language"]), line["text"]) for line in lines]
+    return [((line["utterance"], line["language"]), f"{line['speaker']}: {line['text']}") for line in lines]
 
 
 def settled(folder: Folder) -> None:
@@ -48,7 +48,7 @@ def test_random_talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
     monkeypatch.setattr(deadlines, "RETRY", 0.01)
     drawn, full, write = random.Random(seed), threading.Event(), SessionFile.write
 
-    def write_if_possible(file: SessionFile, path: Path, keys: dict[Key, None]) -> None:
+    def write_if_possible(file: SessionFile, path: Path, keys: dict[Key | None, None]) -> None:
         if full.is_set():
             raise OSError("the disk is full")
         write(file, path, keys)
@@ -68,13 +68,14 @@ def test_random_talks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
                 partial(broadcast.correct, key, f"{life} besser"),
             )
             hide, show = partial(broadcast.hide, key, True), partial(broadcast.hide, key, False)
-            drawn.choice((speak, speak, correct, hide, show))()
+            name = partial(broadcast.name, key[0], f"{life} Anna")
+            drawn.choice((speak, speak, correct, hide, show, name))()
             if drawn.random() < 0.1:
                 full.clear()
         while folder._files:
             full.clear()
             time.sleep(0.001)
-        kept = {key_of(caption): caption.text for caption in broadcast.transcript.kept}
+        kept = {key_of(caption): f"{caption.speaker}: {caption.text}" for caption in broadcast.transcript.kept}
         hidden = {
             key
             for utterance in broadcast.transcript.utterances.values()
@@ -117,7 +118,7 @@ def test_folder_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capl
     assert len(caplog.records) == 1
     path.mkdir()
     settled(folder)
-    assert rows(path) == [(("1", "de"), "wir")] and folder.late == 0
+    assert rows(path) == [(("1", "de"), "1: wir")] and folder.late == 0
     folder.close()
 
 

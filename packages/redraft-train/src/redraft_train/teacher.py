@@ -46,7 +46,7 @@ class HfTeacher:
 
     def prompt(self, source: str, language: str) -> Prompt:
         """Return the prompt ids of live decoding for this much source text."""
-        return self._encoders[language](source, ())
+        return self._encoders[language](source, (), None)
 
     def text(self, ids: Sequence[int]) -> str:
         """Decode ids without control tokens."""

@@ -74,7 +74,7 @@ def demo(
     with interrupt.ends_process():  # slow imports
         from rich.console import Console
 
-        from redraft.captions.languages import parse_targets
+        from redraft.captions.languages import parse_languages
         from redraft.captions.talk import load_talk
         from redraft.cli.demo import player, stage
         from redraft.decoding.methods import get_method
@@ -86,7 +86,7 @@ def demo(
     if live and common.is_given("speed"):
         raise OptionError("--live plays at real speed, so leave --speed out")
     chosen = [get_method(name) for name in dict.fromkeys(method)]
-    languages = parse_targets(to)
+    languages = parse_languages(to)
     talk = list(stage.first(load_talk(), sentences))
     listening = resolve(AUTO, "en") if live else ""
     recogniser = isolated(listening, "en", PAUSE, None) if live else None

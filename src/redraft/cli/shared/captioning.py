@@ -70,7 +70,14 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
 languages = common.all_of(
     [
         common.to,
-        click.option("--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source."),
+        click.option(
+            "--from",
+            "sources",
+            multiple=True,
+            default=("en",),
+            metavar="LANGUAGE",
+            help="Language of the source; repeatable if several are spoken, or auto for any.  [default: en]",
+        ),
     ]
 )
 
@@ -142,7 +149,6 @@ def caption(
     *,
     live: bool = False,
     skip: bool | None = None,
-    controls: bool = False,
     **chosen: Any,
 ) -> None:
     """Translate updates and write captions, locally or on a server; exit with status 1 if anything failed.
@@ -158,7 +164,6 @@ def caption(
         live: whether the input may pause in the middle of an utterance.
         skip: whether partial updates are skipped if translation is slower than the input; None if the input proves to
             be live.
-        controls: whether keys control what viewers see on a server, because the input does not come from the keyboard.
         chosen: values of `languages` and `translation` by name.
 
     Raises:
@@ -169,25 +174,25 @@ def caption(
     with interrupt.ends_process():  # slow imports
         from redraft.captions.fields import prompt_file
         from redraft.captions.formats import cues
-        from redraft.captions.languages import parse_language, parse_targets
+        from redraft.captions.languages import parse_languages
         from redraft.captions.style import Style
         from redraft.cli.shared import driver, stream
         from redraft.cli.shared.uncaptioned import accounted
 
-    parse_language(chosen["source_language"], "source language")
-    languages = parse_targets(chosen["to"])
+    languages = parse_languages(chosen["to"])
     glossary = _glossary(chosen["term"], languages)
     profile, start = cues.profile(chosen["profile"]), cues.clock(chosen["start"])
     output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
+    first, *also_spoken = chosen["sources"]
     wanted = {
-        "style": Style(chosen["source_language"], chosen["template"], own, glossary, chosen["context"]),
+        "style": Style(first, chosen["template"], own, glossary, chosen["context"], also_spoken),
         "method": chosen["method"],
         "options": options,
     }
     news = notice if delay is None else delay.news
-    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, controls, news)
+    remote = None if chosen["server"] is None else _on_a_server(languages, wanted, chosen, news)
     with ExitStack() as stack:
         ending = stack.enter_context(Ending())
         items = stack.enter_context(opened(ending))
@@ -261,7 +266,6 @@ def _on_a_server(
     languages: Sequence[str],
     wanted: Mapping[str, Any],
     chosen: Mapping[str, Any],
-    controls: bool,
     news: Callable[[str], object],
 ) -> Place:
     """Return the server as the place; options that were not given are left to it."""
@@ -272,7 +276,7 @@ def _on_a_server(
     asked |= wanted if given & {"method", "beta", "option"} else {"style": wanted["style"]}
     asked |= {name: chosen[name] for name in common.DISPLAY if name in given}
     asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
-    return remote.place(languages, news=news, controls=controls, **asked)
+    return remote.place(languages, news=news, **asked)
 
 
 def _check_server(server: str | None) -> None:

@@ -8,9 +8,9 @@ import os
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from redraft.captions.events import Event, Failure, Update
 from redraft.captions.formats.rows import RowsWriter
@@ -18,9 +18,6 @@ from redraft.captions.formats.write import SubtitleWriter, Writer, layers
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.errors import InputError
 from redraft.speech.backlog import Backlog
-
-if TYPE_CHECKING:
-    from redraft.cli.shared.keys import Keys
 
 
 class Translates(Protocol):
@@ -52,14 +49,12 @@ class Place:
 
     Attributes:
         translator: translates it.
-        beside: what is open while it is translated, given the writer and the ending: keys, if there are any.
+        begun: called with the writer and the ending once the translator has begun.
         viewers: whether others see the captions, so that they are also made when the output is closed.
     """
 
     translator: Translates
-    beside: Callable[[Writer, Ending], AbstractContextManager[Keys | None]] = field(
-        default=lambda writer, ending: nullcontext()
-    )
+    begun: Callable[[Writer, Ending], None] = lambda writer, ending: None
     viewers: bool = False
 
 
@@ -82,7 +77,7 @@ class _Driver:
     """Translates a stream in an event loop; arguments as for `run`."""
 
     def __init__(self, place: Place, writer: Writer, seen: Callable[[Event], object], ending: Ending) -> None:
-        self._translator, self._beside, self._viewers = place.translator, place.beside, place.viewers
+        self._translator, self._begun, self._viewers = place.translator, place.begun, place.viewers
         self._writer, self._seen, self._ending = writer, seen, ending
         #: The part of the writer that needs the beginnings of utterances, since their first updates may be skipped.
         self._timed = next((each for each in layers(writer) if isinstance(each, RowsWriter | SubtitleWriter)), None)
@@ -95,8 +90,9 @@ class _Driver:
         asyncio.get_running_loop().set_exception_handler(_unless_interrupted)
         try:
             async with self._ending.in_loop(), self._translator:
-                with self._beside(self._writer, self._ending) as keys, _watched_reader(self._unread):
-                    await self._translate(items, keys)
+                self._begun(self._writer, self._ending)
+                with _watched_reader(self._unread):
+                    await self._translate(items)
         except asyncio.CancelledError:
             if self._closed is None:
                 raise
@@ -104,14 +100,11 @@ class _Driver:
             raise self._closed
         return self._whole
 
-    async def _translate(self, items: Backlog, keys: Keys | None) -> None:
+    async def _translate(self, items: Backlog) -> None:
         self._translating = asyncio.current_task()
         sending = asyncio.create_task(self._send(items))
         try:
             async for event in self._translator:
-                if keys is not None:
-                    await keys.free()
-                    keys.seen(event)
                 self._write(event)
             await sending
         finally:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from redraft import deadlines
 from redraft.captions.events import Event, Update
+from redraft.captions.spoken import Spoken
 from redraft.errors import OptionError, RedraftError, Unavailable
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
@@ -67,6 +68,13 @@ class Admission:
             raise Refused("missing", VIEWERS_ONLY)
         return self._service
 
+    async def spoken(self, wanted: Wanted) -> Spoken:
+        """Return what finds the languages of a stream's updates.  Raises `Refused` as for `lanes`."""
+        try:
+            return await asyncio.to_thread(self.service.spoken, wanted)  # opens a detector if several are spoken
+        except RedraftError as error:
+            raise refused_option(error) from None
+
     async def lanes(self, wanted: Wanted, answered: Callable[[Answer], object]) -> tuple[Engine, dict[str, Lane]]:
         """Make the lanes of a stream on the least loaded engine; return the engine, and the lanes by language.
 
@@ -126,7 +134,7 @@ class Exchange:
     def answered(self, answer: Answer) -> None:
         """Receive the answer to an update in one language."""
         # The caller may have gone, and another one may wait for the next answer.
-        if answer.update is self._update and not self._waiting[answer.language].done():
+        if answer.update is self._update and not answer.rest and not self._waiting[answer.language].done():
             self._waiting[answer.language].set_result(answer.events)
 
     def _submit(self, update: Update, begun: float | None) -> None:

@@ -134,7 +134,7 @@ class Lane:
         expected = tally.passes / tally.updates
         return expected - running.passes > tally.output_acceptance * expected
 
-    def remember(self, source: str, translation: str) -> None:
+    def remember(self, source: str, translation: str, language: str | None = None) -> None:
         """Add an earlier sentence to the context.
 
         The update that is being translated starts again with it, or gives way to a newer one that waits.
@@ -149,12 +149,19 @@ class Lane:
             else:
                 self._waiting[key] = again
                 self._waiting.move_to_end(key, last=False)
-        self.state = self.translation.remember(self.state, source, translation)
+        self.state = self.translation.remember(self.state, source, translation, language)
 
     def begin(self, now: float) -> None:
-        """Start translating the next queued update; it may complete without a pass."""
-        _, waiting = self._waiting.popitem(last=False)
-        translation, state = self.translation, self.state
+        """Start translating the next queued update; it may complete without a pass.
+
+        If it leaves an utterance of which not all is shown, that comes first, by itself: neither is lost if the other
+        fails.
+        """
+        waiting, translation, state = next(iter(self._waiting.values())), self.translation, self.state
+        if not waiting.rest and (left := state.left_by(waiting.update)):
+            waiting = Waiting(left, waiting.since, rest=True, late=True)
+        else:
+            self._waiting.popitem(last=False)
         asking = translation.rest(state) if waiting.rest else translation.translate(state, waiting.update)
         self.running = Running(waiting, asking)
         self._send(self.running, None, now)
@@ -190,8 +197,9 @@ class Lane:
         if self.running:
             waiting, update = self.running.waiting, self.running.waiting.update
             self._give_up()
-            if not waiting.rest:
-                self.state = self.translation.failed(self.state, update)
+            following = next(iter(self._waiting.values()), waiting) if waiting.rest else waiting
+            if not waiting.rest or self.state.left_by(following.update):
+                self.state = self.translation.failed(self.state, following.update)
             message, language = f"the update could not be translated: {reason}", self.translation.language
             failure = Failure(message, None, update.utterance, update.seq, language)
             self._done(waiting, [failure], now)

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from redraft import deadlines
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.sentence import as_sentence, cut_text, join_text
+from redraft.captions.spoken import AUTO
 from redraft.captions.state import START, State
 from redraft.captions.translation import Translation
 from redraft.captions.words import has_words
@@ -78,6 +79,8 @@ class Requests:
         Raises:
             Refused: a sentence fails or is cut, it is impossible, not allowed, or there is no capacity.
         """
+        if wanted.also_spoken or wanted.source_language == AUTO:
+            raise Refused("option", "a text has one source language, which must be named", "source_language")
         exact, turns = wanted.method is None and not wanted.options, asyncio.Semaphore(_AT_ONCE)
         with self._admitted(address) as engine:
 
@@ -212,7 +215,7 @@ def _task(translation: Translation, state: State, sentence: str, exact: bool) ->
         OptionError: the sentence is too long for the model.
     """
     text, most = as_sentence(sentence, translation.vocabulary.final_mark), translation.vocabulary.context_length
-    prompt = translation.encode(text, ()) if has_words(text) else Prompt()
+    prompt = translation.encode(text, (), None) if has_words(text) else Prompt()
     source = prompt.source_ids or prompt.encoder
     if (length := max(len(prompt.ids) + 1, len(prompt.encoder))) > most:
         raise OptionError(f"a sentence is too long: with it a prompt has {length} tokens, and {most} are possible")

@@ -46,6 +46,8 @@ FIRST_BUDGET, UNLIMITED = 256, 1 << 40
 DEFAULT_LANES = 32
 #: Most lanes with work while any of them searches.
 SEARCHING = 4
+#: Share of busy time, 0-1, from which nobody searches if more than that many have worked lately.
+CALM = 0.5
 #: Seconds over which the load is measured.
 WINDOW = 10.0
 _BUCKET = 0.5
@@ -243,18 +245,21 @@ class Scheduler:
     def check_load(self, wanted: int) -> None:
         """Check that ``wanted`` more lanes can be admitted.  Raises `NoCapacity` if the load is too high."""
         now = self.clock()
-        working = [lane for lane in self._lanes if lane.worked is not None and now - lane.worked < WINDOW]
+        working = self._speaking(now)
         fresh = sum(lane.worked is None and now - lane.admitted < WINDOW for lane in self._lanes)
         lane_seconds = sum(min(now - lane.admitted, WINDOW) for lane in working)
         self.load.check(wanted, len(working) + fresh, lane_seconds, now)
+
+    def _speaking(self, now: float) -> list[Lane]:
+        """Return the lanes that worked in the last `WINDOW` seconds.  Thread-safe."""
+        return [lane for lane in list(self._lanes) if lane.worked is not None and now - lane.worked < WINDOW]
 
     def able(self) -> str:
         """Return what the model can do here if that is not enough for the languages that are spoken; else nothing.
 
         Thread-safe.
         """
-        curve, now = self._costs.curve(), self.clock()
-        speaking = sum(lane.worked is not None and now - lane.worked < WINDOW for lane in list(self._lanes))
+        curve, speaking = self._costs.curve(), len(self._speaking(self.clock()))
         return pace(curve, speaking) if curve and speaking and busy_share(curve, speaking) > 1 else ""
 
     def add(self, lane: Lane) -> None:
@@ -332,9 +337,15 @@ class Scheduler:
         """End the search of a lane or request if there is no time for it."""
         curve = self._backends[TARGET].curve()
         while work.score and work.score.spare:
-            if not (work.overdue(self.clock(), curve) or len(self._busy) + len(self._requests) > SEARCHING):
+            now = self.clock()
+            crowded = len(self._busy) + len(self._requests) > SEARCHING
+            if not (crowded or self._strained(now) or work.overdue(now, curve)):
                 return
             self._guarded(work, work.decline)
+
+    def _strained(self, now: float) -> bool:
+        """Whether many are translated and the engine is busy with them."""
+        return self.load.busy(now) > CALM and len(self._speaking(now)) > SEARCHING
 
     def _chosen(self, ready: Sequence[tuple[Lane | Once, Slot]]) -> list[Part]:
         """Return what the next pass answers."""
@@ -352,8 +363,7 @@ class Scheduler:
 
         Others may take half of the slots, so that a session that begins has one at once.
         """
-        now = self.clock()
-        if any(lane.worked is not None and now - lane.worked < WINDOW for lane in self._lanes):
+        if self._speaking(self.clock()):
             return 1
         return max(1, self.pool.size // 2)
 

@@ -13,6 +13,7 @@ from redraft.captions.fields import prompt_file
 from redraft.captions.languages import parse_language
 from redraft.captions.metadata import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.settings import Settings
+from redraft.captions.spoken import Spoken
 from redraft.captions.style import Style
 from redraft.captions.translation import Translation
 from redraft.decoding.backend import Backend
@@ -27,7 +28,7 @@ from redraft.serve.engine.chat import Chat, chat_of
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import all_recognisers, resolve
-from redraft.translator import prompt_encoder, vocabulary_of
+from redraft.translator import prompt_encoder, source_languages, vocabulary_of
 
 
 class Service:
@@ -71,6 +72,15 @@ class Service:
         """The model as a chat; None if it only translates.  Raises `ModelError` if its template cannot be used."""
         return chat_of(self.backends[TARGET], self.vocabulary)
 
+    def spoken(self, wanted: Wanted) -> Spoken:
+        """Return what finds the languages of a stream's updates; raises what `Spoken` raises."""
+        style = self._style(wanted)
+        return Spoken(style.sources, source_languages(self.backends[TARGET], style))
+
+    def _style(self, wanted: Wanted) -> Style:
+        more = wanted.glossary, wanted.context, wanted.also_spoken
+        return Style(wanted.source_language, self.settings.template, self._prompt, *more)
+
     def lanes(self, wanted: Wanted, answered: Callable[[Answer], None]) -> list[Lane]:
         """Make a lane for each target language; raises what `_translations` raises."""
         return [Lane(each, answered) for each in self._translations(wanted)]
@@ -94,7 +104,7 @@ class Service:
             ModelError: the model's prompt format does not support the request.
         """
         self._check(wanted)
-        style = Style(wanted.source_language, self.settings.template, self._prompt, wanted.glossary, wanted.context)
+        style = self._style(wanted)
         style.check_targets(wanted.targets)
         languages = [parse_language(tag, "target") for tag in wanted.targets]
         encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}

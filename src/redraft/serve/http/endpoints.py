@@ -363,7 +363,7 @@ async def metrics(request: Request) -> Response:
 async def offer(request: Request) -> Response:
     """Get the methods, languages and limits of this server."""
     hub: Hub = request.app.state.hub
-    wire = await hub.fanout.offer() if hub.fanout and hub.settings.viewers_only else hub.offer.wire()
+    wire = await hub.fanout.offer() if hub.settings.viewers_only else hub.offer.wire()
     return Response(wire, media_type="application/json")
 
 

@@ -49,8 +49,7 @@ async def live(websocket: WebSocket) -> None:
         await until_one_ends(_send(websocket, outbox, hub), _beat(outbox), incoming.read(websocket), incoming.work())
     finally:
         session.detach(outbox)
-        if hub.fanout:
-            hub.fanout.left(session)
+        hub.fanout.left(session)
         if outbox.slow:
             session.broadcast.notice = "the last connection was dropped, since its messages were not read in time"
         log.info("disconnected", extra={"session": session.name})
@@ -242,7 +241,7 @@ class Incoming:
     def _at_once(self, message: protocol.FromClient) -> bool:
         if isinstance(message, protocol.Hide | protocol.Correct):  # else its utterance may be among those that wait
             return message.decision is not None or message.utterance in self._session.transcript.utterances
-        return isinstance(message, protocol.Ack | protocol.Declare | protocol.Pause)
+        return isinstance(message, protocol.Ack | protocol.Declare | protocol.Pause | protocol.NameSpeaker)
 
     async def _put(self, message: protocol.FromClient | bytes, size: int) -> None:
         """Let a message wait; too many of them brake the connection."""

@@ -31,7 +31,7 @@ class Broadcast:
         self.viewers: set[Outbox] = set()
         #: Number of readers of the growing transcript.
         self.readers = 0
-        #: One outbox for all viewers on other replicas (`redraft.serve.fanout`).
+        #: One outbox for all viewers on other replicas (`redraft.serve.sessions.fanout`).
         self.feed: Outbox | None = None
         #: Why the owner's last connection was dropped; sent on the next one.
         self.notice = ""
@@ -157,6 +157,21 @@ class Broadcast:
             self.transcript.edited(key)
             self._show(key, cell)
 
+    def name(self, speaker: str, name: str, decision: int | None = None) -> None:
+        """Name a speaker in all captions from now on, and in the transcript.  See `pause`."""
+        names = self.transcript.names
+        before, latest = names.get(speaker, (speaker, 0))
+        if is_outdated(decision, latest, wins=name != before):
+            return
+        names[speaker] = name, decision or latest + 1
+        self.transcript.edited(None)
+        for outbox in filter(None, (self.owner, self.feed)):
+            outbox.put(self._name(speaker))
+
+    def _name(self, speaker: str) -> Frame:
+        name, decision = self.transcript.names[speaker]
+        return protocol.SpeakerNamed(speaker=speaker, name=name, decision=decision).frame
+
     def _paused(self) -> protocol.Paused:
         return protocol.Paused(paused=self.transcript.paused, decision=self.transcript.decided)
 
@@ -193,6 +208,7 @@ class Broadcast:
             for key, cell in utterance.keyed():
                 if cell.unacknowledged and (frame := cell.frame(key, utterance.begun)) is not None:
                     yield frame
+        yield from map(self._name, found.names)
         if found.decided:
             yield self._paused().frame
         for utterance in utterances:

@@ -3,14 +3,14 @@
 A `Cell` is one utterance in one language.  What anybody is sent of a caption, now or later, is a function of its cell:
 the owner, viewers, other servers and files cannot disagree.
 
-What the owner decides, to pause, hide or correct, has a number; the highest one counts.  So the owner can declare all
-decisions on every connection, in any order, to a server that knows them, some of them, or none.
+What the owner decides, to pause, hide, correct or name, has a number; the highest one counts.  So the owner can declare
+all decisions on every connection, in any order, to a server that knows them, some of them, or none.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -49,12 +49,14 @@ class Cell:
         made: when it was made, in seconds since 1970; 0 if that is unknown.
         correction: the text that replaces that of the final caption.
         corrected: number of the correction; 0 if there is none.
+        names: speakers that the owner has named, with the number of the decision; the same mapping for all cells.
         hidden: whether viewers must not see it, final or not.
         decided: number of the decision to hide or show it; 0 if there is none.
         held: whether it ended while captions were paused, which have not been released yet.
         unacknowledged: whether its end must be sent to the owner again.
     """
 
+    names: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     partial: Caption | None = None
     final: Caption | None = None
     error: protocol.Error | None = None
@@ -74,8 +76,13 @@ class Cell:
 
     @property
     def caption(self) -> Caption | None:
-        """The final caption with its correction; None before the end, and where translation failed."""
-        return replace(self.final, text=self.correction) if self.final and self.corrected else self.final
+        """The final caption with its correction and its speaker's name; None before the end, and without one."""
+        final = self._named(self.final)
+        return replace(final, text=self.correction) if final and self.corrected else final
+
+    def _named(self, caption: Caption | None) -> Caption | None:
+        found = self.names.get(caption.speaker or "") if caption else None
+        return replace(caption, speaker=found[0]) if caption and found else caption
 
     @property
     def visible(self) -> bool:
@@ -101,7 +108,8 @@ class Cell:
             return protocol.frame_of(
                 caption, begun=begun, lag_ms=self.lag_ms, made=made, age_ms=age, corrected=corrected
             )
-        return None if self.partial is None else protocol.frame_of(self.partial, lag_ms=self.lag_ms, age_ms=age)
+        partial = self._named(self.partial)
+        return None if partial is None else protocol.frame_of(partial, lag_ms=self.lag_ms, age_ms=age)
 
     def decision(self, key: Key) -> Frame:
         """Return the message that it is hidden, or shown again."""

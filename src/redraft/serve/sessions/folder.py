@@ -35,8 +35,8 @@ class Folder:
         self._files: dict[SessionFile, None] = {}
         self._thread = threading.Thread(target=self._run, name="redraft-transcripts", daemon=True)
 
-    def add(self, file: SessionFile, key: Key) -> None:
-        """Have a caption written, replaced, or removed if it is hidden."""
+    def add(self, file: SessionFile, key: Key | None) -> None:
+        """Have a caption written, replaced, or removed if it is hidden; None for all captions, which have changed."""
         if self.path is None:
             return
         with self._lock:
@@ -110,7 +110,7 @@ class SessionFile:
     """
 
     def __init__(self, name: str, transcript: Transcript, about: str = "") -> None:
-        self.waiting: dict[Key, None] = {}
+        self.waiting: dict[Key | None, None] = {}
         self.since: float | None = None
         self.failing = False
         self._name, self._transcript, self._about = name, transcript, about
@@ -123,7 +123,7 @@ class SessionFile:
         """For how many seconds the oldest caption has waited."""
         return 0.0 if (since := self.since) is None else time.monotonic() - since
 
-    def write(self, folder: Path, keys: dict[Key, None]) -> None:
+    def write(self, folder: Path, keys: dict[Key | None, None]) -> None:
         """Append captions, or rewrite the file if it has some of them, or an incomplete line.
 
         Raises:
@@ -135,15 +135,15 @@ class SessionFile:
             self._path = folder / (known or f"{self._about}{self._name}.jsonl")
         text = _read(self._path) if self._had is None else ""
         had = set(_rows(text)) if self._had is None else self._had
+        added = {key for key in keys if key is not None}
         self._had = None  # unless all goes well
-        if (text and not text.endswith("\n")) or not had.isdisjoint(keys):
-            self._had = had | keys.keys() | self._rewritten(self._path)
+        if (text and not text.endswith("\n")) or None in keys or not had.isdisjoint(added):
+            self._had = had | added | self._rewritten(self._path)
             return
-        lines = {key: line for key in keys if (line := self._line(key))}
-        if lines:
+        if lines := [line for key in keys if key is not None and (line := self._line(key))]:
             with self._path.open("a", encoding="utf-8") as file:
-                file.write("".join(lines.values()))
-        self._had = had | keys.keys()
+                file.write("".join(lines))
+        self._had = had | added
 
     def _rewritten(self, path: Path) -> set[Key]:
         """Rewrite the file: captions that only it has stay, before the others.  Return all captions that it has."""

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 from redraft import deadlines, protocol
 from redraft.protocol import new_token, public_name
@@ -22,15 +21,13 @@ from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.requests import Requests
 from redraft.serve.engine.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
+from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession, Published
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.rooms import Room, Rooms, Session
 from redraft.serve.sessions.transcript import PastSessions
 from redraft.serve.settings import ServeSettings
-
-if TYPE_CHECKING:
-    from redraft.serve.fanout.fanout import Fanout
 
 log = logging.getLogger(__name__)
 
@@ -77,26 +74,24 @@ class Hub:
         self.requests = Requests(self.admission, engines, settings.sessions_per_address)
         #: Whole transcripts are exported in threads, a few at a time, which need the interpreter's lock like the loop.
         self.exports = asyncio.Semaphore(2)
-        self.fanout: Fanout | None = None
-        if settings.fanout is not None:
-            from redraft.serve.fanout.fanout import Fanout  # needs an extra
-
-            self.fanout = Fanout(settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name)
+        #: Other servers, and their sessions.
+        self.fanout = fanout_class(settings)(
+            settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name
+        )
         #: Functions called about every second.
-        self.swept: list[Callable[[], None]] = [
+        self.swept = [
             self._look_at_engines,
             self.exchanges.sweep,
             self.requests.sweep,
             self.past.sweep,
+            self.fanout.sweep,
         ]
-        self.swept += [self.past.sweep, *([self.fanout.sweep] if self.fanout else [])]
         metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)
 
     def _viewers(self) -> int:
-        here = sum(each.broadcast.audience for each in self._sessions.values())
-        return here + (self.fanout.viewers if self.fanout else 0)
+        return self.fanout.viewers + sum(each.broadcast.audience for each in self._sessions.values())
 
     @cached_property
     def offer(self) -> Offer:
@@ -154,14 +149,13 @@ class Hub:
         again, token = token is not None, token or new_token()
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
         with room_of as room:
-            async with self.fanout.shared.taken(begin, public_name(token), owner) if self.fanout else nullcontext():
+            async with self.fanout.reserved(begin, public_name(token), owner):
                 session = LiveSession(token, owner, begin, self.folder, self.metrics, by_post, address, connection)
                 session.unproven = again
                 await self._begin(session)
             if room is not None:
                 room.begin(session)
-        if self.fanout:
-            self.fanout.publish(session)
+        self.fanout.publish(session)
         self.metrics.started.inc()
         return session, False
 
@@ -184,7 +178,7 @@ class Hub:
         await session.opened.wait()
         if last is not None and (last != self.name or session.unproven):
             return True
-        return self.fanout is not None and await self.fanout.moved(session)
+        return await self.fanout.moved(session)
 
     async def _begin(self, session: LiveSession) -> None:
         if session.name in self._sessions:  # begun in another room while Redis was asked for this one
@@ -192,6 +186,7 @@ class Hub:
         # Registered immediately: other sessions are admitted while the engine is asked.
         self._sessions[session.name] = session
         try:
+            session.spoken = await self.admission.spoken(session.begin)
             session.engine, session.lanes = await self.admission.lanes(session.begin, session.answered)
         except BaseException:
             self._forget(session, keep=False)  # a transcript from before stays
@@ -239,24 +234,22 @@ class Hub:
     # Viewers, of sessions on any replica
 
     async def session_named(self, name: str) -> Session:
-        """Return the session with a public name.  Raises `Refused` if it does not exist, or Redis cannot be reached."""
-        if name not in self._sessions and self.fanout and (found := await self.fanout.find(name)):
+        """Return the session with a public name.  Raises `Refused` if it does not exist, or that is unknown."""
+        if name not in self._sessions and (found := await self.fanout.find(name)):
             return found
         return self.find(name)
 
     async def room_named(self, name: str) -> Room:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
         self.rooms.find(name)  # rejects unknown rooms first
-        if self.fanout:
-            await self.fanout.refresh(name)
+        await self.fanout.refresh(name)
         return self.rooms.find(name)
 
     async def enter(self, name: str, viewer: Outbox, address: str) -> Room:
         """Admit a viewer to a room.  Raises `Refused` if the room does not exist, or is full."""
         await self.room_named(name)
         room = self.rooms.enter(name, viewer, self.settings.viewers, address)
-        if self.fanout:
-            await self.fanout.follow_room(name)
+        await self.fanout.follow_room(name)
         return room
 
     def check_places(self, session: Session) -> None:
@@ -269,8 +262,7 @@ class Hub:
         if self._sessions.get(session.name) is session:  # else its owner has begun it again
             del self._sessions[session.name]
         session.forget()
-        if self.fanout:
-            self.fanout.forget(session)
+        self.fanout.forget(session)
         session.release()
         self.rooms.forget(session)
         if keep:
@@ -278,8 +270,7 @@ class Hub:
 
     def _superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""
-        if self.fanout:
-            self.fanout.drop(session)
+        self.fanout.drop(session)
         session.broadcast.replaced("another server has taken over this session")
         self._forget(session, keep=False)
 
@@ -337,5 +328,4 @@ class Hub:
         for session in self._sessions.values():
             session.fail("draining", DRAINING, 1012)
         self.rooms.close(1012, DRAINING)
-        if self.fanout:
-            self.fanout.drain()
+        self.fanout.drain()

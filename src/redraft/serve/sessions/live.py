@@ -17,6 +17,7 @@ from redraft import deadlines, protocol
 from redraft.captions import events
 from redraft.captions.formats.read import finished, printable
 from redraft.captions.languages import same_of
+from redraft.captions.spoken import Spoken
 from redraft.errors import InputError
 from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
@@ -79,6 +80,7 @@ class LiveSession:
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
         engine: runs its lanes, once admitted.
+        spoken: finds the languages of its updates, once admitted.
         audio: its audio, once there is any.
         opened: set once it has its lanes, or cannot get any.
         ended: whether it takes no more updates.
@@ -102,6 +104,7 @@ class LiveSession:
     connection: int = 0
     engine: Engine | None = None
     lanes: Mapping[str, Lane] = field(default_factory=dict)
+    spoken: Spoken | None = None
     audio: SessionAudio | None = None
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     over: Callable[[], None] | None = None
@@ -179,6 +182,10 @@ class LiveSession:
         new = update.utterance not in self.order
         if new and not missing:
             return
+        try:
+            update = self.spoken.named(update) if self.spoken else update
+        except InputError as error:
+            raise Refused("option", str(error), "language") from None
         try:
             self.order.accept(update)
         except InputError as error:
@@ -272,10 +279,10 @@ class LiveSession:
         """Add an earlier sentence to the context of later prompts."""
         if self.engine:
             lane = self.lanes[caption.language]
-            self.engine.post(lambda: lane.remember(caption.source, caption.text))
+            self.engine.post(lambda: lane.remember(caption.source, caption.text, caption.source_language))
 
     def control(self, message: protocol.Control | protocol.Declare) -> None:
-        """Pause captions for viewers, hide one or correct one.
+        """Pause captions for viewers, hide one, correct one, or name a speaker.
 
         A decision with a number may be about a caption that has not come: its client repeats it on every connection.
 
@@ -285,10 +292,18 @@ class LiveSession:
         if isinstance(message, protocol.Declare):
             for decision in newest_decisions(message.decisions):
                 self.control(decision)
-            return
-        if isinstance(message, protocol.Pause):
+        elif isinstance(message, protocol.Pause):
             self.broadcast.pause(message.paused, message.decision)
-            return
+        elif isinstance(message, protocol.NameSpeaker):
+            if message.speaker not in self.transcript.names:
+                self.check_room()
+                self.kept += _UTTERANCE
+            self.broadcast.name(message.speaker, message.name, message.decision)
+        else:
+            self._decide(message)
+
+    def _decide(self, message: protocol.Hide | protocol.Correct) -> None:
+        """Hide or correct a caption."""
         utterance, counted = message.utterance, message.decision is not None
         languages = self.targets if message.language is None else (same_of(message.language, self.targets),)
         if None in languages:
@@ -374,7 +389,7 @@ class LiveSession:
             return
         update = answer.update
         captions = [event for event in answer.events if isinstance(event, events.Caption)]
-        # Captions and failures of the utterance before may come first, with the rest of its translation.
+        # Captions and failures may also be of the utterance before, with the rest of its translation.
         ends = update.final and all(caption.utterance != update.utterance for caption in captions)
         for event in answer.events:
             if isinstance(event, events.Failure):
@@ -508,7 +523,7 @@ def newest_decisions(decisions: Iterable[protocol.Control]) -> Iterable[protocol
     """Return those of many decisions that count: the newest on each subject, since executing one may take a while."""
     found: dict[tuple[str, ...], protocol.Control] = {}
     for each in decisions:
-        subject = (each.type, getattr(each, "utterance", ""), getattr(each, "language", None) or "")
+        subject = (each.type, *(getattr(each, name, None) or "" for name in ("utterance", "language", "speaker")))
         known = found.get(subject)
         if known is None or each.decision is None or each.decision >= (known.decision or 0):
             found.pop(subject, None)

@@ -7,25 +7,21 @@ stay for the next one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, Protocol
 
 from redraft import protocol
 from redraft.errors import OptionError
 from redraft.protocol import ROOM_NAME, ROOM_RULE
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
-from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.transcript import Transcript
 
-if TYPE_CHECKING:
-    from redraft.serve.fanout.feed import Mirror  # needs an extra
-
-#: A session of this replica, or of another one.
-Session: TypeAlias = "LiveSession | Mirror"
 #: Maximum number of rooms whose owners are remembered.
 _MOST_ROOMS = 10_000
 #: Maximum number of rooms without a session for which viewers of one address, perhaps a proxy's, wait.
@@ -54,6 +50,32 @@ def busy_room(room: str) -> Refused:
 def foreign_room(room: str) -> Refused:
     """Return the refusal of a session in a room that belongs to another key."""
     return Refused("room", f"room {room!r} may not be used with this API key", "room")
+
+
+class Session(Protocol):
+    """A session of this server, or of another one; see `redraft.serve.sessions.live.LiveSession`."""
+
+    name: str
+    begin: protocol.Begin
+    broadcast: Broadcast
+    transcript: Transcript
+    ended: bool
+    over: Callable[[], None] | None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target languages."""
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended and everything is translated."""
+
+    @property
+    def in_use(self) -> bool:
+        """Whether it keeps its room from others."""
+
+    def end(self) -> None:
+        """End it, unless it is another server's."""
 
 
 @dataclass(slots=True, eq=False)

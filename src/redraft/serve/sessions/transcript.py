@@ -51,8 +51,10 @@ class Transcript:
         held: the cells that wait for a release.
         paused: whether captions are held back from viewers and readers.
         decided: number of the decision to pause or to release; 0 if there is none.
+        names: speakers that the owner has named, with the number of the decision.
         closed: whether no more captions will come.
-        changes: called when a final caption has come, or was corrected, hidden or shown again, with its key.
+        changes: called when a final caption has come, or was corrected, hidden or shown again, with its key, or None
+            when a speaker was named.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
@@ -65,8 +67,9 @@ class Transcript:
         #: Place of the oldest that was not dropped.
         self._oldest = 0
         self.paused, self.decided = False, 0
+        self.names: dict[str, tuple[str, int]] = {}
         self.closed = False
-        self.changes: Callable[[Key], object] = lambda key: None
+        self.changes: Callable[[Key | None], object] = lambda key: None
         self._changed = asyncio.Event()
 
     def target(self, language: str) -> str:
@@ -89,7 +92,7 @@ class Transcript:
 
     def cell(self, key: Key) -> Cell:
         """Return the cell of an utterance in a language, added if it is new."""
-        return self.utterance(key[0]).cells.setdefault(key[1], Cell())
+        return self.utterance(key[0]).cells.setdefault(key[1], Cell(names=self.names))
 
     def find(self, key: Key) -> Cell | None:
         """Return the cell of an utterance in a language; None if there is none."""
@@ -133,7 +136,7 @@ class Transcript:
         return cell
 
     def end(self, key: Key, caption: Caption | protocol.Error, corrected: int = 0, *, held: bool) -> Cell:
-        """Record the end of an utterance in a language; only the first one counts.
+        """Record the end of an utterance in a language; the first one counts, and a caption more than an error.
 
         Args:
             caption: the final caption, or the error in its place.
@@ -141,14 +144,14 @@ class Transcript:
             held: whether it is held back until captions are released.
         """
         utterance, cell = self.utterance(key[0]), self.cell(key)
-        if cell.ended:
+        if cell.final is not None or (cell.error is not None and not isinstance(caption, Caption)):
             return cell
         if utterance.place is None:
             utterance.place = len(self.ended)
             self.ended.append(utterance)
             self.unended.pop(key[0], None)
         if isinstance(caption, Caption):
-            cell.final, cell.held = caption, held
+            cell.final, cell.error, cell.held = caption, None, held
             if corrected > cell.corrected:
                 cell.correction, cell.corrected = caption.text, corrected
         else:
@@ -185,8 +188,8 @@ class Transcript:
         del self.utterances[oldest.name]
         return oldest
 
-    def edited(self, key: Key) -> None:
-        """Record that a caption has ended, or was corrected, hidden or shown again."""
+    def edited(self, key: Key | None) -> None:
+        """Record that a caption has ended, or was corrected, hidden or shown again; None for all of them."""
         self.changes(key)
         self.changed()
 

@@ -86,11 +86,11 @@ def viz(
     chosen = common.method_options(method, beta, option)
     from rich.console import Console
 
-    from redraft.captions.languages import parse_targets
+    from redraft.captions.languages import parse_languages
     from redraft.cli.shared import stream
     from redraft_bench import viz as drafts
 
-    languages = parse_targets(to)
+    languages = parse_languages(to)
     with stream.opened(file, form) as source:
         read = stream.updates(source, form, lag, None)
         items = list(islice(filter(_is_final, read) if ddg else read, updates))

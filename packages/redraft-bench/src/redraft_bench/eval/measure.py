@@ -118,6 +118,9 @@ class MethodSystem:
         """Translate an update together with others; its passes are theirs, and its time is a share of theirs."""
         translators, updates = [self.translator, *self._others], [update, *self._beside(update)]
         language = self._language
+        for each, other in zip(translators, updates, strict=False):
+            if each.state(language).left_by(other):
+                each.rest()
         lanes = [
             Decoding(each.translations[language].translate(each.state(language), other), each.slots[0])
             for each, other in zip(translators, updates, strict=False)

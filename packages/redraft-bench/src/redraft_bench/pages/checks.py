@@ -383,7 +383,7 @@ CHECKS = (
         "Texts grow by two words an update. Partial captions are those of `redraft`; the final text of each segment "
         "was decoded in every way. *No search* is the method alone (`--option search=0`). *Search* is the default, "
         "with as much time as it needs: the method's output, the best of a beam of four and the exact output are "
-        "compared. "
+        "compared. *Search in time* has the time of the default, in which large models search only what is doubtful. "
         "`ar` translates the final text from scratch. Intervals are paired. "
         "*ms* is the processor time of a final update on one thread. *changed* is the share of the last partial "
         "caption, in words or characters, that the final one does not begin with.",

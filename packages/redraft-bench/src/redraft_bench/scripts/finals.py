@@ -6,6 +6,7 @@ every final caption of the demo talk that differs between the ways is printed in
 
 python -m redraft_bench.scripts.finals > benchmarks/results/finals.jsonl
 python -m redraft_bench.scripts.finals --list > benchmarks/results/finals-talk.jsonl
+python -m redraft_bench.scripts.finals --model qwen-0.5b --data tatoeba2021 --limit 100 --way "search in time"
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import click
 import numpy as np
@@ -45,13 +46,17 @@ from redraft_bench.scripts.real_models import MODELS, with_style
 DATA = {"flores200.devtest": 100, "acl6060.dev": 100, "tatoeba2021": 300, "spoken": 150}
 #: The method of the partial captions, with its defaults.
 METHOD = "redraft"
-#: Way -> method and options.  A search has all the time that it needs, so that other programs do not decide.
-LONG = {"search": 60_000}
-WAYS: dict[str, tuple[str, Mapping[str, Value]]] = {
+Ways: TypeAlias = Mapping[str, tuple[str, Mapping[str, Value]]]
+#: Way -> method and options.  *Search* has all the time that it needs, so that other programs do not decide; *search in
+#: time* has that of the default, in which large models search only what is doubtful.
+WAYS: Ways = {
     "no search": (METHOD, {"search": 0}),
-    "search": (METHOD, LONG),
+    "search": (METHOD, {"search": 60_000}),
+    "search in time": (METHOD, {}),
     "ar": ("ar", {}),
 }
+#: The ways that the others are compared with.
+PLAIN = ("no search", "ar")
 #: Fewest words of a segment, so that it has partial captions.
 LEAST_WORDS = 6
 
@@ -70,22 +75,26 @@ class _Final(NamedTuple):
 @click.option("--to", multiple=True, default=("de", "zh", "ja"))
 @click.option("--model", default="demo", help=f"One of {', '.join(MODELS)}, or as for `redraft translate`.")
 @click.option("--limit", default=0, help="Segments a cell; 0 takes those of the page.")
+@click.option("--way", "chosen", type=click.Choice([*WAYS]), multiple=True, default=("search",))
 @click.option("--list", "listed", is_flag=True, help="Print the final captions of the demo talk that differ.")
-def main(data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int, listed: bool) -> None:
+def main(
+    data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int, chosen: tuple[str, ...], listed: bool
+) -> None:
     """Print one JSON object a line for every way, data set and language."""
+    ways = {way: how for way, how in WAYS.items() if way in (*PLAIN, *chosen)}
     path, _ = with_style(model, "de")
     with closing(open_model(str(path), LlamaOptions(512, slots=2, threads=1))) as backend:
         if listed:
             for language in to:
                 signed = signature(path, "talk", "", method=METHOD)
-                for row in _talk(backend, language, model, limit):
+                for row in _talk(backend, language, model, limit, ways):
                     click.echo(json.dumps({**row, "signature": signed}, ensure_ascii=False))
             return
         for name in data:
             for language in to:
                 words = LEAST_WORDS if name in SETS else 0
                 stream = open_stream(name, language, limit=limit or DATA[name], least_words=words, lag=2)
-                segments = [_segment(backend, each.updates, language, model) for each in stream.segments]
+                segments = [_segment(backend, each.updates, language, model, ways) for each in stream.segments]
                 references = [each.references.get(language, "") for each in stream.segments]
                 of = {} if model == "demo" else {"model": model}
                 rows = [{**row, **of} for row in _rows(segments, references, name, language)]
@@ -94,8 +103,8 @@ def main(data: tuple[str, ...], to: tuple[str, ...], model: str, limit: int, lis
                 sys.stdout.flush()
 
 
-def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str, model: str) -> dict[str, _Final]:
-    """Return the final captions of a segment by `WAYS`."""
+def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str, model: str, ways: Ways) -> dict[str, _Final]:
+    """Return the final captions of a segment by some of `WAYS`."""
     _, style = with_style(model, language)
     with Translator(backend, [language], method=METHOD, style=style) as translator:
         for update in updates[:-1]:
@@ -105,7 +114,7 @@ def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str, model:
         shown = [backend.token_bytes(token) for token in before.shown]
         partial = WORD.findall(b"".join(shown).decode(errors="ignore"))
         found = {}
-        for way, (name, options) in WAYS.items():
+        for way, (name, options) in ways.items():
             method = get_method(name)
             settings = Settings(method, method.check(options), translation.settings.display)
             otherwise = replace(translation, settings=settings)
@@ -123,8 +132,8 @@ def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str, model:
 def _rows(
     segments: Sequence[Mapping[str, _Final]], references: Sequence[str], name: str, language: str
 ) -> Iterator[Row]:
-    scores = {way: statistics([each[way].text for each in segments], references, language) for way in WAYS}
-    for way in WAYS:
+    scores = {way: statistics([each[way].text for each in segments], references, language) for way in segments[0]}
+    for way in scores:
         finals = [each[way] for each in segments]
         row: Row = {
             "method": METHOD,
@@ -148,7 +157,7 @@ def _rows(
         yield row
 
 
-def _talk(backend: LlamaCpp, language: str, model: str, limit: int) -> Iterator[Row]:
+def _talk(backend: LlamaCpp, language: str, model: str, limit: int, ways: Ways) -> Iterator[Row]:
     """Yield the final captions of the demo talk that the ways translate differently."""
     _, style = with_style(model, language)
     talk: dict[str, list[Update]] = {}
@@ -156,7 +165,7 @@ def _talk(backend: LlamaCpp, language: str, model: str, limit: int) -> Iterator[
         talk.setdefault(update.utterance, []).append(update)
     translators = {
         way: Translator(backend, [language], method=name, options=dict(options), style=style)
-        for way, (name, options) in WAYS.items()
+        for way, (name, options) in ways.items()
         if way != "ar"
     }
     for updates in [*talk.values()][: limit or None]:

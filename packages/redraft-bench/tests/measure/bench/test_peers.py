@@ -15,11 +15,12 @@ from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.metadata import PROMPT_KEY
 from redraft.decoding.types import common_prefix
-from redraft.errors import ModelError, OptionError
+from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.models import shipped_path
-from redraft_bench.bench.peers import PEERS, Models, open_peer
+from redraft_bench.bench.peers import PEERS, SERVER, Models, open_peer
 from redraft_bench.bench.peers.align_att import AlignAtt
 from redraft_bench.bench.peers.engine import PassLog
+from redraft_bench.bench.peers.llama_server import LlamaServer, server_version
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
 from redraft_bench.bench.peers.nemo import Nemo
 from redraft_bench.bench.peers.retranslate import Task
@@ -95,6 +96,11 @@ def library(open_: Opened, model: Path, tmp_path_factory: pytest.TempPathFactory
 
     @cache
     def open_once(name: str, **settings: int) -> System:
+        if name == SERVER:
+            try:
+                server_version()
+            except CapabilityError as error:
+                pytest.skip(str(error))
         on_torch = "torch" in PEERS[name].packages
         if on_torch:
             pytest.importorskip("torch", reason="needs the extra hf")
@@ -160,6 +166,35 @@ def test_lookup_finds_what_repeats(name: str, library: Opened) -> None:
     assert lookup.tokens == plain.tokens
     assert len(lookup.passes) < len(plain.passes)
     assert lookup.drafted >= lookup.accepted == len(plain.passes) - len(lookup.passes)
+
+
+def test_pool_drafts_from_what_was_said(library: Opened) -> None:
+    """A second update with the same words is drafted from the first one's translation; the ids stay greedy's."""
+    plain, pooled = (steps(library(SERVER, ngram=ngram)) for ngram in (0, 2))
+    assert [step.tokens for step in pooled] == [step.tokens for step in plain]
+    assert not any(step.drafted for step in plain)
+    kept = sum(step.accepted for step in pooled)
+    assert sum(step.drafted for step in pooled) >= kept > 0
+    assert sum(len(step.passes) for step in pooled) == sum(len(step.passes) for step in plain) - kept
+
+
+def test_server_without_program(monkeypatch: pytest.MonkeyPatch, model: Path) -> None:
+    monkeypatch.delenv("REDRAFT_LLAMA_SERVER", raising=False)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(CapabilityError, match="'llama-server' needs that program"):
+        LlamaServer(model, LlamaOptions(context_length=CONTEXT), frozenset(), 0)
+
+
+@pytest.mark.parametrize(("script", "said"), [("echo no room >&2; exit 1", "no room"), ("exit 1", "it says nothing")])
+def test_server_that_does_not_start(
+    script: str, said: str, monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "llama-server"
+    broken.write_text(f"#!/bin/sh\n{script}\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("REDRAFT_LLAMA_SERVER", str(broken))
+    with pytest.raises(ModelError, match=said):
+        LlamaServer(model, LlamaOptions(context_length=CONTEXT), frozenset(), 0)
 
 
 def test_assistant_drafts_with_passes_of_its_own(library: Opened) -> None:

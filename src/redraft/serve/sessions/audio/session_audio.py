@@ -246,7 +246,8 @@ class SessionAudio:
 
     def _open(self, wanted: protocol.Audio) -> AudioStream:
         """Open a stream with a new recogniser.  Raises `Refused` if all places are taken."""
-        process = self._recognisers.open(self._begin.source_language)
+        spoken = ",".join((self._begin.source_language, *self._begin.also_spoken))
+        process = self._recognisers.open(spoken)
         before = self._stream
         stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
         self._stream, self._process = stream, process

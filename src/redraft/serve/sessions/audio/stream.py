@@ -164,6 +164,7 @@ class AudioStream:
             final=update.final,
             time=update.time,
             speaker=update.speaker,
+            language=update.language,
         )
         self.newest[int(update.utterance.rpartition(".")[2])] = message
         if len(self.newest) > _KEPT:
@@ -176,7 +177,8 @@ class AudioStream:
         last = next(reversed(self.newest.values()), None)
         if last is None or last.final:
             return None
-        return Update(last.utterance, last.seq, last.text, time=last.time, speaker=last.speaker)
+        about = last.speaker, None, False, last.language
+        return Update(last.utterance, last.seq, last.text, False, last.time, *about)
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from redraft.decoding.method import Value
 from redraft.errors import CapabilityError, MissingExtra, install
 from redraft_bench.bench.peers.align_att import AlignAtt
 from redraft_bench.bench.peers.llama_cpp_python import LlamaCppPython
+from redraft_bench.bench.peers.llama_server import LlamaServer, server_version
 from redraft_bench.bench.peers.local_agreement import LocalAgreement
 from redraft_bench.bench.peers.nemo import Nemo
 from redraft_bench.bench.peers.retranslate import Retranslation, Task
@@ -55,7 +56,7 @@ class Peer:
 
     Attributes:
         open: makes the system from a task, the models, and options by name.
-        packages: the libraries that it uses; empty if it runs on Redraft itself.
+        packages: the libraries, or the program, that it uses; empty if it runs on Redraft itself.
         drafts: whether it needs a draft model.
     """
 
@@ -68,6 +69,10 @@ def _llama(task: Task, models: Models, *, lookup: bool) -> System:
     return Retranslation(task, LlamaCppPython(models.path, models.options, task.backend.end_tokens, lookup=lookup))
 
 
+def _server(task: Task, models: Models, ngram: int = 0) -> System:
+    return Retranslation(task, LlamaServer(models.path, models.options, task.backend.end_tokens, ngram))
+
+
 def _transformers(
     task: Task, models: Models, *, small: bool = False, more: Mapping[str, Value] | None = None
 ) -> System:
@@ -76,12 +81,13 @@ def _transformers(
     return Retranslation(task, Transformers(models.path, models.for_transformers, ends, small=assistant, more=more))
 
 
-_LLAMA, _HF = ("llama-cpp-python",), ("transformers", "torch")
+SERVER, _LLAMA, _HF = "llama-server", ("llama-cpp-python",), ("transformers", "torch")
 
 #: All peers by name: libraries, with a prefix cache, prompt lookup or an assistant; and policies.
 PEERS: Mapping[str, Peer] = {
     "llama-cpp-python": Peer(partial(_llama, lookup=False), _LLAMA),
     "llama-cpp-python-lookup": Peer(partial(_llama, lookup=True), _LLAMA),
+    SERVER: Peer(_server, (SERVER,)),
     "transformers": Peer(_transformers, _HF),
     "transformers-lookup": Peer(partial(_transformers, more=LOOKUP), _HF),
     "transformers-assistant": Peer(partial(_transformers, small=True), _HF, drafts=True),
@@ -118,10 +124,12 @@ def version(name: str) -> str:
 
     Raises:
         MissingExtra: a library is not installed.
+        CapabilityError: a program is not there.
     """
     packages = PEERS[name].packages
     with _installed(name):
-        return ", ".join(f"{each} {metadata.version(each)}" for each in packages) or f"redraft {__version__}"
+        versions = (server_version() if each == SERVER else f"{each} {metadata.version(each)}" for each in packages)
+        return ", ".join(versions) or f"redraft {__version__}"
 
 
 @contextmanager

@@ -22,6 +22,7 @@ class Generated:
         model_seconds: the part of ``seconds`` spent in passes.
         passes: target passes.
         draft_passes: number of passes of the draft model.
+        elsewhere: processor time of other processes in seconds.
     """
 
     tokens: tuple[int, ...] = ()
@@ -30,6 +31,7 @@ class Generated:
     model_seconds: float = 0.0
     passes: tuple[PassRecord, ...] = ()
     draft_passes: int = 0
+    elsewhere: float = 0.0
 
 
 class Library(Protocol):

@@ -88,7 +88,7 @@ class Retranslation:
         # As for Redraft's methods, times include prompt and caption handling, and are 0 if no call was needed.
         if step.seconds:
             seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
-            step = replace(step, seconds=seconds, cpu_seconds=cpu)
+            step = replace(step, seconds=seconds, cpu_seconds=step.cpu_seconds + cpu)
         return step, failures
 
     def _translate(self, update: Update) -> tuple[Step, list[Failure]]:
@@ -139,6 +139,7 @@ class Retranslation:
             call.model_seconds,
             call.passes,
             call.draft_passes,
+            cpu_seconds=call.elsewhere,
         )
 
     def tokenize(self, text: str) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from redraft.cli.shared import options as common
-from redraft.errors import MissingExtra, OptionError, install
+from redraft.errors import OptionError
 from redraft_bench.cli.bench.folder import folder
 from redraft_bench.cli.bench.load import need_serve, progress_of, show
 
@@ -42,7 +42,7 @@ Examples:
 @common.threads
 @folder("Folder for the rows and the servers' logs.")
 @common.as_json
-@common.needs("serve,fanout")
+@common.needs("serve")
 def viewers(
     viewers: int,
     replicas: int,
@@ -58,8 +58,8 @@ def viewers(
 ) -> None:
     """Let many viewers watch one talk, on servers for viewers that get its captions through Redis.
 
-    This starts all servers and Redis. The exit status is 1 if a viewer misses a final caption, gets one twice, or gets
-    them out of order. docs/metrics.md defines the figures.
+    This starts all servers and Redis; --replicas needs the package redraft-fanout. The exit status is 1 if a viewer
+    misses a final caption, gets one twice, or gets them out of order. docs/metrics.md defines the figures.
     """
     need_serve()
     from redraft.captions.languages import parse_language
@@ -75,11 +75,8 @@ def viewers(
     script = open_script("talk", languages[0], rate)
     job = Job("viewers", script, languages, {}, "", model, threads, {}, out, 0, {"seconds": seconds})
     plan = Show(viewers, replicas, seconds, languages=languages, method=method, wanted=wanted)
-    try:
-        with progress_of(f"{viewers} viewers", seconds) as passed:
-            row = asyncio.run(run(job, plan, passed))
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"this needs {error.name}: {install('serve,fanout')}") from error
+    with progress_of(f"{viewers} viewers", seconds) as passed:
+        row = asyncio.run(run(job, plan, passed))
     show(job, [row], as_json, VIEWERS)
     names = {"not_connected": "viewers could not connect", "lost": "captions were lost", "doubled": "came twice"}
     names["disordered"] = "came in another order"

@@ -126,6 +126,7 @@ export class Captions extends EventTarget {
     const cell = entry.cells.get(key);
     if (!cell || cell.textContent === text) return false;
     cell.textContent = text;
+    cell.classList.replace("failed", "final");
     this.#grow(cell);
     return true;
   }

@@ -4,7 +4,7 @@ const CELLS = ".cell:not(.source)";
 
 /**
  * @param {HTMLElement} rows of `Captions`
- * @param {(caption: {utterance: string, language: string, text: string, final: boolean, unseen: boolean}) => void} chosen
+ * @param {(caption: {utterance: string, speaker?: string, language: string, text: string, final: boolean, unseen: boolean}) => void} chosen
  * @returns {() => void} ends it
  */
 export function choose(rows, chosen) {
@@ -18,8 +18,8 @@ export function choose(rows, chosen) {
     const cell = part.closest(CELLS);
     if (!cell) return;
     const { dataset, classList, textContent: text } = cell;
-    const { utterance } = cell.parentElement.dataset;
-    chosen({ utterance, language: dataset.language, text, final: classList.contains("final"), unseen: classList.contains("unseen") });
+    const { utterance, speaker } = cell.parentElement.dataset;
+    chosen({ utterance, speaker, language: dataset.language, text, final: classList.contains("final"), unseen: classList.contains("unseen") });
   };
   const press = (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;

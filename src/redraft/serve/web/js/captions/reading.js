@@ -92,28 +92,45 @@ function ends(run, place) {
   return score > HALF;
 }
 
-/** How many units stand for those shown so far, as `end_of` in redraft.captions.align: the beginning of `units` with the
-    smallest edit distance to them; of several, one that ends with the same unit, then the one of the nearest length. */
-export function continued(shown, units) {
-  const same = shown.findIndex((unit, place) => unit !== units[place]);
-  if (same < 0) return shown.length;
-  const old = shown.slice(same);
-  const rest = units.slice(same, same + 2 * old.length);
-  let row = [...rest.keys(), rest.length];
+/** How many of `units` stand for those before a place of the text that went on with `behind`, as `seam` in
+    redraft.captions.align: the beginning of `units` with the smallest sum of edit distances on both sides. */
+export function seam(before, behind, units) {
+  const same = before.findIndex((unit, place) => unit !== units[place]);
+  if (same < 0) return before.length;
+  const old = before.slice(same);
+  const rest = units.slice(same, same + 2 * (old.length + behind.length) + 1);
+  const [left, known] = distances(old, rest, (count) => count);
+  const [right, following] = distances([...behind].reverse(), [...rest].reverse(), () => 0).map((each) => each.reverse());
+  const rank = (count) => {
+    const ends = count > 0 && rest[count - 1] === old.at(-1);
+    const begins = behind.length > 0 && count < rest.length && rest[count] === behind[0];
+    const all = left[count] + right[count];
+    return [all, -known[count] - following[count], !(ends || begins), !ends, Math.abs(count - old.length)];
+  };
+  const worse = (one, other) => one.map((each, at) => each - other[at]).find(Boolean) > 0;
+  return same + [...left.keys()].reduce((best, count) => (worse(rank(best), rank(count)) ? count : best));
+}
+
+/** The edit distance of units to each beginning of others, which costs `first` before them, and what both have in
+    common. */
+function distances(old, units, first) {
+  let [row, common] = [[...units.keys(), units.length].map(first), [...units, 0].fill(0)];
   for (const unit of old) {
-    const next = [row[0] + 1];
-    rest.forEach((each, at) => next.push(Math.min(row[at + 1] + 1, next[at] + 1, row[at] + (unit !== each))));
-    row = next;
+    const [next, more] = [[row[0] + 1], [0]];
+    units.forEach((each, at) => {
+      next.push(Math.min(row[at + 1] + 1, next[at] + 1, row[at] + (unit !== each)));
+      more.push(unit === each ? common[at] + 1 : Math.max(common[at + 1], more[at]));
+    });
+    [row, common] = [next, more];
   }
-  const rank = (count) => [row[count], rest[count - 1] !== old.at(-1), Math.abs(count - old.length)];
-  const worse = (one, other) => Number(one[0] - other[0] || one[1] - other[1] || one[2] - other[2]);
-  return same + [...row.keys()].reduce((best, count) => (worse(rank(best), rank(count)) > 0 ? count : best));
+  return [row, common];
 }
 
 /** The lines of one utterance in one language. */
 export class Reading {
   #width;
-  #shown = [];
+  #begun = [];
+  #behind = [];
   #waiting = [];
 
   constructor(width) {
@@ -123,7 +140,13 @@ export class Reading {
   /** The lines that are complete now; `now` is in seconds. */
   read({ text, final }, now) {
     const units = text.replace(SPACE, " ").trim().match(UNIT) ?? [];
-    const lines = broken(units.slice(continued(this.#shown, units)), this.#width);
+    const bare = units.map((unit) => unit.replace(/ $/u, ""));
+    const place = seam(this.#begun, this.#behind, bare);
+    if (place < units.length) { // else what is missing may come back
+      this.#behind = bare.slice(place);
+      if (place >= this.#begun.length) this.#begun = bare.slice(0, place);
+    }
+    const lines = broken(units.slice(place), this.#width);
     const full = final ? lines : lines.slice(0, -1);
     this.#waiting = full.map((line, place) => {
       const before = this.#waiting[place];
@@ -138,7 +161,7 @@ export class Reading {
     const found = [];
     while (this.#waiting.length && (now - this.#waiting[0].stood >= PATIENCE || now - this.#waiting[0].waited >= LONGEST)) {
       const { line } = this.#waiting.shift();
-      this.#shown.push(...line);
+      this.#begun.push(...this.#behind.splice(0, line.length));
       found.push(line.join("").trim());
     }
     return found;

@@ -1,4 +1,4 @@
-// What the operator has decided about viewers' captions: to pause, hide and correct them.  Kept, also over a reload, and
+// What the operator has decided about viewers' captions: to pause, hide and correct them, and who speaks.  Kept, also over a reload, and
 // declared to the server on every connection.  Decisions on one subject are numbered; the highest number counts.
 
 export class Control {
@@ -11,7 +11,7 @@ export class Control {
     this.#memory = memory;
   }
 
-  /** Decide, by a message "pause", "hide" or "correct"; a later one on the same subject replaces it. */
+  /** Decide, by a message "pause", "hide", "correct" or "name"; a later one on the same subject replaces it. */
   decide(message) {
     const decision = 1 + (this.#known[subjectOf(message)]?.decision ?? 0);
     this.#keep({ ...message, decision });
@@ -52,13 +52,21 @@ export class Control {
 
 /** Type of a message from the server -> the decision in it. */
 const MADE = {
+  named: ({ speaker, name, decision }) => ({ type: "name", speaker, name, decision }),
   paused: ({ paused, decision }) => ({ type: "pause", paused, decision }),
   hidden: ({ utterance, language, hidden, decision }) => ({ type: "hide", utterance, language, hidden, decision }),
   final: ({ utterance, language, text, corrected }) => ({ type: "correct", utterance, language, text, decision: corrected }),
 };
 
 /** What a message is about. */
-const subjectOf = ({ type, utterance, language }) => JSON.stringify(type === "pause" ? [type] : [type, utterance, language]);
+const subjectOf = ({ type, utterance, language, speaker }) =>
+  JSON.stringify({ pause: [type], name: [type, speaker] }[type] ?? [type, utterance, language]);
+
+/** The speakers of updates who have got a name, given what the memory of a session keeps; themselves if none has. */
+export function speakersNamed(name, session) {
+  const named = Object.values(session?.decisions ?? {}).filter((each) => each.type === "name" && each.name === name);
+  return named.length ? named.map(({ speaker }) => speaker) : [name];
+}
 
 /** Whether a session is paused, given what its memory keeps. */
 export const isPaused = (session) => Boolean(session?.decisions?.[subjectOf({ type: "pause" })]?.paused);

@@ -195,6 +195,7 @@ export class Session extends EventTarget {
       final: () => this.#concluded(message, message),
       paused: () => this.#control.reported(message),
       hidden: () => this.#control.reported(message),
+      named: () => this.#control.reported(message),
       recognised: () => this.#recognised(message),
       error: () => this.#failed(message),
       done: () => this.#done(),

@@ -1,7 +1,7 @@
-// The owner's control of viewers' captions: pause, hide and correct.
+// The owner's control of viewers' captions: pause, hide and correct, and name speakers.
 
 import { mark, nameOf } from "../captions/languages.js";
-import { isPaused } from "../net/control.js";
+import { isPaused, speakersNamed } from "../net/control.js";
 import { notice } from "./status.js";
 
 const CHOOSE = "Choose a caption to hide or correct it.";
@@ -25,7 +25,10 @@ export class Operator {
     at("hide").addEventListener("click", () => this.#decide({ type: "hide", hidden: !this.#chosen.unseen }));
     at("correct").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.#decide({ type: "correct", text: at("corrected").value });
+      const { text, speaker, final } = this.#chosen;
+      if (speaker && at("speaker").value !== speaker) this.#name(speaker, at("speaker").value);
+      if (final && at("corrected").value !== text) this.#decide({ type: "correct", text: at("corrected").value });
+      at("editor").close();
     });
   }
 
@@ -57,12 +60,15 @@ export class Operator {
   }
 
   #open(caption) {
-    const { language, text, final, unseen } = caption;
+    const { language, text, speaker = "", final, unseen } = caption;
     const box = at("corrected");
     this.#chosen = caption;
     at("editor-language").textContent = nameOf(language);
     box.value = text;
-    box.disabled = at("apply").disabled = !final;
+    box.disabled = !final;
+    at("apply").disabled = !final && !speaker;
+    at("speaker").value = speaker;
+    at("speaker").disabled = at("speaker").closest("p").hidden = !speaker;
     mark(box, language);
     at("hide").textContent = unseen ? "Show to viewers" : "Hide from viewers";
     at("editor").showModal();
@@ -73,6 +79,13 @@ export class Operator {
     const { utterance, language } = this.#chosen;
     at("editor").close();
     this.#say({ ...message, utterance, language });
+  }
+
+  #name(speaker, name) {
+    for (const each of speakersNamed(speaker, this.#session.memory.session)) this.#say({ type: "name", speaker: each, name });
+    for (const row of document.querySelectorAll("#captions .utterance")) {
+      if (row.dataset.speaker === speaker) row.dataset.speaker = name;
+    }
   }
 
   #say(message) {

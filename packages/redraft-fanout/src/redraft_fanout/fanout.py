@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias
 
 from redraft import protocol
-from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import Refused
 from redraft.serve.engine.admission import DRAINING
-from redraft.serve.fanout.feed import RETRIES, Mirror, Publisher
-from redraft.serve.fanout.store import TROUBLE, SharedRooms, Store, room_key, session_key
+from redraft.serve.sessions.fanout import Fanout
 from redraft.serve.sessions.live import LiveSession
-from redraft.serve.sessions.rooms import Rooms
 from redraft.serve.settings import ServeSettings
+from redraft_fanout.feed import RETRIES, Mirror, Publisher
+from redraft_fanout.store import TROUBLE, SharedRooms, Store, room_key, session_key
 
 log = logging.getLogger(__name__)
 
@@ -103,42 +102,33 @@ class Listener:
                 log.exception("a message of another replica could not be processed")
 
 
-class Fanout:
-    """The fan-out of one replica.  Use it on the server's event loop only.
-
-    Args:
-        sessions: this replica's sessions by name.
-        offer: returns what this replica offers; not called if it serves only viewers.
-        lost: called when another replica has taken over a session.
-        replica: identifies this process among the replicas.
+class RedisFanout(Fanout):
+    """The fan-out of one server.
 
     Raises:
-        MissingExtra: the package for Redis is not installed.
         OptionError: the address is invalid.
     """
 
-    def __init__(
-        self,
-        settings: ServeSettings,
-        sessions: Mapping[str, LiveSession],
-        rooms: Rooms,
-        offer: Callable[[], Offer],
-        lost: Callable[[LiveSession], None],
-        replica: str,
-    ) -> None:
-        self._settings, self._sessions, self._rooms = settings, sessions, rooms
-        self._offer, self._lost_to = offer, lost
-        self._store = Store(settings, replica)
+    def __init__(self, settings: ServeSettings, *hub: Any) -> None:
+        super().__init__(settings, *hub)
+        self._store = Store(settings, self._replica)
         #: The session of each room.
         self.shared = SharedRooms(self._store, owned=not settings.rooms)
         self._listener = Listener(self._store)
         self._publishers: dict[LiveSession, Publisher] = {}
         self.mirrors: dict[str, Mirror] = {}
+        self._looked = time.monotonic()
         #: Sessions without a log at the last check; twice in a row gives one up, since Redis may have restarted.
         self._missing: set[str] = set()
         self._followed: set[str] = set()
+        #: Followed rooms to look up again.
+        self._stale: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._looked = time.monotonic()
+
+    @classmethod
+    def check(cls, settings: ServeSettings) -> None:
+        """Check that Redis can be used; see `Store.check`."""
+        asyncio.run(Store(settings).check())
 
     def start(self) -> None:
         """Start listening."""
@@ -177,6 +167,10 @@ class Fanout:
         return sum(each.broadcast.audience for each in self.mirrors.values())
 
     # Sessions of this replica
+
+    def reserved(self, begin: protocol.Begin, name: str, owner: str) -> AbstractAsyncContextManager[None]:
+        """Reserve a room; see `SharedRooms.taken`."""
+        return self.shared.taken(begin, name, owner)
 
     def publish(self, session: LiveSession) -> None:
         """Publish a session and its captions to other replicas."""
@@ -272,12 +266,16 @@ class Fanout:
         self._followed -= unused
         if channels := [session_key(each.name) for each in dropped] + list(map(room_key, unused)):
             self._soon(self._listener.remove(channels))
-        if now - self._looked > _LOOK and self.mirrors:
+        if now - self._looked > _LOOK:
             self._looked = now
             self._soon(self._look())
+            self._stale |= self._followed
+        if self._stale:
+            self._soon(self._refresh_stale())
 
     async def _look(self) -> None:
-        """Give up sessions whose replica has crashed and that no other one has taken over."""
+        """Store the offer again, and give up sessions whose replica has crashed, unless another one took them over."""
+        await self._put_offer()
         with suppress(*TROUBLE):
             before, self._missing = self._missing, await self._store.missing(list(self.mirrors))
             for name in before & self._missing & self.mirrors.keys():
@@ -301,8 +299,8 @@ class Fanout:
         await self._listener.add(room_key(name), look)
 
     async def refresh(self, name: str) -> None:
-        """Show a room's session if it is on another replica; do nothing while Redis cannot be reached."""
-        with suppress(Refused, *TROUBLE):
+        """Show a room's session if it is on another replica; if Redis does not answer, once it does."""
+        try:
             session = await self.shared.session(name)
             shown = self._rooms.find(name).session
             if session is None or session in self._sessions or (shown is not None and shown.name == session):
@@ -313,3 +311,13 @@ class Fanout:
             # Meanwhile its owner may have come here.
             if mirror is not None and session not in self._sessions and self._rooms.find(name).session is shown:
                 self._rooms.show(name, mirror)
+        except (Refused, *TROUBLE):
+            if name in self._followed:
+                self._stale.add(name)
+
+    async def _refresh_stale(self) -> None:
+        """Look up rooms, until Redis does not answer."""
+        while self._stale:
+            await self.refresh(name := self._stale.pop())
+            if name in self._stale:
+                return

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from redraft_fanout.fanout import RedisFanout
 from tests.serve.servers import Running, Socket
 from tests.serve.talking import eventually
+
+
+def fanout_of(server: Running) -> RedisFanout:
+    assert isinstance(server.hub.fanout, RedisFanout)
+    return server.hub.fanout
 
 
 def begin(socket: Socket, *targets: str, **fields: Any) -> str:

@@ -17,15 +17,15 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedOK
 
+from fanout.conftest import RedisServer, replica
+from fanout.sessions import begin, fanout_of, watch
 from redraft.backoff import Backoff
 from redraft.protocol import Begin, Done
-from redraft.serve.fanout import feed
-from redraft.serve.fanout.fanout import Listener
-from redraft.serve.fanout.store import Entry, Position, Store
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.settings import ServeSettings
-from tests.serve.fanout.conftest import RedisServer, replica
-from tests.serve.fanout.sessions import begin, watch
+from redraft_fanout import feed
+from redraft_fanout.fanout import Listener
+from redraft_fanout.store import Entry, Position, Store
 from tests.serve.servers import SECONDS, Running, Socket
 from tests.serve.talking import eventually, expected, finals, say
 
@@ -112,8 +112,7 @@ def test_log_deleted_before_a_caption(
 
 def test_owner_back_while_redis_is_asked(redis: RedisServer, speakers: Running, viewers: Running) -> None:
     """That another replica has the session no longer counts once the owner has come back to this one."""
-    assert speakers.hub.fanout is not None
-    store, asked, back = speakers.hub.fanout._store, asyncio.Event(), asyncio.Event()
+    store, asked, back = fanout_of(speakers)._store, asyncio.Event(), asyncio.Event()
     begins = store.begin
 
     async def begin_late(name: str, about: str, connection: int) -> Any:
@@ -288,7 +287,7 @@ def test_stop_whose_cancellation_is_lost(redis: RedisServer) -> None:
 
 
 def test_abandoned_session(redis: RedisServer, viewers: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.serve.fanout.fanout._LOOK", 0.5)
+    monkeypatch.setattr("redraft_fanout.fanout._LOOK", 0.5)
     with ExitStack() as stack:
         with replica(redis) as speakers, speakers.socket() as socket:
             name = begin(socket)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from fanout.conftest import RedisServer, replica
+from fanout.sessions import fanout_of
 from redraft.serve.access import new_key
-from tests.serve.fanout.conftest import RedisServer, replica
 from tests.serve.servers import Running
 from tests.serve.sessions.watching import ROOM, WATCH, state, talk
 from tests.serve.talking import eventually, expected, finals
@@ -64,8 +65,7 @@ def test_room_freed_elsewhere(redis: RedisServer, speakers: Running) -> None:
 
 def test_room_stays_free_after_a_slow_lease(redis: RedisServer, speakers: Running) -> None:
     """A lease that was on its way to Redis when its owner left does not come back."""
-    assert speakers.hub.fanout is not None
-    client, slow = speakers.hub.fanout.shared._redis, asyncio.Event()
+    client, slow = fanout_of(speakers).shared._redis, asyncio.Event()
     renew = client.set
 
     async def late(key: str, value: str, *, nx: bool = False, **rest: Any) -> Any:

@@ -7,10 +7,10 @@
     redraft:offer               what the session replicas offer, for replicas that serve viewers only
 
 Every key expires.  The first entry of a log describes the session; a new first entry starts a new *epoch*, in which the
-whole log is rewritten.  Positions increase across epochs, and Redis rejects an entry whose position is not the
-greatest: so a replica that has lost a session to another one is notified, and cannot add its captions.  A session
-belongs to the replica to which its owner connected last, by the owner's own numbers: clocks of different machines are
-never compared.
+whole log is rewritten.  Positions increase across epochs while Redis keeps the log, and it rejects an entry whose
+position is not the greatest: so a replica that has lost a session to another one is notified, and cannot add its
+captions.  A session belongs to the replica to which its owner connected last, by the owner's own numbers: clocks of
+different machines are never compared.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from dataclasses import dataclass
 from socket import gaierror
 from typing import Any, NamedTuple
 
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeout
+
 from redraft import protocol
-from redraft.errors import OptionError, Unavailable, from_extra
+from redraft.errors import OptionError, Unavailable
 from redraft.proxies import address_parts
 from redraft.serve.sessions.rooms import busy_room, foreign_room
 from redraft.serve.settings import ServeSettings
-
-with from_extra("fanout", "fanout needs"):
-    from redis.asyncio import BlockingConnectionPool, Redis
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
-    from redis.exceptions import RedisError, ResponseError
-    from redis.exceptions import TimeoutError as RedisTimeout
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from redraft import protocol
 from redraft.backoff import Backoff
 from redraft.protocol import Frame
-from redraft.serve.fanout.store import GONE, TROUBLE, Entry, Outdated, Position, Store, parse_news
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox
+from redraft_fanout.store import GONE, TROUBLE, Entry, Outdated, Position, Store, parse_news
 
 log = logging.getLogger(__name__)
 
@@ -222,9 +222,11 @@ class Mirror:
             await self._catch_up()
             return
         news = parse_news(text)
-        if self.gone or news.position < self._position:  # already known, or from a replica that has lost the session
+        if self.gone:
             return
-        if news.message == GONE:
+        if news.position < self._position:  # from a replica that has lost the session, or in another log
+            await self._catch_up()
+        if news.message == GONE and news.position >= self._position:
             self.forget()
             return
         message = _parse(news.message) if news.message else None
@@ -236,7 +238,10 @@ class Mirror:
             self._apply(message)
 
     async def _catch_up(self) -> None:
-        """Read new entries of the log."""
+        """Read new entries of the log; all of them if Redis has lost the one that was read so far."""
+        last = await self._store.last(self.name)
+        if last is not None and last < self._position:  # written again, by a clock that is behind the one before
+            self._position = Position(0, 0)
         while entries := await self._store.read(self.name, self._position):
             for entry in entries:
                 self._position = entry.position
@@ -255,6 +260,8 @@ class Mirror:
             self._final(message)
         elif isinstance(message, protocol.Hidden):
             self.broadcast.hide((message.utterance, message.language), message.hidden)
+        elif isinstance(message, protocol.SpeakerNamed):
+            self.broadcast.name(message.speaker, message.name)
         elif isinstance(message, protocol.Paused):
             self.broadcast.pause(message.paused)
         elif isinstance(message, protocol.Stats):
@@ -274,11 +281,11 @@ class Mirror:
             self.broadcast.partial(protocol.caption_of(message), message.lag_ms)
 
     def _final(self, message: protocol.Final) -> None:
-        """Show a final caption once; another text than before is a correction."""
+        """Show a final caption once, also after a failure elsewhere; another text than before is a correction."""
         caption = protocol.caption_of(message)
         key = key_of(caption)
         self._show(key)
-        if key not in self.transcript:
+        if self.transcript.cell(key).final is None:
             self.transcript.begin(message.utterance, message.begun)
             made, corrected = message.made or 0.0, message.corrected or 0
             self.broadcast.final(caption, message.lag_ms, made, corrected, held=False)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.programs import program
+from tests.serve.conftest import browser, visit  # noqa: F401 - fixtures
 from tests.serve.servers import SECONDS, Running, running
 
 

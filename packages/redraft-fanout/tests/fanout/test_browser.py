@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from fanout.conftest import RedisServer
 from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, finals, wait_for_finals
-from tests.serve.fanout.conftest import RedisServer
 from tests.serve.servers import Running
 from tests.serve.talking import expected, say
 

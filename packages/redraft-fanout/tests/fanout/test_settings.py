@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fanout.conftest import RedisServer, replica
 from redraft.cli.main import main
 from redraft.errors import MissingExtra, OptionError, RedraftError
 from redraft.serve import run
 from redraft.serve.settings import load
 from tests.programs import program
-from tests.serve.fanout.conftest import RedisServer, replica
 
 ADDRESS = "fanout must be an address such as redis://host:6379/0, or rediss://host:6379/0 with TLS"
 
@@ -105,9 +104,8 @@ def test_a_connection_with_tls(tmp_path: Path) -> None:
 
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
-    monkeypatch.delitem(sys.modules, "redraft.serve.fanout.store")
-    with pytest.raises(MissingExtra, match=r"fanout needs redis, .* pip install 'redraft\[fanout\]'"):
+    monkeypatch.setattr("redraft.serve.sessions.fanout.ENTRY_POINT_GROUP", "redraft.absent")
+    with pytest.raises(MissingExtra, match=r"fanout needs redraft-fanout: pip install \./packages/redraft-fanout "):
         run.serve(load(port=0, fanout="redis://127.0.0.1:9"))
 
 
