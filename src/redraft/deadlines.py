@@ -23,6 +23,8 @@ POSTS = 3600.0
 STUCK = 3.0
 #: Room in a session whose transcript is as long as it may be.
 ROOM = 5.0
+#: An update of WhisperLiveKit after its last answer: it leaves connections of closed browsers open, and connects again.
+IDLE_PEER = 300.0
 #: A published session without an update, until another one may replace it.
 QUIET = 10.0
 
@@ -46,8 +48,8 @@ COMMAND, TRANSLATION, TURN = 30.0, 60.0, 300.0
 RECOGNISER_OPENS = 120.0
 #: It must make progress, or is started again; at a server sooner, before audio is dropped.
 STALLED, STALLED_AT_SERVER = 60.0, 20.0
-#: It must end after its audio, and audio must come, or its place is given to others.
-RECOGNISER_ENDS, AUDIO = 30.0, 15.0
+#: Audio must come, or its place is given to others.
+AUDIO = 15.0
 #: A drain waits for one without progress, and its process must end after its last message.
 RECOGNISER_SILENT, PROCESS_ENDS = 8.0, 30.0
 

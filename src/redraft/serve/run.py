@@ -9,7 +9,6 @@ import logging
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -26,6 +25,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from redraft import deadlines
 from redraft.errors import OptionError
+from redraft.interrupt import end_process_after
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.engine.engine import Stopped
 from redraft.serve.http.brake import Braked
@@ -232,13 +232,6 @@ class CaptionServer(uvicorn.Server):
             await self._hub.drain()
         finally:
             self.should_exit = True
-
-
-def end_process_after(seconds: float) -> None:
-    """End the process, also if a thread or a library hangs."""
-    timer = threading.Timer(seconds, os._exit, [1])
-    timer.daemon = True
-    timer.start()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from redraft import deadlines
 from redraft.cli.shared.notice import notice
+from redraft.interrupt import end_process_after
 
 _T = TypeVar("_T")
 
@@ -60,7 +61,8 @@ class Ending:
         self.open: Callable[[], int] = lambda: 0
         self.settle: Callable[[float], object] = lambda seconds: None
         self._first = 0.0
-        self._at_once = False
+        #: Ends the process after a second signal, if something hangs.
+        self._last: threading.Timer | None = None
         #: The signals that are handled, and the loop that handles them.
         self._ours: tuple[signal.Signals, ...] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -133,7 +135,9 @@ class Ending:
 
     @contextmanager
     def by_signals(self) -> Iterator[None]:
-        """Let signals ask for the end; a second one raises `Interrupted` in the block.
+        """Let signals ask for the end; a second one raises `Interrupted` in the block, a third one ends the process.
+
+        After the second one, the block may take as long as a pass of the model.
 
         Signals that something else handles or ignores are left alone, as are threads other than the main one.
         """
@@ -146,6 +150,8 @@ class Ending:
         try:
             yield
         finally:
+            if self._last is not None:
+                self._last.cancel()
             for number in self._ours:
                 signal.signal(number, before[number])
 
@@ -183,9 +189,14 @@ class Ending:
             else:
                 self._loop.call_soon_threadsafe(self._stop_in_loop)
         # A closed terminal sends SIGHUP several times, through the shell and from the system.
-        elif now - self._first > deadlines.TOGETHER and not self._at_once and not hangup:
-            self.signal, self._at_once = number, True
+        elif now - self._first <= deadlines.TOGETHER or hangup:
+            return
+        elif self._last is None:
+            self.signal, self._first = number, now
+            self._last = end_process_after(deadlines.PASS, 128 + number)
             raise Interrupted
+        else:
+            os._exit(128 + number)
 
     def _stop_in_loop(self) -> None:
         self.stop()

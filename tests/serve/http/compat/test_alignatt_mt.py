@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -327,7 +326,7 @@ def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A connection that waits for a translation is not idle.
     """
-    monkeypatch.setattr(sys.modules[MtUpdate.__module__], "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(deadlines, "IDLE_PEER", 0.5)
     pauses = [1.0]
 
     def broken(_: object) -> bool:

@@ -44,7 +44,6 @@ NO_STREAM = "a binary frame is audio and must come after a message `audio`; mess
 ODD = "a binary frame of audio must have an even number of bytes, two per sample"
 TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
 IDLE = f"no audio came for {deadlines.AUDIO:g} seconds, so the server has stopped listening"
-NOT_ENDED = f"the recogniser has not ended within {deadlines.RECOGNISER_ENDS:g} seconds and was stopped"
 FAILED = "speech recognition has failed, see the server's log"
 TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
 
@@ -75,7 +74,6 @@ class SessionAudio:
         #: Cuts the recogniser's text.
         self._sentences = SentenceCutter()
         self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         #: The recogniser's last progress, and the position last sent to the client.
         self._last, self._sent_position = Progress(), 0
         #: Total seconds of audio.
@@ -224,9 +222,6 @@ class SessionAudio:
         if not asked:
             self._reported.add(NO_STREAM)  # frames still in flight are no error
         self._process.finish()
-        self._timer = asyncio.get_running_loop().call_later(
-            deadlines.RECOGNISER_ENDS, self._stop, _error("audio", NOT_ENDED)
-        )
 
     def look_after(self) -> None:
         """End a stream that gets no more audio; report the position of a slow recogniser."""
@@ -315,9 +310,7 @@ class SessionAudio:
 
     def _over(self, stream: AudioStream) -> None:
         """Clean up after the recogniser has ended for any reason."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._task = self._process = self._timer = None
+        self._task = self._process = None
         if not self._finishing:
             self._reported.add(NO_STREAM)  # frames still in flight are no error
         self._finishing = False
