@@ -19,12 +19,17 @@ import click
 from pydantic import TypeAdapter
 
 from redraft import protocol
+from redraft.backends.hf.options import HfOptions
+from redraft.backends.options import OPTIONS, LlamaOptions, Shares, taken_by
+from redraft.backends.remote.address import RemoteOptions
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli
 from redraft.cli.shared.forms import OTHERS, other_format
-from redraft.cli.shared.options import INPUTS, SERVER_INPUT, WHOLE
-from redraft.decoding.methods import Choice, Method, Option, all_methods
+from redraft.cli.shared.options import INPUTS, SERVER_INPUT
+from redraft.decoding.method import COMMON
+from redraft.decoding.methods import Choice, Method, Option, all_methods, get_method
+from redraft.decoding.methods.redraft import AGREEMENT
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
 from redraft.serve.http.pages import API
@@ -79,6 +84,7 @@ What is shown of a partial translation builds on these:
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return path -> text of every page that is generated from the code, completely or in part."""
     reference = root / "docs" / "api" / "README.md"
+    models = (root / "docs" / "models.md").read_text(encoding="utf-8")
     serving = (root / "docs" / "serving.md").read_text(encoding="utf-8")
     protocol = (root / "docs" / "protocol.md").read_text(encoding="utf-8")
     return {
@@ -86,6 +92,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         root / "docs" / "methods.md": methods_page(),
         root / "docs" / "contracts.md": contracts_page(),
         reference: between(reference.read_text(encoding="utf-8"), "names", names_table(root)),
+        root / "docs" / "models.md": between(models, "engine", engine_table()),
         root / "docs" / "serving.md": between(serving, "settings", settings_table()),
         root / "docs" / "protocol.md": between(
             between(protocol, "codes", codes_table()), "messages", messages_tables()
@@ -194,7 +201,6 @@ def _without_known(section: str, path: str, first: dict[str, str]) -> str:
 def help_texts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     """Yield name and help text of a command and of all commands below it."""
     context = command.make_context(name, [], parent, resilient_parsing=True, terminal_width=WIDTH, color=False)
-    context.meta[WHOLE] = True
     yield context.command_path, "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
     if isinstance(command, click.Group):
         for below in command.list_commands(context):
@@ -229,6 +235,17 @@ def _code(data: bytes) -> str:
     return f"`{text.rstrip()}`"
 
 
+def engine_table() -> str:
+    """Return a table of the options of the engine, with the backends that have them."""
+    kinds = {"GGUF": LlamaOptions, "transformers": HfOptions, "servers": RemoteOptions}
+    rows = []
+    for each in OPTIONS.values():
+        name, default, allowed, words = _option_row(each)
+        having = ", ".join(where for where, kind in kinds.items() if each.name in taken_by(kind))
+        rows.append((name, default, allowed, having, words))
+    return markdown_table(("option", "default", "allowed", "models", "what it is"), rows)
+
+
 def our_methods() -> list[Method]:
     """Return the built-in methods, without those of installed plug-ins."""
     return [method for method in all_methods().values() if method.build.__module__.split(".")[0] == "redraft"]
@@ -259,6 +276,11 @@ def methods_page() -> str:
         "- *prompt rows* (predictions for the tokens of the prompt) and *trees* (several drafts in one pass):\n"
         "  llama.cpp, and transformers with decoder-only models\n"
         "- *early exit* (predictions of the first layers): transformers\n",
+        f"Every method also has these options; `redraft` has other defaults for what is shown, {AGREEMENT.label}:\n",
+        markdown_table(
+            ("option", "default", "allowed", "what it is"),
+            [_option_row(each) for each in get_method("ar").all_options if each.name in COMMON],
+        ),
     ]
     seen: dict[tuple[str, ...], str] = {}
     for method in our_methods():
@@ -274,7 +296,7 @@ def methods_page() -> str:
     return "\n".join([*parts, PAPERS])
 
 
-def _option_row(option: Option | Choice) -> tuple[str, str, str, str]:
+def _option_row(option: Option | Choice | Shares) -> tuple[str, str, str, str]:
     return f"`{option.name}`", f"{option.default}", short(option.allowed), option.help
 
 

@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds for which a server continues after its engine has stopped, so that clients and monitoring notice.
 _WITHOUT_ENGINE = 5.0
+#: Seconds between pings; a connection without an answer is closed after twice as many.
+PING_SECONDS = 20.0
 #: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
 #: in the same packet; a message between both limits is answered with an error.
 _HARD_LIMIT = 4
@@ -147,8 +149,8 @@ class CaptionServer(uvicorn.Server):
                 h11_max_incomplete_event_size=_MOST_HEAD,
                 ws=_websocket,  # type: ignore[arg-type]
                 ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
-                ws_ping_interval=hub.settings.ping_seconds,
-                ws_ping_timeout=2 * hub.settings.ping_seconds,
+                ws_ping_interval=PING_SECONDS,
+                ws_ping_timeout=2 * PING_SECONDS,
                 ws_per_message_deflate=False,
                 timeout_graceful_shutdown=5,
                 log_config=None,

@@ -261,7 +261,7 @@ def test_client_that_leaves() -> None:
         body = json.loads(json.dumps(body).replace('"a"', '"We all looked at our phones."'))
         model = CachedModel(1, broken=slow)
         model.end_bias = -1000.0
-        with running(model, compat=COMPAT, busy=1000, max_tokens=10_000) as server:
+        with running(model, compat=COMPAT, busy=1000) as server:
             with suppress(TimeoutError):
                 request = urllib.request.Request(server.url + path, json.dumps(body).encode(), JSON)
                 urllib.request.urlopen(request, timeout=0.3)
