@@ -7,6 +7,7 @@ python -m tools.build_docs --check   fail where they are out of date
 from __future__ import annotations
 
 import argparse
+import inspect
 import io
 import json
 import re
@@ -14,9 +15,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
+from types import SimpleNamespace
+from typing import Any
 
 import click
 from pydantic import TypeAdapter
+from starlette.routing import Route, WebSocketRoute
 
 from redraft import protocol
 from redraft.backends.hf.options import HfOptions
@@ -30,10 +34,19 @@ from redraft.cli.shared.options import INPUTS, SERVER_INPUT
 from redraft.decoding.method import COMMON
 from redraft.decoding.methods import Choice, Method, Option, all_methods, get_method
 from redraft.decoding.methods.redraft import AGREEMENT
-from redraft.protocol.codes import CODES
+from redraft.protocol.codes import CODES, Refused
 from redraft.protocol.fields import tag_of
+from redraft.serve.http.api import OPERATIONS
+from redraft.serve.http.compat import BUILT_IN
+from redraft.serve.http.compat.deepl import DeepLRequest
+from redraft.serve.http.compat.dialect import Body
+from redraft.serve.http.compat.libretranslate import LibreTranslateRequest
+from redraft.serve.http.compat.openai import ONLY_TRANSLATES, ChatRequest, CompletionRequest, ResponseRequest
 from redraft.serve.http.pages import API
+from redraft.serve.http.sockets import live, watch, watch_room
 from redraft.serve.settings import ServeSettings
+from redraft.speech import dialect
+from redraft.speech.registry import all_recognisers
 from redraft_bench.eval.table import markdown_table
 from tools import api
 from tools.reference import names_table
@@ -209,12 +222,38 @@ def help_texts(command: click.Command, name: str, parent: click.Context | None) 
                 yield from help_texts(found, below, context)
 
 
+#: Requests that are refused: path, body, and the fields that are refused, each on its own.
+REFUSED: tuple[tuple[str, type[Body], dict[str, Any], dict[str, Any]], ...] = (
+    (
+        "/v2/translate",
+        DeepLRequest,
+        {"text": ["Hi"], "target_lang": "DE"},
+        {**dict.fromkeys(DeepLRequest.unable, "x"), "formality": "more", "split_sentences": "2"},
+    ),
+    ("/translate", LibreTranslateRequest, {"q": "Hi", "source": "en", "target": "de"}, {"format": "html"}),
+    (
+        "/v1/chat/completions",
+        ChatRequest,
+        {"messages": [{"role": "user", "content": "Hi"}]},
+        {
+            **dict.fromkeys(ChatRequest.unable, "x"),
+            "n": 2,
+            "response_format": {"type": "json_object"},
+            "messages": [{"content": [{"type": "image_url"}]}],
+        },
+    ),
+    ("/v1/completions", CompletionRequest, {"prompt": "Hi"}, {"stream": True}),
+    ("/v1/responses", ResponseRequest, {"input": "Hi"}, {"stream": True}),
+)
+
+
 def contracts_page() -> str:
-    """Return a table of everything that is accepted with its contract, and of what is refused with its message."""
+    """Return tables of everything that is accepted with its contract, and of what is refused with its message."""
     inputs = [(f"`{name}`", contract) for name, contract in [*INPUTS.items(), SERVER_INPUT]]
     examples = [each.example.encode("latin-1") for each in OTHERS]
     refused = [(_code(each), f"... has {other_format(each, 'lines')}") for each in (*examples, b"ID3\3")]
     (ungrown,) = (each.message for each in read_lines(io.BytesIO(b"One.\nTwo.")) if isinstance(each, Failure))
+    only = ONLY_TRANSLATES.format(example="redraft-demo/de")
     return "\n".join(
         [
             "# What Redraft accepts\n",
@@ -225,8 +264,72 @@ def contracts_page() -> str:
             "## Refused inputs\n\nInput that begins like one of these, perhaps after lines of a log, is refused:\n",
             markdown_table(("beginning", "message"), refused),
             f"A list of texts in a pipe is not refused, but it is an error: *{ungrown}*.\n",
+            "## Endpoints\n\nOf `redraft serve`; those of other services need [`--compat`](compat.md).\n"
+            "`/docs` of a server describes the fields of its own.\n",
+            markdown_table(("request", "service", "contract"), list(_endpoints())),
+            "## Refused requests\n\nUnknown fields are ignored. Fields that would change the answer are refused:\n",
+            markdown_table(("request", "field", "message"), list(_refused_requests())),
+            f"With a model that only translates, any other name in `model` is refused: *{only}*.\n",
+            "## Protocols\n\nWebsockets of `redraft serve`; [the API](protocol.md) has their messages.\n",
+            markdown_table(("address", "service", "contract"), list(_protocols())),
+            "What is no message of the protocol is answered with an error: its code, a sentence, and the field.\n",
+            "Redraft itself reads what these recognition servers send:\n",
+            markdown_table(("server", "address"), [(f"`{name}`", each.SUMMARY) for name, each in _servers().items()]),
         ]
     )
+
+
+def _servers() -> Mapping[str, Any]:
+    """Return the recognition servers that Redraft knows, without those of plug-ins."""
+    found = all_recognisers(dialect.ENTRY_POINT_GROUP)
+    return {name: module for name, module in found.items() if module.__name__.startswith("redraft.")}
+
+
+def _contract(endpoint: Any) -> str:
+    """Return the first paragraph of a docstring, as the page writes it."""
+    return " ".join(inspect.cleandoc(endpoint.__doc__).partition("Raises `")[0].split())
+
+
+def _compat() -> Iterator[tuple[str, Route | WebSocketRoute]]:
+    """Yield the routes of imitated APIs with the name of their service."""
+    names = {"deepl": "DeepL", "libretranslate": "LibreTranslate", "openai": "OpenAI", "alignatt-mt": "WhisperLiveKit"}
+    hub: Any = SimpleNamespace(settings=SimpleNamespace(openai_prompt=None), service=SimpleNamespace(chat=None))
+    for name, service in names.items():
+        for route in BUILT_IN[name](hub):
+            if isinstance(route, Route | WebSocketRoute):
+                yield service, route
+
+
+def _endpoints() -> Iterator[tuple[str, str, str]]:
+    """Yield a row for every endpoint."""
+    for method, path, endpoint in OPERATIONS:
+        yield f"`{method} {path}`", "Redraft", _contract(endpoint)
+    for service, route in _compat():
+        if isinstance(route, Route):
+            (method,) = (route.methods or set()) - {"HEAD"}
+            yield f"`{method} {route.path}`", service, _contract(route.endpoint)
+
+
+def _protocols() -> Iterator[tuple[str, str, str]]:
+    """Yield a row for every websocket."""
+    paths = {"/v1/live": live, "/v1/watch/{session}": watch, "/v1/rooms/{room}/watch": watch_room}
+    for path, endpoint in paths.items():
+        yield f"`{path}`", "Redraft", _contract(endpoint)
+    for service, route in _compat():
+        if isinstance(route, WebSocketRoute):
+            yield f"`{route.path}`", service, _contract(route.endpoint)
+
+
+def _refused_requests() -> Iterator[tuple[str, str, str]]:
+    """Yield a row for every field that is refused, with the message that a client gets."""
+    for path, kind, body, wrong in REFUSED:
+        for name, value in wrong.items():
+            try:
+                kind.read({**body, name: value})
+            except Refused as refused:
+                yield f"`{path}`", f"`{json.dumps({name: value})}`", refused.sentence
+            else:
+                raise ValueError(f"{path} accepts {name}")
 
 
 def _code(data: bytes) -> str:

@@ -306,6 +306,7 @@ def alignatt_mt(hub: Hub) -> list[BaseRoute]:
     """Return the route of the protocol, which is the server's address without a path."""
 
     async def serve(websocket: WebSocket) -> None:
+        """Translate what WhisperLiveKit has recognised, by version 1 of AlignAtt4LLM's protocol."""
         await websocket.accept()
         try:
             await _served(websocket, hub)
