@@ -17,7 +17,7 @@ export class Options {
   #offer;
   #method;
   #switches;
-  #glossary = null;
+  #glossary;
   /** Why `read` returned null. */
   reason = "";
 
@@ -33,7 +33,7 @@ export class Options {
     const [takeOver, ...switches] = switchesOf(offer);
     this.#switches = [takeOver, ...switches].map(({ name }) => name);
     const fields = [takeOver, ...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
-    if (offer.most_glossary) this.#glossary = new Glossary(place, offer.most_glossary);
+    this.#glossary = new Glossary(place, offer.most_glossary);
     place.append(...fields.map(makeField), this.#method);
     form.elements.method.addEventListener("change", () => this.#showMethod());
     this.#showMethod();
@@ -71,13 +71,13 @@ export class Options {
 
   /** Offer a glossary for these languages. */
   offer(sourceLanguage, targets) {
-    this.#glossary?.offer(sourceLanguage, targets);
+    this.#glossary.offer(sourceLanguage, targets);
   }
 
   /** The terms of each language; null if they are invalid. */
   #terms(quiet) {
     try {
-      return this.#glossary?.read();
+      return this.#glossary.read();
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       this.reason = error.message;
@@ -89,11 +89,9 @@ export class Options {
   #showMethod() {
     document.getElementById("method-help").textContent = `${this.#offer.about[this.#form.elements.method.value].summary}.`;
     const [first, ...more] = this.#own.map(fieldOf).map(makeField);
-    this.#method.replaceChildren(...(first ? [first] : []));
-    if (!more.length) return;
     const rest = document.createElement("details");
     rest.append(Object.assign(document.createElement("summary"), { textContent: `More of ${this.#form.elements.method.value}` }), ...more);
-    this.#method.append(rest);
+    this.#method.replaceChildren(first, rest);
   }
 }
 
