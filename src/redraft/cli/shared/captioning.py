@@ -68,7 +68,7 @@ languages = common.all_of(
             multiple=True,
             default=("en",),
             metavar="LANGUAGE",
-            help="Language of the source; repeatable if several are spoken, or auto for any.  [default: en]",
+            help="Language of the source; repeatable if several are spoken, or auto for any.",
         ),
     ]
 )
