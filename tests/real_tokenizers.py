@@ -20,6 +20,7 @@ from sentencepiece import SentencePieceProcessor
 
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
+from redraft.backends.options import LlamaOptions
 from tools.fetch_tokenizers import folder
 
 #: Templates of our own that write as the models' own do, where no package has these.
@@ -112,7 +113,7 @@ def vocabulary(family: Family) -> Iterator[LlamaModel]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lib, "llama_model_default_params", vocabulary_only)
-        model = LlamaModel(source, gpu_layers=0)
+        model = LlamaModel(source, LlamaOptions(gpu_layers=0))
     model.metadata |= {
         "general.architecture": family.architecture,
         "general.name": family.name,

@@ -38,7 +38,7 @@ class Slow(RandomModel):
 
 
 def opened(model: RandomModel, to: Sequence[str] = ("de",), method: str = "redraft") -> Translator:
-    return Translator(model, to, method=method, style=Style(template="tower"), max_tokens=60)
+    return Translator(model, to, method=method, style=Style(template="tower"), options={"max_tokens": 60})
 
 
 def growing(utterance: str = "1") -> list[Update]:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from redraft import Caption, Style, Translator, Update
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.captions.templates import choose_template
 from redraft.errors import MissingExtra, ModelError
 from redraft_bench.scripts import real_models
@@ -82,7 +83,7 @@ def test_glossary(chat: LlamaCpp) -> None:
 
 
 def test_context(chat: LlamaCpp) -> None:
-    with Translator(chat, ["de"], style=Style(context=1)) as translator:
+    with Translator(chat, ["de"], options={"context": 1}) as translator:
         first = captions(translator, ["Good morning."])[-1]
         captions(translator, ["How are you?"], "2")
         prompt = b"".join(map(chat.token_bytes, translator.state("de").prompt)).decode()

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from redraft import Display, Translator, Update
+from redraft import Translator, Update
 from redraft.backends import kernels
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model, resolve
 from redraft.backends.machine import processor
+from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Caption
 from redraft.captions.talk import load_talk
@@ -84,8 +85,8 @@ def test_bias_and_masks(shipped: LlamaCpp) -> None:
         Contender("ar", "de"),
         *(Contender("ssbd", "de", (("beta", beta),)) for beta in (0.0, 0.4, 0.5)),
         Contender("cd", "de"),
-        Contender("ssbd", "de", (("beta", 0.4),), Display(mask_k=3)),
-        Contender("ssbd", "de", (("beta", 0.4),), Display(mask_k=3, plain=True)),
+        Contender("ssbd", "de", (("beta", 0.4), ("mask_k", 3))),
+        Contender("ssbd", "de", (("beta", 0.4), ("mask_k", 3), ("plain", 1))),
     ]
     runs = open_runs(shipped, contenders)
     compare(runs, [update for update in load_talk() if int(update.utterance) <= 4])
@@ -107,7 +108,7 @@ def test_bias_and_masks(shipped: LlamaCpp) -> None:
 
 
 def test_unchanged_source_costs_no_pass_and_final_unmasks(shipped: LlamaCpp) -> None:
-    with Translator(shipped, ["de"], display=Display(mask_k=3), options={"search": 0}) as translator:
+    with Translator(shipped, ["de"], options={"mask_k": 3, "search": 0, "agree": 1, "first_sight": 1}) as translator:
         first = translator.translate(Update("1", 0, "I have a very small dog."))
         passes = translator.state("de").tally.passes
         last = translator.translate(Update("1", 1, "I have a very small dog.", final=True))

@@ -294,6 +294,7 @@ def test_cue_shown_is_what_is_written() -> None:
 
 def test_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "models.md").write_text("<!-- engine -->\n<!-- /engine -->\n", encoding="utf-8")
     (tmp_path / "docs" / "serving.md").write_text("<!-- settings -->\n<!-- /settings -->\n", encoding="utf-8")
     marked = "a\n<!-- codes -->\nold\n<!-- /codes -->\nb\n<!-- messages -->\n<!-- /messages -->\nz\n"
     (tmp_path / "docs" / "protocol.md").write_text(marked, encoding="utf-8")
@@ -301,7 +302,9 @@ def test_stale_page_is_named_and_written_anew(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "docs" / "api" / "README.md").write_text("<!-- names -->\n<!-- /names -->\n", encoding="utf-8")
     api = "src/redraft/serve/api"
     (tmp_path / api).mkdir(parents=True)
-    pages = [f"docs/{name}.md" for name in ("cli", "methods", "contracts", "api/README", "serving", "protocol")]
+    pages = [
+        f"docs/{name}.md" for name in ("cli", "methods", "contracts", "api/README", "models", "serving", "protocol")
+    ]
     assert stale(tmp_path) == [*pages, *(f"{api}/{name}" for name in ("openapi.json", "asyncapi.json", "docs.html"))]
     write(tmp_path)
     assert stale(tmp_path) == []

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from redraft import Caption, Style, Translator, Update
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.types import ROOT, TARGET, Draft, Provenance, Score
 from redraft.errors import MissingExtra
@@ -52,7 +53,7 @@ def test_base_model(base: LlamaCpp) -> None:
 
 
 def test_chat_model() -> None:
-    with Translator.open(found(smollm2), to=["de"], engine=LlamaOptions(threads=1)) as translator:
+    with Translator.open(found(smollm2), to=["de"], engine={"threads": 1}) as translator:
         last = captions(translator)[-1]
         assert last.text
         assert not last.cut

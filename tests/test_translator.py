@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from redraft import Caption, Failure, Style, Translator, Update
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.decoding.types import Rows, Score
 from redraft.errors import InputError, ModelError, OptionError
 from tests.fakes import RandomModel
@@ -31,7 +30,7 @@ class OneAtATime(RandomModel):
 
 
 def opened(model: RandomModel, to: Sequence[str] = ("de",)) -> Translator:
-    return Translator(model, to, style=Style(template="tower"), max_tokens=8)
+    return Translator(model, to, style=Style(template="tower"), options={"max_tokens": 8})
 
 
 def test_calls_from_several_threads_wait_for_each_other() -> None:
@@ -52,7 +51,7 @@ def test_languages_by_name() -> None:
             translator.state("ja")
 
 
-EXACT = LlamaOptions(512, threads=1, gpu_layers=0, exact=True)
+EXACT = {"context_length": 512, "threads": 1, "gpu_layers": 0, "exact": True}
 
 
 def final_text(options: dict[str, float]) -> str:
@@ -133,8 +132,8 @@ def test_repr_and_help() -> None:
     assert (Translator.__doc__ or "").startswith('Open one with ``Translator.open("demo", to=["de"])``')
 
 
-@pytest.mark.parametrize("value", [2, "agree", {"agree": 2}])
-@pytest.mark.parametrize("field", ["display", "style", "engine", "options", "method"])
+@pytest.mark.parametrize("value", [2, "wonder", {"wonder": 2}])
+@pytest.mark.parametrize("field", ["style", "engine", "options", "method"])
 def test_option_of_another_type(field: str, value: Any) -> None:
-    with pytest.raises(OptionError, match=f"{field} .*(must be a |is not known)|has no option 'agree'"):
+    with pytest.raises(OptionError, match=f"{field} .*(must be a |is not known|has no option)|has no option 'wonder'"):
         Translator.open("demo-tiny", to=["de"], **{"method": "ssbd", field: value})

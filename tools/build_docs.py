@@ -7,6 +7,7 @@ python -m tools.build_docs --check   fail where they are out of date
 from __future__ import annotations
 
 import argparse
+import inspect
 import io
 import json
 import re
@@ -14,21 +15,38 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
+from types import SimpleNamespace
+from typing import Any
 
 import click
 from pydantic import TypeAdapter
+from starlette.routing import Route, WebSocketRoute
 
 from redraft import protocol
+from redraft.backends.hf.options import HfOptions
+from redraft.backends.options import OPTIONS, LlamaOptions, Shares, taken_by
+from redraft.backends.remote.address import RemoteOptions
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli
 from redraft.cli.shared.forms import OTHERS, other_format
-from redraft.cli.shared.options import INPUTS, SERVER_INPUT, WHOLE
-from redraft.decoding.methods import Choice, Method, Option, all_methods
-from redraft.protocol.codes import CODES
+from redraft.cli.shared.options import INPUTS, SERVER_INPUT
+from redraft.decoding.method import COMMON
+from redraft.decoding.methods import Choice, Method, Option, all_methods, get_method
+from redraft.decoding.methods.redraft import AGREEMENT
+from redraft.protocol.codes import CODES, Refused
 from redraft.protocol.fields import tag_of
+from redraft.serve.http.api import OPERATIONS
+from redraft.serve.http.compat import BUILT_IN
+from redraft.serve.http.compat.deepl import DeepLRequest
+from redraft.serve.http.compat.dialect import Body
+from redraft.serve.http.compat.libretranslate import LibreTranslateRequest
+from redraft.serve.http.compat.openai import ONLY_TRANSLATES, ChatRequest, CompletionRequest, ResponseRequest
 from redraft.serve.http.pages import API
+from redraft.serve.http.sockets import live, watch, watch_room
 from redraft.serve.settings import ServeSettings
+from redraft.speech import dialect
+from redraft.speech.registry import all_recognisers
 from redraft_bench.eval.table import markdown_table
 from tools import api
 from tools.reference import names_table
@@ -79,6 +97,7 @@ What is shown of a partial translation builds on these:
 def documents(root: Path = ROOT) -> dict[Path, str]:
     """Return path -> text of every page that is generated from the code, completely or in part."""
     reference = root / "docs" / "api" / "README.md"
+    models = (root / "docs" / "models.md").read_text(encoding="utf-8")
     serving = (root / "docs" / "serving.md").read_text(encoding="utf-8")
     protocol = (root / "docs" / "protocol.md").read_text(encoding="utf-8")
     return {
@@ -86,6 +105,7 @@ def documents(root: Path = ROOT) -> dict[Path, str]:
         root / "docs" / "methods.md": methods_page(),
         root / "docs" / "contracts.md": contracts_page(),
         reference: between(reference.read_text(encoding="utf-8"), "names", names_table(root)),
+        root / "docs" / "models.md": between(models, "engine", engine_table()),
         root / "docs" / "serving.md": between(serving, "settings", settings_table()),
         root / "docs" / "protocol.md": between(
             between(protocol, "codes", codes_table()), "messages", messages_tables()
@@ -194,7 +214,6 @@ def _without_known(section: str, path: str, first: dict[str, str]) -> str:
 def help_texts(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     """Yield name and help text of a command and of all commands below it."""
     context = command.make_context(name, [], parent, resilient_parsing=True, terminal_width=WIDTH, color=False)
-    context.meta[WHOLE] = True
     yield context.command_path, "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
     if isinstance(command, click.Group):
         for below in command.list_commands(context):
@@ -203,12 +222,38 @@ def help_texts(command: click.Command, name: str, parent: click.Context | None) 
                 yield from help_texts(found, below, context)
 
 
+#: Requests that are refused: path, body, and the fields that are refused, each on its own.
+REFUSED: tuple[tuple[str, type[Body], dict[str, Any], dict[str, Any]], ...] = (
+    (
+        "/v2/translate",
+        DeepLRequest,
+        {"text": ["Hi"], "target_lang": "DE"},
+        {**dict.fromkeys(DeepLRequest.unable, "x"), "formality": "more", "split_sentences": "2"},
+    ),
+    ("/translate", LibreTranslateRequest, {"q": "Hi", "source": "en", "target": "de"}, {"format": "html"}),
+    (
+        "/v1/chat/completions",
+        ChatRequest,
+        {"messages": [{"role": "user", "content": "Hi"}]},
+        {
+            **dict.fromkeys(ChatRequest.unable, "x"),
+            "n": 2,
+            "response_format": {"type": "json_object"},
+            "messages": [{"content": [{"type": "image_url"}]}],
+        },
+    ),
+    ("/v1/completions", CompletionRequest, {"prompt": "Hi"}, {"stream": True}),
+    ("/v1/responses", ResponseRequest, {"input": "Hi"}, {"stream": True}),
+)
+
+
 def contracts_page() -> str:
-    """Return a table of everything that is accepted with its contract, and of what is refused with its message."""
+    """Return tables of everything that is accepted with its contract, and of what is refused with its message."""
     inputs = [(f"`{name}`", contract) for name, contract in [*INPUTS.items(), SERVER_INPUT]]
     examples = [each.example.encode("latin-1") for each in OTHERS]
     refused = [(_code(each), f"... has {other_format(each, 'lines')}") for each in (*examples, b"ID3\3")]
     (ungrown,) = (each.message for each in read_lines(io.BytesIO(b"One.\nTwo.")) if isinstance(each, Failure))
+    only = ONLY_TRANSLATES.format(example="redraft-demo/de")
     return "\n".join(
         [
             "# What Redraft accepts\n",
@@ -219,14 +264,89 @@ def contracts_page() -> str:
             "## Refused inputs\n\nInput that begins like one of these, perhaps after lines of a log, is refused:\n",
             markdown_table(("beginning", "message"), refused),
             f"A list of texts in a pipe is not refused, but it is an error: *{ungrown}*.\n",
+            "## Endpoints\n\nOf `redraft serve`; those of other services need [`--compat`](compat.md).\n"
+            "`/docs` of a server describes the fields of its own.\n",
+            markdown_table(("request", "service", "contract"), list(_endpoints())),
+            "## Refused requests\n\nUnknown fields are ignored. Fields that would change the answer are refused:\n",
+            markdown_table(("request", "field", "message"), list(_refused_requests())),
+            f"With a model that only translates, any other name in `model` is refused: *{only}*.\n",
+            "## Protocols\n\nWebsockets of `redraft serve`; [the API](protocol.md) has their messages.\n",
+            markdown_table(("address", "service", "contract"), list(_protocols())),
+            "What is no message of the protocol is answered with an error: its code, a sentence, and the field.\n",
+            "Redraft itself reads what these recognition servers send:\n",
+            markdown_table(("server", "address"), [(f"`{name}`", each.SUMMARY) for name, each in _servers().items()]),
         ]
     )
+
+
+def _servers() -> Mapping[str, Any]:
+    """Return the recognition servers that Redraft knows, without those of plug-ins."""
+    found = all_recognisers(dialect.ENTRY_POINT_GROUP)
+    return {name: module for name, module in found.items() if module.__name__.startswith("redraft.")}
+
+
+def _contract(endpoint: Any) -> str:
+    """Return the first paragraph of a docstring, as the page writes it."""
+    return " ".join(inspect.cleandoc(endpoint.__doc__).partition("Raises `")[0].split())
+
+
+def _compat() -> Iterator[tuple[str, Route | WebSocketRoute]]:
+    """Yield the routes of imitated APIs with the name of their service."""
+    names = {"deepl": "DeepL", "libretranslate": "LibreTranslate", "openai": "OpenAI", "alignatt-mt": "WhisperLiveKit"}
+    hub: Any = SimpleNamespace(settings=SimpleNamespace(openai_prompt=None), service=SimpleNamespace(chat=None))
+    for name, service in names.items():
+        for route in BUILT_IN[name](hub):
+            if isinstance(route, Route | WebSocketRoute):
+                yield service, route
+
+
+def _endpoints() -> Iterator[tuple[str, str, str]]:
+    """Yield a row for every endpoint."""
+    for method, path, endpoint in OPERATIONS:
+        yield f"`{method} {path}`", "Redraft", _contract(endpoint)
+    for service, route in _compat():
+        if isinstance(route, Route):
+            (method,) = (route.methods or set()) - {"HEAD"}
+            yield f"`{method} {route.path}`", service, _contract(route.endpoint)
+
+
+def _protocols() -> Iterator[tuple[str, str, str]]:
+    """Yield a row for every websocket."""
+    paths = {"/v1/live": live, "/v1/watch/{session}": watch, "/v1/rooms/{room}/watch": watch_room}
+    for path, endpoint in paths.items():
+        yield f"`{path}`", "Redraft", _contract(endpoint)
+    for service, route in _compat():
+        if isinstance(route, WebSocketRoute):
+            yield f"`{route.path}`", service, _contract(route.endpoint)
+
+
+def _refused_requests() -> Iterator[tuple[str, str, str]]:
+    """Yield a row for every field that is refused, with the message that a client gets."""
+    for path, kind, body, wrong in REFUSED:
+        for name, value in wrong.items():
+            try:
+                kind.read({**body, name: value})
+            except Refused as refused:
+                yield f"`{path}`", f"`{json.dumps({name: value})}`", refused.sentence
+            else:
+                raise ValueError(f"{path} accepts {name}")
 
 
 def _code(data: bytes) -> str:
     """Return bytes as code for a cell of a table, with escapes for what cannot be printed."""
     text = data.decode("latin-1").encode("unicode_escape").decode().replace("\\\\", "\\").replace("|", "\\|")
     return f"`{text.rstrip()}`"
+
+
+def engine_table() -> str:
+    """Return a table of the options of the engine, with the backends that have them."""
+    kinds = {"GGUF": LlamaOptions, "transformers": HfOptions, "servers": RemoteOptions}
+    rows = []
+    for each in OPTIONS.values():
+        name, default, allowed, words = _option_row(each)
+        having = ", ".join(where for where, kind in kinds.items() if each.name in taken_by(kind))
+        rows.append((name, default, allowed, having, words))
+    return markdown_table(("option", "default", "allowed", "models", "what it is"), rows)
 
 
 def our_methods() -> list[Method]:
@@ -259,6 +379,11 @@ def methods_page() -> str:
         "- *prompt rows* (predictions for the tokens of the prompt) and *trees* (several drafts in one pass):\n"
         "  llama.cpp, and transformers with decoder-only models\n"
         "- *early exit* (predictions of the first layers): transformers\n",
+        f"Every method also has these options; `redraft` has other defaults for what is shown, {AGREEMENT.label}:\n",
+        markdown_table(
+            ("option", "default", "allowed", "what it is"),
+            [_option_row(each) for each in get_method("ar").all_options if each.name in COMMON],
+        ),
     ]
     seen: dict[tuple[str, ...], str] = {}
     for method in our_methods():
@@ -274,7 +399,7 @@ def methods_page() -> str:
     return "\n".join([*parts, PAPERS])
 
 
-def _option_row(option: Option | Choice) -> tuple[str, str, str, str]:
+def _option_row(option: Option | Choice | Shares) -> tuple[str, str, str, str]:
     return f"`{option.name}`", f"{option.default}", short(option.allowed), option.help
 
 

@@ -19,8 +19,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment
 
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import open_model
+from redraft.backends.options import LlamaOptions
 from redraft.captions.talk import load_talk
 from redraft.cli.demo.player import Player
 from redraft.cli.demo.stage import Stage

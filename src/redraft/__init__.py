@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from redraft.async_translator import AsyncTranslator
     from redraft.captions.events import Caption, Failure, Update
     from redraft.captions.style import Style
-    from redraft.decoding.display import Display
     from redraft.errors import RedraftError
     from redraft.translator import Translator
 
@@ -22,7 +21,6 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncTranslator",
     "Caption",
-    "Display",
     "Failure",
     "RedraftError",
     "Style",
@@ -34,7 +32,6 @@ __all__ = [
 _HOMES = {
     "AsyncTranslator": "async_translator",
     "Caption": "captions.events",
-    "Display": "decoding.display",
     "Failure": "captions.events",
     "RedraftError": "errors",
     "Style": "captions.style",

@@ -24,11 +24,9 @@ from typing import TypedDict, TypeVar, Unpack
 
 from redraft import deadlines
 from redraft.backends.costs import LearnedCosts
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.pace import pace
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.style import Style
-from redraft.decoding.display import Display
 from redraft.decoding.method import Method, Value
 from redraft.errors import InputError
 from redraft.serve.engine.engine import Engine, Stopped
@@ -46,12 +44,9 @@ class Options(TypedDict, total=False):
 
     method: str | Method
     options: Mapping[str, Value] | None
-    display: Display | None
     style: Style
-    max_tokens: int
-    engine: LlamaOptions
+    engine: Mapping[str, Value]
     draft_model: str | os.PathLike[str] | None
-    dtype: str | None
 
 
 class AsyncTranslator:

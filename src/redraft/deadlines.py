@@ -8,6 +8,8 @@ HEARTBEAT = 5.0
 FIRST_MESSAGE, SLOW_READER = 10.0, 10.0
 #: The closing of a connection.
 GOODBYE = 1.0
+#: A client is pinged this often; one that answers to nothing for twice as long is dropped.
+PING = 20.0
 #: A server must accept a connection.
 OPENED = 10.0
 #: A server must answer `start`, and a client waits for one that is away once the end was asked for.

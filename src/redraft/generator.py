@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import MakesPrompts, backends_of, open_models
+from redraft.backends.options import NOTHING
 from redraft.captions.chat import ChatTemplate
 from redraft.captions.metadata import CHAT_KEY
 from redraft.decoding.backend import Backend
@@ -55,7 +55,6 @@ class Generator:
         method: decoding method, or its name.
         options: options of the method by name.
         small: the draft model, for methods that need one.
-        max_tokens: maximum length of a text in tokens.
         raw: whether prompts are continued as they are; otherwise, the model's chat template makes them a turn of the
             user if the model has one.  Encoder-decoders read prompts as they are.
         watch: called for every pass.
@@ -73,7 +72,6 @@ class Generator:
         options: Mapping[str, Value] | None = None,
         *,
         small: Backend | None = None,
-        max_tokens: int = 256,
         raw: bool = False,
         watch: Watch | None = None,
     ) -> None:
@@ -81,7 +79,7 @@ class Generator:
         self._options = self.method.check(options or {})
         template = "" if raw else backend.metadata.get(CHAT_KEY, "")
         self._chat = ChatTemplate(template, end="") if template else None
-        self._max_tokens, self._watch = max_tokens, watch
+        self._watch = watch
         self._memory: dict[type, object] = {}
         with ExitStack() as closing:
             self.backends = backends_of(self.method, self._options, backend, small, closing)
@@ -96,18 +94,16 @@ class Generator:
         *,
         method: str | Method = "ar",
         options: Mapping[str, Value] | None = None,
-        max_tokens: int = 256,
         raw: bool = False,
-        engine: LlamaOptions = LlamaOptions(),
+        engine: Mapping[str, Value] = NOTHING,
         draft_model: str | os.PathLike[str] | None = None,
-        dtype: str | None = None,
     ) -> Generator:
         """Load a model by name or path; `close` frees it. Arguments as for the class and for `Translator.open`."""
         chosen = get_method(method)
         small = None if draft_model is None else os.fspath(draft_model)
         with ExitStack() as owned:
-            backend, drafting = open_models(chosen, os.fspath(model), small, engine, dtype, owned)
-            made = cls(backend, chosen, options, small=drafting, max_tokens=max_tokens, raw=raw)
+            backend, drafting = open_models(chosen, os.fspath(model), small, engine, 1, owned)
+            made = cls(backend, chosen, options, small=drafting, raw=raw)
             owned.push(made._closing)
             made._closing = owned.pop_all()
         return made
@@ -128,7 +124,9 @@ class Generator:
         target = self.backends[TARGET]
         asked = self._prompt(prompt)
         ids = asked.ids
-        limit = min(self._max_tokens, min(each.context_length for each in self.backends.values()) - len(ids))
+        limit = min(
+            int(self._options["max_tokens"]), min(each.context_length for each in self.backends.values()) - len(ids)
+        )
         if limit < 1:
             raise ContextOverflow(
                 f"the prompt has {len(ids)} tokens and the context length is {target.context_length}: shorten it, or "

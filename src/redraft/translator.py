@@ -14,12 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cache
 from weakref import WeakKeyDictionary
 
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import MakesPrompts, backends_of, open_models
+from redraft.backends.options import NOTHING
 from redraft.captions.chinese import writing_of
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.languages import Language, as_tags, closest, parse_language
@@ -34,7 +33,6 @@ from redraft.captions.style import Style
 from redraft.captions.templates import TEMPLATES, choose_template
 from redraft.captions.translation import Answered, Encode, Translation
 from redraft.decoding.backend import Backend
-from redraft.decoding.display import Display
 from redraft.decoding.drive import Decoding, Watch, close_slots, open_slots, run_together
 from redraft.decoding.lines import LineBreaks
 from redraft.decoding.method import Method, Value
@@ -69,9 +67,7 @@ class Translator:
         to: target languages, as BCP 47 tags or English names.
         method: decoding method, or its name.
         options: options of the method by name.
-        display: what is shown of partial captions; None for what suits the method.
         style: prompt style.
-        max_tokens: maximum length of one translation in tokens.
         small: the draft model, for methods that need one; must share the vocabulary of ``backend``.
         watch: called for every pass; lanes are numbered like the languages in ``to``.
 
@@ -89,19 +85,18 @@ class Translator:
         *,
         method: str | Method = "redraft",
         options: Mapping[str, Value] | None = None,
-        display: Display | None = None,
         style: Style = Style(),
-        max_tokens: int = 256,
         small: Backend | None = None,
         watch: Watch | None = None,
     ) -> None:
         chosen = get_method(method)
         expect(style, Style, "style", 'Style("en")')
-        values = chosen.check(options or {})
-        settings = Settings(chosen, values, display or chosen.display, style.context, max_tokens)
+        settings = Settings(chosen, options or {})
         languages = {each.standard: each for each in map(parse_language, as_tags(to))}
         style.check_targets([*languages])
-        encoders = {tag: prompt_encoder(backend, style, language) for tag, language in languages.items()}
+        encoders = {
+            tag: prompt_encoder(backend, style, language, settings.context) for tag, language in languages.items()
+        }
         self.spoken = Spoken(style.sources, source_languages(backend, style))
         if not encoders:
             raise OptionError("at least one target language is needed")
@@ -110,7 +105,7 @@ class Translator:
         self._languages = f"{' and '.join(style.sources) or AUTO} to {', '.join(encoders)}"
         self._watch, self._lock, self._order = watch, threading.Lock(), Order()
         with ExitStack() as closing:
-            self.backends = backends_of(chosen, values, backend, small, closing)
+            self.backends = backends_of(chosen, settings.options, backend, small, closing)
             vocabulary = vocabulary_of(self.backends)
             self.translations = {
                 tag: Translation(tag, encode, vocabulary, settings, writing_of(languages[tag]))
@@ -129,35 +124,27 @@ class Translator:
         to: Sequence[str],
         method: str | Method = "redraft",
         options: Mapping[str, Value] | None = None,
-        display: Display | None = None,
         style: Style = Style(),
-        max_tokens: int = 256,
-        engine: LlamaOptions = LlamaOptions(),
+        engine: Mapping[str, Value] = NOTHING,
         draft_model: str | os.PathLike[str] | None = None,
-        dtype: str | None = None,
     ) -> Translator:
         """Load a model by name or path and translate with it; `close` frees it. Other arguments as for the class.
 
         Args:
-            engine: options of the backend; slots are increased as needed.
+            engine: options of the engine by name (`redraft.backends.options`), such as ``{"threads": 2}``.
             draft_model: name or path of the draft model, for methods that need one; None uses the one that ships for
                 ``model``.
-            dtype: data type of transformers models, ``float32`` (the default) or ``bfloat16``.
         """
         chosen = get_method(method)
-        expect(engine, LlamaOptions, "engine", "LlamaOptions(threads=2)")
         small = None if draft_model is None else os.fspath(draft_model)
-        engine = replace(engine, slots=max(engine.slots, len(as_tags(to))))
         with ExitStack() as owned:
-            backend, drafting = open_models(chosen, os.fspath(model), small, engine, dtype, owned)
+            backend, drafting = open_models(chosen, os.fspath(model), small, engine, max(1, len(as_tags(to))), owned)
             made = cls(
                 backend,
                 to,
                 method=chosen,
                 options=options,
-                display=display,
                 style=style,
-                max_tokens=max_tokens,
                 small=drafting,
             )
             owned.push(made._closing)
@@ -284,8 +271,11 @@ def source_languages(backend: Backend, style: Style) -> tuple[str, ...]:
     return tuple(template.sources.split())
 
 
-def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
+def prompt_encoder(backend: Backend, style: Style, target: Language, context: int = 0) -> Encode:
     """Return the function that makes a stream's prompts: from a source, earlier sentences and its language to ids.
+
+    Args:
+        context: number of earlier sentences that prompts may have.
 
     Raises:
         OptionError: the model does not support a language, or something in ``style``.
@@ -297,7 +287,7 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
         source = parse_language(tag, "source language")
         if len(style.sources) != 1 and closest(source, [target]):
             return lambda text, earlier: Prompt()
-        return _encoder(backend, style, source, target)
+        return _encoder(backend, style, source, target, context)
 
     def encode(text: str, earlier: Sequence[tuple[str, str]], language: str | None = None) -> Prompt:
         return encoder(language or style.source_language)(text, earlier)
@@ -305,17 +295,18 @@ def prompt_encoder(backend: Backend, style: Style, target: Language) -> Encode:
     # Fails now if the model does not support a language or, in its prompt, a glossary or context.  Of any language, two
     # are tried, since one may be the target.
     for tag in style.sources or source_languages(backend, style)[:2] or ("en", "de"):
-        encode("test", (("test", "test"),) if style.context else (), tag)
+        encode("test", (("test", "test"),) if context else (), tag)
     return encode
 
 
 def _encoder(
-    backend: Backend, style: Style, source: Language, target: Language
+    backend: Backend, style: Style, source: Language, target: Language, context: int
 ) -> Callable[[str, Sequence[tuple[str, str]]], Prompt]:
     """Return what makes prompts for a language pair."""
     if isinstance(backend, MakesPrompts):
-        for field in ("template", "prompt", "glossary", "context"):
-            if getattr(style, field):
+        asked = {"template": style.template, "prompt": style.prompt, "glossary": style.glossary, "context": context}
+        for field, value in asked.items():
+            if value:
                 raise OptionError(": an encoder-decoder model accepts only the text, so leave it out", field)
         return lambda text, earlier: backend.encoder_prompt(text, source, target)
     prompter = Prompter.for_model(backend.metadata, source, target, style.template, style.prompt)

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
@@ -56,10 +55,10 @@ def stream(seed: int) -> Iterator[Update]:
 def outputs(path: Path, to: Sequence[str], method: str, options: Mapping[str, Value]) -> dict[str, list[Ids]]:
     """The ids of every update, by language."""
     found: dict[str, list[Ids]] = {language: [] for language in to}
-    engine = LlamaOptions(context_length=512, threads=1, exact=True)
+    engine = {"context_length": 512, "threads": 1, "exact": True}
     style = Style(prompt="{source}<2{target_code}>" if "REDRAFT_REAL_TOKENIZERS" not in os.environ else None)
     with Translator.open(
-        path, to=to, method=method, options=options, max_tokens=TOKENS, engine=engine, style=style
+        path, to=to, method=method, options={**options, "max_tokens": TOKENS}, engine=engine, style=style
     ) as translator:
         for update in stream(7):
             translator.translate(update)

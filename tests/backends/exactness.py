@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.numpy_rows import NumpyRows
+from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Score

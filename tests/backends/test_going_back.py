@@ -21,7 +21,8 @@ from redraft.backends import going_back, llamacpp
 from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.backends.probe import difference
 from redraft.decoding.types import ROOT, Draft, Provenance, Rows, Score
 from redraft.errors import CapabilityError
@@ -62,7 +63,7 @@ class Fresh(LlamaCpp):
 @pytest.fixture(params=HYBRIDS)
 def pair(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[LlamaCpp, Fresh]]:
     """A backend, and one that reads the same with fresh slots."""
-    model = LlamaModel(written(folder, request.param), gpu_layers=0, goes_back=GoesBack.ANCHORS)
+    model = LlamaModel(written(folder, request.param), LlamaOptions(gpu_layers=0), GoesBack.ANCHORS)
     with (
         closing(model),
         closing(LlamaCpp(model.path, OPTIONS, model)) as backend,
@@ -163,7 +164,10 @@ def test_what_recurrent_layers_cannot_do(pair: tuple[LlamaCpp, Fresh]) -> None:
     for method in ("beam", "aasd"):
         with pytest.raises(CapabilityError, match="needs a backend with trees"):
             Translator(backend, ["de"], style=Style(prompt="{source}"), method=method)
-    for llama, words in ((LlamaOptions(exact=True, gpu_layers=0), "--exact"), (LlamaOptions(slots=65), "at most 64")):
+    for llama, words in (
+        (LlamaOptions(exact=True, gpu_layers=0), "leave out exact"),
+        (LlamaOptions(slots=65), "at most 64"),
+    ):
         with pytest.raises(CapabilityError, match=f"recurrent layers, .*{words}"):
             LlamaCpp(backend.model.path, llama, backend.model)
 
@@ -173,8 +177,8 @@ def test_context_of_sparse_attention(folder: Path, monkeypatch: pytest.MonkeyPat
     path = written(folder, "Qwen4")
     options = dataclasses.replace(OPTIONS, context_length=257)
     with (
-        closing(LlamaModel(path, gpu_layers=0, goes_back=GoesBack.ANCHORS)) as model,
-        pytest.raises(CapabilityError, match="--context-length 256 or less"),
+        closing(LlamaModel(path, LlamaOptions(gpu_layers=0), GoesBack.ANCHORS)) as model,
+        pytest.raises(CapabilityError, match="set context_length to 256 or less"),
     ):
         LlamaCpp(path, options, model)
     monkeypatch.setattr(llamacpp, "_CHOSEN", "")
@@ -195,7 +199,7 @@ class TestProbe:
 
     def test_right(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = written(folder, "Qwen3.5")
-        with closing(LlamaModel(path, gpu_layers=0)) as model:
+        with closing(LlamaModel(path, LlamaOptions(gpu_layers=0))) as model:
             assert model.goes_back is GoesBack.ANCHORS
         monkeypatch.setattr(going_back, "judge", None)  # it is remembered
         with closing(LlamaCpp(path, OPTIONS)) as backend:

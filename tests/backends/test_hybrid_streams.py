@@ -21,6 +21,7 @@ from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.captions.state import START
 from redraft.decoding.drive import run
 from redraft.protocol import Wanted
@@ -38,11 +39,11 @@ WORDS = "we saw her duck under the old table and it was there again".split()
 LANGUAGES = ("de", "ja")
 #: Re-translation, SSBD that must write the same, the default method, LocalAgreement, and copied drafts.
 SESSIONS = (
-    Wanted(targets=LANGUAGES, method="ar", max_tokens=16),
-    Wanted(targets=LANGUAGES, method="ssbd", options={"beta": 0.0}, max_tokens=16),
-    Wanted(targets=LANGUAGES, method="redraft", max_tokens=16),
-    Wanted(targets=LANGUAGES, method="ar", agree=2, max_tokens=16),
-    Wanted(targets=LANGUAGES, method="pld", max_tokens=16),
+    Wanted(targets=LANGUAGES, method="ar", options={"max_tokens": 16}),
+    Wanted(targets=LANGUAGES, method="ssbd", options={"beta": 0.0, "max_tokens": 16}),
+    Wanted(targets=LANGUAGES, method="redraft", options={"max_tokens": 16}),
+    Wanted(targets=LANGUAGES, method="ar", options={"agree": 2, "max_tokens": 16}),
+    Wanted(targets=LANGUAGES, method="pld", options={"max_tokens": 16}),
 )
 
 
@@ -142,7 +143,7 @@ def resident() -> int:
 
 @pytest.mark.parametrize("name", ["LFM2", "Nemotron-H", "Qwen3.5"])
 def test_streams(name: str, tmp_path: Path) -> None:
-    model = LlamaModel(HYBRIDS[name](tmp_path / "model.gguf"), gpu_layers=0, goes_back=GoesBack.ANCHORS)
+    model = LlamaModel(HYBRIDS[name](tmp_path / "model.gguf"), LlamaOptions(gpu_layers=0), GoesBack.ANCHORS)
     with (
         closing(model),
         closing(LlamaCpp(model.path, OPTIONS, model)) as backend,

@@ -12,6 +12,7 @@ import pytest
 from redraft.backends import kernels, selftest
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel
+from redraft.backends.options import LlamaOptions
 from redraft.backends.selftest import SelfTestResult
 from redraft.errors import ModelError
 from redraft.models import shipped_path
@@ -33,7 +34,7 @@ def test_models_are_opened_without_amx(
 
     monkeypatch.setattr(lib, "llama_model_load_from_file", spy)
     monkeypatch.setattr(lib, "llama_print_system_info", compiled.encode)
-    LlamaModel(shipped_path("demo-tiny"), exact=exact).close()
+    LlamaModel(shipped_path("demo-tiny"), LlamaOptions(exact=exact)).close()
     assert seen == [extra]
 
 
@@ -78,7 +79,7 @@ matrix = torch.ones(256, 256, dtype=torch.bfloat16)
 query = matrix.view(1, 1, 256, 256)
 matrix @ matrix
 """
-OPEN = """from redraft.backends.llamacpp import LlamaOptions
+OPEN = """from redraft.backends.options import LlamaOptions
 from redraft.backends.load import open_model
 from redraft.decoding.types import Score
 backend = open_model("demo-tiny", LlamaOptions(context_length=64, threads=1))

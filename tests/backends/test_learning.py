@@ -8,8 +8,9 @@ from contextlib import closing
 import pytest
 
 from redraft import Translator, Update
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_contexts, open_model
+from redraft.backends.options import LlamaOptions
 from redraft.captions.formats.read import prefixes
 from redraft.decoding.types import Draft, Provenance, Rows, Score
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.drive import run

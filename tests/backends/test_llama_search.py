@@ -10,8 +10,9 @@ import pytest
 from redraft import Translator, Update
 from redraft.backends.llama_search import LlamaSearch
 from redraft.backends.llama_slot import LlamaSlot
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.numpy_rows import NumpyRows
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.drafters.tree import Tree
 from redraft.decoding.method import Value
 from redraft.decoding.search import MOST
@@ -126,7 +127,9 @@ def test_one_search_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(LlamaSearch, "rows", watched)
     options: dict[str, Value] = {"doubt": 0, "search": 60_000}
-    with Translator.open("demo-tiny", to=["de", "ja", "zh"], options=options, engine=LlamaOptions(512)) as translator:
+    with Translator.open(
+        "demo-tiny", to=["de", "ja", "zh"], options=options, engine={"context_length": 512}
+    ) as translator:
         translator.translate(Update("1", 0, "I have a dog"))
         translator.translate(Update("1", 1, "I have a dog and two cats.", final=True))
     assert sum(begins for _, begins in asked) == 3 and len(asked) > 12

@@ -12,8 +12,9 @@ import pytest
 
 from redraft.backends import llamacpp
 from redraft.backends.engine import lib
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_contexts, open_model
+from redraft.backends.options import LlamaOptions
 from redraft.backends.threads import FreeCores
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from redraft.backends.llama_context import Feed, LlamaContext
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
+from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
@@ -325,7 +326,7 @@ def test_exact_tree_keeps_cells_in_order(load: Load, q8: Path, path: int, fed: i
 
 def test_exact_passes_on_gpu_are_refused(q8: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redraft.backends.llamacpp.on_gpu", lambda layers: layers != 0)
-    with pytest.raises(CapabilityError, match="exact passes need the processor.* --gpu-layers 0$"):
+    with pytest.raises(CapabilityError, match="exact passes need the processor.* set gpu_layers to 0$"):
         LlamaCpp(q8, LlamaOptions(exact=True))
     LlamaCpp(q8, LlamaOptions(exact=True, gpu_layers=0)).close()
 

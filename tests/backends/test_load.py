@@ -10,8 +10,9 @@ import pytest
 
 from redraft.backends import load
 from redraft.backends.llama_model import LlamaModel
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import default_contexts, open_backend, open_contexts, open_model
+from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from redraft.errors import ModelError
@@ -54,12 +55,12 @@ def test_weights_are_loaded_once_and_freed_last(model: Path) -> None:
 
 def test_small_models_on_cpu_run_on_every_core(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "usable_cores", lambda: 4)
-    assert default_contexts(str(model), 0) == 4
+    assert default_contexts(str(model), {"gpu_layers": 0}) == 4
     with monkeypatch.context() as patched:
         patched.setattr(load, "on_gpu", lambda layers: True)
-        assert default_contexts(str(model), -1) == 1
+        assert default_contexts(str(model)) == 1
     monkeypatch.setattr(load, "SMALL_MODEL", model.stat().st_size - 1)
-    assert default_contexts(str(model), 0) == 1
+    assert default_contexts(str(model), {"gpu_layers": 0}) == 1
 
 
 @pytest.mark.parametrize(("cores", "given", "each"), [(5, 0, 2), (1, 0, 1), (5, 3, 3)])

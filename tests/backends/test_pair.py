@@ -7,8 +7,8 @@ from contextlib import ExitStack, closing
 import pytest
 
 from redraft import Translator
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import backends_of, check_same_vocabulary, open_model
+from redraft.backends.options import LlamaOptions
 from redraft.captions.metadata import PROMPT_KEY
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.method import Method, Value

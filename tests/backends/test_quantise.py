@@ -10,7 +10,8 @@ import gguf
 import numpy as np
 import pytest
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import FORMATS, quantise
 from redraft.decoding.types import Draft, Provenance, Score
 from redraft.errors import ModelError, OptionError

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.types import ROOT, Draft, Provenance, Score
 from tests.gguf_models import write_llama
 

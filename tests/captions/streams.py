@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from redraft.captions.events import Caption, Event, Update
 from redraft.captions.settings import PLAIN, Settings, Vocabulary, Writing
 from redraft.captions.state import State
 from redraft.captions.translation import Answered, Encode, Translation
+from redraft.decoding.display import Display
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Value
@@ -18,6 +19,8 @@ from redraft.decoding.methods import get_method
 from redraft.decoding.types import TARGET, Asking, Prompt, Score
 from tests.fakes import END, RandomModel, greedy
 
+#: A display that hides nothing.
+EVERYTHING = Display()
 Pairs = list[tuple[str, str]]
 
 
@@ -36,7 +39,8 @@ class Stream:
         writing: Writing = PLAIN,
         breaks: LineBreaks = NO_BREAKS,
         hypotheses: int = 0,
-        **settings: Any,
+        display: Display = EVERYTHING,
+        **common: Value,
     ) -> None:
         chosen = get_method(method)
         self.model = model
@@ -51,8 +55,8 @@ class Stream:
             breaks=breaks,
             hypotheses=hypotheses,
         )
-        checked = chosen.check({"beta": 0.0} if method == "ssbd" and options is None else options or {})
-        shared = vocabulary, Settings(chosen, checked, **settings)
+        own = {"beta": 0.0} if method == "ssbd" and options is None else options or {}
+        shared = vocabulary, Settings(chosen, {**own, **asdict(display), **common})
         self.translations = [Translation(language, self._encoder(language), *shared, writing) for language in languages]
         self.states = [State()] * len(languages)
         self.seq = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import reduce
 from itertools import pairwise, zip_longest
 from typing import Any
@@ -359,7 +360,7 @@ def test_full_bias_towards_what_is_shown_is_local_agreement(n: int) -> None:
         model = Prompted(seed)
         task = Task(model, "de", 24)
         peer = LocalAgreement(task, n)
-        with Translator(model, ["de"], options=options, display=Display(n), max_tokens=24) as ours:
+        with Translator(model, ["de"], options={**options, **asdict(Display(n)), "max_tokens": 24}) as ours:
             texts = []
             for seq in range(9):
                 update = Update("1", seq, "aaaa bbbb cccc dddd eeee"[: 8 + 2 * seq], final=seq == 8)

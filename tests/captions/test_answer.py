@@ -47,7 +47,7 @@ def captions(model: Scripted, sources: Sequence[str], method: str = "ssbd", mark
     chosen = get_method(method)
     vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, 200, final_mark=mark, breaks=BREAKS)
     encode = lambda source, *_: Prompt(PROMPT if source == sources[-1] else (*PROMPT[:2], 2))  # noqa: E731
-    translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})))
+    translation = Translation("de", encode, vocabulary, Settings(chosen))
     found: list[Caption] = []
     backends = {TARGET: model, DRAFT_MODEL: model}
     state = START

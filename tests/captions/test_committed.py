@@ -35,9 +35,7 @@ class Lane:
         method = get_method("redraft")
         model = self.model
         vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, 400)
-        settings = Settings(
-            method, method.check({"stop": stop}), replace(method.display, first_sight=first_sight), max_tokens=12
-        )
+        settings = Settings(method, {"stop": stop, "first_sight": first_sight, "max_tokens": 12})
         self.translation = Translation(
             "de", lambda text, *_: Prompt(tuple(model.tokenize(f"{text}>"))), vocabulary, settings
         )

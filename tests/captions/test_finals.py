@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from redraft import Caption, Failure, Translator, Update
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
+from redraft.backends.options import LlamaOptions
 from redraft.captions.formats.read import prefixes
 from redraft.captions.formats.write import SubtitleWriter
 from redraft_bench.eval.spoken import held_out
@@ -77,7 +78,7 @@ def translated(
     writer = SubtitleWriter(out, io.StringIO(), "srt", [language])
     finals: list[Caption] = []
     failures: list[Failure] = []
-    with Translator(backend, [language], max_tokens=max_tokens) as translator:
+    with Translator(backend, [language], options={"max_tokens": max_tokens}) as translator:
         for number, sentence in enumerate(sentences):
             texts = prefixes(sentence, 3)
             for seq, text in enumerate(texts):

@@ -233,7 +233,7 @@ def events(answers: Mapping[str, str], method: str = "redraft") -> list[Caption 
     vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, 800, breaks=breaks)
     encode = lambda source, *_: Prompt((model.prompts[source], *[1] * 199))  # noqa: E731
     writing = writing_of(parse_language("de"))
-    translation = Translation("de", encode, vocabulary, Settings(chosen, chosen.check({})), writing)
+    translation = Translation("de", encode, vocabulary, Settings(chosen), writing)
     state = START
     for seq, source in enumerate(answers):
         asking = translation.translate(state, Update("u", seq, source, seq == len(answers) - 1))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
+from redraft.backends.options import LlamaOptions
 from redraft.captions.events import Caption, Update
-from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.translator import Translator
 
@@ -44,22 +44,22 @@ def test_german_captions_are_german(shipped: LlamaCpp, source: str, stem: str, w
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "options", "display"),
+    ("method", "options"),
     [
-        ("ar", {}, Display()),
-        ("ssbd", {}, Display(first_sight=0.3, agree=2)),
-        ("ssbd", {"beta": 0.5}, Display()),
-        ("redraft", {}, None),
+        ("ar", {}),
+        ("ssbd", {"first_sight": 0.3, "agree": 2}),
+        ("ssbd", {"beta": 0.5}),
+        ("redraft", {}),
     ],
 )
 def test_every_latin_word_is_word_of_source(
-    shipped: LlamaCpp, data_dir: Path, method: str, options: dict[str, Value], display: Display | None
+    shipped: LlamaCpp, data_dir: Path, method: str, options: dict[str, Value]
 ) -> None:
     """News, where a third of the Chinese captions contain names in Latin letters: the sentences with the most names."""
     written = 0
     with (data_dir / "test" / "flores200.devtest.en.txt").open(encoding="utf-8") as lines:
         sources = sorted(map(str.strip, islice(lines, 20)), key=lambda line: len(NAME.findall(line)))[-3:]
-    with Translator(shipped, ["zh", "ja"], method=method, options=options, display=display) as translator:
+    with Translator(shipped, ["zh", "ja"], method=method, options=options) as translator:
         for number, source in enumerate(sources):
             misheard = source[: len(source) // 2].replace("e", "ai")
             for seq, text in enumerate((misheard, source)):

@@ -14,6 +14,7 @@ from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update
 from redraft.captions import spoken
 from redraft.captions.events import Event
 from redraft.captions.spoken import Spoken
+from redraft.decoding.method import Value
 from redraft.errors import InputError, MissingExtra, OptionError
 from redraft.translator import source_languages
 from tests.captions.detector import Detector
@@ -83,8 +84,9 @@ def test_style() -> None:
         Style("en", also_spoken="de")
 
 
-def two_way(model: RandomModel, to: Sequence[str], **style: Any) -> Translator:
-    return Translator(model, to, style=Style("en", template="tower", also_spoken=["de"], **style), max_tokens=60)
+def two_way(model: RandomModel, to: Sequence[str], **options: Value) -> Translator:
+    style = Style("en", template="tower", also_spoken=["de"])
+    return Translator(model, to, style=style, options={"max_tokens": 60, **options})
 
 
 TALK = (
@@ -113,7 +115,7 @@ def test_a_sentence_is_translated_as_if_only_its_language_was_spoken() -> None:
     texts = []
     for also_spoken in (["en"], []):
         style = Style("de", template="tower", also_spoken=also_spoken)
-        with Translator(MODEL(3), ["ja"], style=style, max_tokens=60) as one:
+        with Translator(MODEL(3), ["ja"], style=style, options={"max_tokens": 60}) as one:
             events = [event for update in TALK[2:] for event in one.translate(update)]
         texts.append([event.text for event in events if isinstance(event, Caption)])
     assert texts[0] == texts[1]

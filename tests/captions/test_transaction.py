@@ -68,7 +68,7 @@ class Failing(RandomModel):
 @given(st.integers(0, 100_000), st.sampled_from([0.05, 0.2]), st.sampled_from([["de"], ["de", "fr"]]))
 def test_final_is_answered_once(seed: int, share: float, to: list[str]) -> None:
     rng = random.Random(seed)
-    translator = Translator(Failing(rng, share), to, style=STYLE, max_tokens=30)
+    translator = Translator(Failing(rng, share), to, style=STYLE, options={"max_tokens": 30})
     ended: set[str] = set()
     for update in stream(rng, 1.0):
         events = translator.translate(update)
@@ -153,7 +153,7 @@ def test_final_after_failure_is_not_shown_by_the_next_utterance() -> None:
                 raise ModelError("the server did not answer")
             return super().score(requests)
 
-    translator = Translator(Away(3), ["de"], style=STYLE, max_tokens=30)
+    translator = Translator(Away(3), ["de"], style=STYLE, options={"max_tokens": 30})
     translator.translate(Update("1", 0, "we saw her"))
     broken[0] = True
     (failure,) = translator.translate(Update("1", 1, "we saw her duck", final=True))
@@ -176,7 +176,7 @@ def test_rest_and_update_fail_apart(failing: int) -> None:
             return super().score(requests)
 
     model = Once(3, end_bias=1.0)
-    translator = Translator(model, ["de"], style=STYLE, max_tokens=30)
+    translator = Translator(model, ["de"], style=STYLE, options={"max_tokens": 30})
     assert [each.utterance for each in translator.translate(Update("1", 0, "we saw her duck"))] == ["1"]
     model.passes = 0
     events = translator.translate(Update("2", 0, "and left the house.", final=True))
@@ -212,7 +212,7 @@ def test_slow_answers(seed: int, share: float, monkeypatch: pytest.MonkeyPatch) 
                 yield update
 
         model = Slow(rng, rng.choice([0.0005, 0.002]), share)
-        async with AsyncTranslator(Translator(model, ["de"], style=STYLE, max_tokens=40)) as translator:
+        async with AsyncTranslator(Translator(model, ["de"], style=STYLE, options={"max_tokens": 40})) as translator:
             return [event async for event in translator.translate(source())]
 
     found = asyncio.run(spoken())

@@ -454,19 +454,16 @@ def test_outputs_are_counted() -> None:
     assert tally.drafted == sum(len(score.draft) for score in stream.model.requests)
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, True, None, "1", float("nan")])
-def test_context_out_of_range(value: Any) -> None:
-    with pytest.raises(OptionError) as raised:
-        Settings(get_method("ar"), {}, context=value)
-    assert str(raised.value) == f"context must be a whole number of 0 or more, not {value!r}"
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.0, False, None, float("inf")])
-def test_max_tokens_out_of_range(value: Any) -> None:
-    with pytest.raises(OptionError) as raised:
-        Settings(get_method("ar"), {}, max_tokens=value)
-    assert str(raised.value) == f"max_tokens must be a whole number of 1 or more, not {value!r}"
-    assert Settings(get_method("ar"), {}, max_tokens=1).max_tokens == 1
+@pytest.mark.parametrize(
+    ("name", "low", "high", "values"),
+    [("context", 0, 100, (-1, 101, 1.5, True)), ("max_tokens", 1, 65_536, (0, -1, 1.5, False))],
+)
+def test_lengths_out_of_range(name: str, low: int, high: int, values: tuple[Any, ...]) -> None:
+    for value in (*values, None, "1", float("nan"), float("inf")):
+        with pytest.raises(OptionError) as raised:
+            Settings(get_method("ar"), {name: value})
+        assert str(raised.value) == f"{name} must be a whole number from {low} to {high}, not {value!r}"
+    assert getattr(Settings(get_method("ar"), {name: low}), name) == low
 
 
 def test_captions_are_converted() -> None:

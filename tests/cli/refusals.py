@@ -32,4 +32,4 @@ def events(done: Done) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     ]
 
 
-RUN = [*T, "--threads", "1", "--max-tokens", "4"]
+RUN = [*T, "--engine", "threads=1", "--option", "max_tokens=4"]

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 COMMAND = [sys.executable, "-c", "from redraft.cli import main; main()", "serve"]
+ENGINE = ["--engine", "threads=1", "--engine", "context_length=256"]
 
 
 @contextmanager
 def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server in a process of its own, and its port."""
     process = subprocess.Popen(
-        [*COMMAND, "--model", "demo-tiny", "--threads", "1", "--slots", "4", *arguments],
+        [*COMMAND, "--model", "demo-tiny", *ENGINE, "--slots", "4", *arguments],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "REDRAFT_SERVE_CONTEXT_LENGTH": "256"},
     )
     assert process.stderr is not None
     try:

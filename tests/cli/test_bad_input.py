@@ -29,30 +29,30 @@ BAD = [
     ([*T, "--from", "mul"], ["--from 'mul'", "BCP 47"]),
     ([*T, "--from", "auto", "--from", "en"], ["--from: auto means any language"]),
     ([*T, "--from", "en", "--from", "English"], ["source languages 'en' and 'English' are the same"]),
-    ([*T, "--betta", "0.1"], ["'--betta'", "; the nearest is --beta ("]),
+    ([*T, "--outptu", "srt"], ["'--outptu'", "; the nearest is --output ("]),
+    ([*T, "--mask-k", "3"], ["'--mask-k'", "; it is --option mask_k=VALUE ("]),
+    ([*T, "--flash-attn", "on"], ["'--flash-attn'", "; it is --engine flash_attn=VALUE ("]),
     ([*T, "--wonder"], ["No such option '--wonder' (see redraft translate --help)"]),
-    ([*T, "--dtype", "bfloat16"], ["redraft: --dtype is for transformers models"]),
-    ([*T, "--beta"], ["--beta"]),
+    (
+        [*T, "--engine", "dtype=bfloat16"],
+        ["redraft: --engine dtype is not for GGUF models", "its options: context_length"],
+    ),
     ([*T, "a.txt", "b.txt"], ["b.txt"]),
-    ([*T, "--beta", "1.5"], ["--beta", "'1.5'", "from 0 to 1"]),
-    ([*T, "--beta", "-1"], ["--beta", "'-1'", "from 0 to 1"]),
-    ([*T, "--beta", "nan"], ["--beta", "'nan'", "from 0 to 1"]),
-    ([*T, "--beta", "much"], ["--beta", "'much'", "from 0 to 1"]),
-    ([*T, "--beta", "0.2", "--method", "ar"], ["'ar'", "no bias", "leave --beta out"]),
-    ([*T, "--beta", "0.2", "--method", "aasd"], ["'aasd'", "no bias", "leave --beta out"]),
+    ([*T, "--option", "beta=1.5"], ["redraft: beta must be", "from 0 to 1", "1.5"]),
+    ([*T, "--option", "beta=0.2", "--method", "ar"], ["method 'ar' has no option 'beta'", "agree"]),
     ([*T, "--method", "magic"], ["method 'magic'", "ar, cd, ssbd"]),
     ([*T, "--option", "beta"], ["--option", "NAME=VALUE", "'beta'"]),
     ([*T, "--option", "beta=much"], ["beta", "from 0 to 1", "'much'"]),
-    ([*T, "--option", "beta=2"], ["beta", "from 0 to 1", "2.0"]),
+    ([*T, "--option", "beta=2"], ["beta", "from 0 to 1", "not 2"]),
     ([*T, "--option", "floor=nan"], ["floor", "from 0 to 1", "nan"]),
     ([*T, "--option", "depth=1"], ["'redraft'", "'depth'", "beta, hidden_beta, floor"]),
     ([*T, "-o", "beta=0.1", "-o", "beta=0.3"], ["--option beta is given twice"]),
-    ([*T, "--beta", "0.1", "-o", "beta=0.3"], ["--option beta and --beta are the same", "leave one out"]),
     ([*T, "--input", "xml"], ["--input", "'xml'", "'text', 'lines', 'jsonl'"]),
     ([*T, "--output", "xml"], ["--output", "'xml'", "'srt', 'vtt'"]),
-    ([*T, "--lag", "0"], ["--lag", "'0'", "of 1 or more"]),
-    ([*T, "--lag", "2.5"], ["--lag", "'2.5'", "whole number"]),
-    ([*T, "--lag", "2"], ["--lag is for --input text", "leave it out with --input lines"]),
+    ([*T, "--output", "srt:film"], ["redraft: profile must be one of broadcast, web, cart, not 'film'"]),
+    ([*T, "--output", "srt:web,start=ten"], ["redraft: profile must have start as seconds or a time", "'ten'"]),
+    ([*T, "--output", "lines:web"], ["--output", "'lines:web'"]),
+    ([*T, "--option", "betta=1"], ["no option 'betta'; the nearest is beta; its options: beta, hidden_beta"]),
     ([*T, "--rate", "2", "--input", "jsonl"], ["--rate is for --input text", "leave it out with --input jsonl"]),
     ([*T, "--key", "secret"], ["--key needs --server"]),
     ([*T, "--room", "hall-1"], ["--room needs --server"]),
@@ -64,19 +64,19 @@ BAD = [
     ([*T, "--rate", "0"], ["--rate", "'0'", "over 0"]),
     ([*T, "--rate", "nan"], ["--rate", "'nan'", "over 0"]),
     ([*T, "--rate", "inf"], ["--rate", "'inf'", "over 0"]),
-    ([*T, "--first-sight", "1.5"], ["--first-sight", "'1.5'", "from 0 to 1"]),
-    ([*T, "--first-sight", "-0.1"], ["--first-sight", "'-0.1'", "from 0 to 1"]),
-    ([*T, "--agree", "0"], ["--agree", "'0'", "from 1 to 10"]),
+    ([*T, "--option", "first_sight=1.5"], ["redraft: first_sight must be a", "not 1.5"]),
+    ([*T, "--option", "first_sight=-0.1"], ["redraft: first_sight must be a", "not -0.1"]),
+    ([*T, "--option", "agree=0"], ["redraft: agree must be a", "not 0"]),
     ([*T, "--reading", "12"], ["--reading", "'12'", "from 16 to 80"]),
     ([*T, "--push", "teams:https://a"], ["redraft: --push must be zoom:URL or youtube:URL", "'teams:https://a'"]),
     ([*T, "--to", "ja", "--push", "zoom:https://a"], ["--push must name one of the languages de, ja"]),
     ([*T, "--push", "ja=zoom:https://a"], ["--push must name one of the languages de,"]),
-    ([*T, "--mask-k", "-1"], ["--mask-k", "'-1'", "of 0 or more"]),
-    ([*T, "--max-tokens", "0"], ["--max-tokens", "'0'", "of 1 or more"]),
-    ([*T, "--context", "-1"], ["--context", "'-1'", "of 0 or more"]),
-    ([*T, "--context-length", "15"], ["--context-length", "'15'", "from 16 to"]),
-    ([*T, "--threads", "-1"], ["--threads", "'-1'", "from 0 to 1024"]),
-    ([*T, "--gpu-layers", "-2"], ["--gpu-layers", "'-2'", "from -1 to"]),
+    ([*T, "--option", "mask_k=-1"], ["redraft: mask_k must be a", "not -1"]),
+    ([*T, "--option", "max_tokens=0"], ["redraft: max_tokens must be a", "not 0"]),
+    ([*T, "--option", "context=-1"], ["redraft: context must be a", "not -1"]),
+    ([*T, "--engine", "context_length=15"], ["redraft: context_length must be", "15", "from 16 to"]),
+    ([*T, "--engine", "threads=-1"], ["redraft: threads must be", "-1", "from 0 to 1024"]),
+    ([*T, "--engine", "gpu_layers=-2"], ["redraft: gpu_layers must be", "-2", "from -1 to"]),
     ([*T, "--term", "hull"], ["--term", "TERM=TRANSLATION", "'hull'"]),
     ([*T, "--term", "=Rumpf"], ["redraft: --term must be TERM=TRANSLATION or", "'=Rumpf'"]),
     ([*T, "--term", "de:=Rumpf"], ["redraft: --term must be TERM=TRANSLATION or", "'de:=Rumpf'"]),
@@ -95,7 +95,13 @@ BAD = [
     (["viz", "drafts", "--to", "de", "--out", "a.svg", "--lag", "2"], ["--lag is for --input text"]),
     (["demo", "--to", "xx"], ["--to 'xx'", "BCP 47"]),
     (["demo", "--method", "magic"], ["method 'magic'", "ar, cd, ssbd"]),
-    (["doctor", "--threads", "2000"], ["--threads", "'2000'", "from 0 to 1024"]),
+    (["doctor", "--engine", "threads=2000"], ["redraft: threads must be", "2000", "from 0 to 1024"]),
+    ([*T, "--engine", "thread=2"], ["redraft: --engine has no option 'thread'; the nearest is threads;"]),
+    ([*T, "--engine", "threads"], ["redraft: --engine must be NAME=VALUE, not 'threads'"]),
+    ([*T, *("--engine", "threads=1") * 2], ["redraft: --engine threads is given twice"]),
+    ([*T, "--engine", "flash_attn=yes"], ["redraft: flash_attn must be auto, on or off, not 'yes'"]),
+    ([*T, "--engine", "tensor_split=1,x"], ["redraft: tensor_split must be numbers of 0 or more", "'1,x'"]),
+    ([*T, "--engine", "exact=1", "--engine", "cache_type_k=q8_0"], ["redraft: --engine cache_type_k cannot be set"]),
     (["models", "get"], ["NAME", "qwen3-4b"]),
     (["models", "get", "gpt"], ["NAME", "'gpt'", "'qwen3-4b'"]),
 ]
@@ -168,13 +174,13 @@ class TestStreams:
             for number, time in enumerate((9, 2))
         ]
         stdin = "\n".join(map(json.dumps, rows)).encode()
-        done = redraft(*T, "--threads", "1", "--input", "jsonl", "--output", "srt", stdin=stdin)
+        done = redraft(*T, "--engine", "threads=1", "--input", "jsonl", "--output", "srt", stdin=stdin)
         assert (done.status, done.err) == (0, "")
         assert re.findall("00:00:(.*),000 --> 00:00:(.*),000", done.out) == [("08", "09"), ("09", "10")]
 
     def test_source_that_is_too_long(self, redraft: Run) -> None:
         text = b"One.\n\n" + b"far too long " * 50 + b"\n\nThree.\n"
-        done = redraft(*RUN, "--context-length", "16", "--output", "jsonl", stdin=text)
+        done = redraft(*RUN, "--engine", "context_length=16", "--output", "jsonl", stdin=text)
         captions, errors = events(done)
         assert [row["source"] for row in captions if row["type"] == "partial"] == ["One.", "Three."]
         assert {(row["utterance"].partition(".")[0], row["language"]) for row in errors} == {("2", "de")}

@@ -92,7 +92,19 @@ def test_demo_ends_with_whole_talk(redraft: Command, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("FORCE_COLOR", "1")  # Rich takes this for a terminal
     monkeypatch.setenv("LINES", "40")
     done = redraft(
-        "demo", "--sentences", "2", "--to", "de", "--method", "ar", "--method", "cd", "--threads", "1", "--speed", "0"
+        "demo",
+        "--sentences",
+        "2",
+        "--to",
+        "de",
+        "--method",
+        "ar",
+        "--method",
+        "cd",
+        "--engine",
+        "threads=1",
+        "--speed",
+        "0",
     )
     assert done.status == 0 and done.out.count(OWN_SCREEN) == 1
     left = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[2])
@@ -118,7 +130,7 @@ def stopping(after: int) -> object:
 def test_ctrl_c_prints_table_so_far(redraft: Command, monkeypatch: pytest.MonkeyPatch, finished: int) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(stage, "timed", stopping(finished))
-    done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1")
+    done = redraft("demo", "--sentences", "4", "--to", "de", "--engine", "threads=1")
     assert done.status == 130
     assert done.err.startswith(f"redraft: stopped after {finished} sentences")
     left = done.out.partition(BACK)[2]
@@ -138,7 +150,7 @@ def test_ctrl_c_leaves_every_method_with_same_sentences(redraft: Command, monkey
 
     monkeypatch.setattr(Player, "take", interrupted)
     methods = ("--method", "ar", "--method", "ssbd", "--method", "cd")
-    done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1", "--json", *methods)
+    done = redraft("demo", "--sentences", "4", "--to", "de", "--engine", "threads=1", "--json", *methods)
     assert done.status == 130 and [row["segments"] for row in done.rows] == [1, 1, 1]
 
 
@@ -174,7 +186,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_live_translates_what_is_recognised_now(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises())
     monkeypatch.setenv("FORCE_COLOR", "1")
-    done = redraft("demo", "--live", "--sentences", "2", "--to", "de", "--method", "cd", "--threads", "1")
+    done = redraft("demo", "--live", "--sentences", "2", "--to", "de", "--method", "cd", "--engine", "threads=1")
     drawn = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", done.out.partition(BACK)[0])
     assert done.status == 0 and "We went home and ate soup." in drawn and "0:06 of 0:" in drawn
     assert re.search(r"English, as \w+(:\S+)? sends it", drawn)
@@ -183,7 +195,7 @@ def test_live_translates_what_is_recognised_now(redraft: Command, monkeypatch: p
 @pytest.mark.usefixtures("hurried")
 def test_live_recogniser_that_dies_is_reported(redraft: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolated, "isolated", lambda *_: Recognises(dies=True))
-    done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--threads", "1")
+    done = redraft("demo", "--live", "--to", "de", "--method", "cd", "--engine", "threads=1")
     assert (
         done.status == 1
         and "seconds for all updates" in done.out
@@ -198,7 +210,7 @@ def test_live_has_one_speed(redraft: Command) -> None:
 
 def test_updates_are_those_of_the_talk(redraft: Command) -> None:
     """Final ones that the default method decodes again count once."""
-    done = redraft("demo", "--sentences", "4", "--to", "de", "--threads", "1", "--json")
+    done = redraft("demo", "--sentences", "4", "--to", "de", "--engine", "threads=1", "--json")
     assert [row["updates"] for row in done.rows] == [len(list(stage.first(load_talk(), 4)))] * 2
 
 
@@ -208,13 +220,13 @@ def test_live_with_real_recogniser(redraft: Command, monkeypatch: pytest.MonkeyP
     samples, rate = soundfile.read(RECORDING, frames=8 * 24_000)
     soundfile.write(tmp_path / "start.wav", samples, rate)
     monkeypatch.setattr(stage, "RECORDING", tmp_path / "start.wav")
-    done = redraft("demo", "--live", "--to", "de", "--threads", "1", "--json")
+    done = redraft("demo", "--live", "--to", "de", "--engine", "threads=1", "--json")
     assert done.status == 0 and done.rows[0]["segments"] >= 2
     assert "|recogniser:moonshine:tiny-en|" in done.rows[0]["signature"]
 
 
 def test_demo_in_terminal_is_resized_and_stopped() -> None:
-    with Terminal(100, 30, program("demo", "--to", "de", "--threads", "1", "--speed", "20")) as terminal:
+    with Terminal(100, 30, program("demo", "--to", "de", "--engine", "threads=1", "--speed", "20")) as terminal:
         terminal.wait_for(f" of {stage.minutes(load_talk()[-1].time or 0.0)}")
         terminal.wait_for("My name is")  # the second sentence
         before = len(terminal.output)
@@ -260,7 +272,7 @@ def test_clock_is_that_of_the_talk(monkeypatch: pytest.MonkeyPatch, speed: float
 
 
 def test_keyboard_input_has_hint() -> None:
-    with Terminal(80, 24, program("translate", "--to", "de", "--threads", "1", "--output", "lines")) as terminal:
+    with Terminal(80, 24, program("translate", "--to", "de", "--engine", "threads=1", "--output", "lines")) as terminal:
         terminal.wait_for("redraft: type a sentence, Enter after each change; an empty line ends it\r\n")
         terminal.wait_for("redraft: Ctrl-D ends the input")
         terminal.type("Good morning.\n\x04")
@@ -272,7 +284,7 @@ PRESS_AT = """
 import os, signal, sys
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-where, sys.argv[1:] = sys.argv[1], ["demo", "--threads", "1", "--sentences", "1"]
+where, sys.argv[1:] = sys.argv[1], ["demo", "--engine", "threads=1", "--sentences", "1"]
 
 class Press:
     def find_spec(self, name, path=None, target=None):

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from redraft import Translator, Update
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.decoding.types import Tally
 from tests.cli.conftest import Run
 from tests.cli.refusals import RUN, T, check_refusal, events, final
@@ -57,8 +56,10 @@ def test_sampling(redraft: Run, method: str, option: str) -> None:
 
 def translated(method: str, **options: float) -> tuple[list[str], Tally]:
     """The captions of two updates with their counts."""
-    engine = LlamaOptions(context_length=256, threads=1)
-    with Translator.open("demo", to=["de"], method=method, options=options, max_tokens=24, engine=engine) as translator:
+    engine = {"context_length": 256, "threads": 1}
+    with Translator.open(
+        "demo", to=["de"], method=method, options={**options, "max_tokens": 24}, engine=engine
+    ) as translator:
         updates = [Update("1", 0, "I have a"), Update("1", 1, "I have a black dog.", final=True)]
         captions = [event for update in updates for event in translator.translate(update)]
         return [str(getattr(caption, "text", "")) for caption in captions], translator.state("de").tally
@@ -80,7 +81,7 @@ def test_passes_of_both_models_are_counted() -> None:
 def test_demo_compares_methods_with_trees_and_small_models(redraft: Run) -> None:
     methods = ["ssbd", "aasd", "bild"]
     chosen = [word for method in methods for word in ("--method", method)]
-    done = redraft("demo", *chosen, "--sentences", "1", "--to", "de", "--threads", "1", "--json")
+    done = redraft("demo", *chosen, "--sentences", "1", "--to", "de", "--engine", "threads=1", "--json")
     assert done.status == 0, done.err
     found = {row["method"]: row for row in map(json.loads, done.out.splitlines())}
     assert [*found] == methods

@@ -151,7 +151,9 @@ def test_second_signal_while_nobody_reads() -> None:
 
 
 def opened(*to: str) -> Translator:
-    return Translator(RandomModel(end_bias=1.0), to, method="redraft", style=Style(template="tower"), max_tokens=60)
+    return Translator(
+        RandomModel(end_bias=1.0), to, method="redraft", style=Style(template="tower"), options={"max_tokens": 60}
+    )
 
 
 @pytest.mark.parametrize("ends", [True, False])

@@ -185,7 +185,7 @@ class Feeder:
         self._thread.join(PATIENCE)
 
 
-TRANSLATE = ("translate", "--to", "de", "--to", "ja", "--threads", "1", "--output", "jsonl")
+TRANSLATE = ("translate", "--to", "de", "--to", "ja", "--engine", "threads=1", "--output", "jsonl")
 
 
 def pause(moment: int, *about: object) -> None:
@@ -268,7 +268,7 @@ def test_closed_terminal(tmp_path: Path, moment: int) -> None:
     assert sorted(finals) == [(tag, text) for tag in ("de", "ja") for text in ("I have a dog", "We saw")]
 
 
-LISTEN = ("listen", "--to", "de", "--threads", "1", "--output", "jsonl", "--no-sentences")
+LISTEN = ("listen", "--to", "de", "--engine", "threads=1", "--output", "jsonl", "--no-sentences")
 
 
 def heard(log: Path) -> dict[str, str]:

@@ -122,16 +122,27 @@ class TestWithTheExtra:
         backend.tokenizer.base.save_pretrained(tmp_path / "old")
         lines = [f"{source.text}\tx\n" for source in sentences(40)]
         (tmp_path / "pairs.tsv").write_text("".join(lines))
-        options = ["--to", "de", "--held-out", "5", "--samples", "1", "--epochs", "1", "--device", "cpu"]
+        options = ["--to", "de", "--held-out", "5", "--samples", "1", "--epochs", "1", "--engine", "device=cpu"]
         paths = ["--model", f"hf:{tmp_path / 'old'}", "--data", str(tmp_path / "pairs.tsv"), "--out"]
-        done = redraft("finetune", *paths, str(tmp_path / "new"), *options, "--threads", "1", "--json")
+        done = redraft("finetune", *paths, str(tmp_path / "new"), *options, "--engine", "threads=1", "--json")
         assert done.status == 0, done.err
         (row,) = done.rows
         assert (row["target_language"], row["held_out"], row["sources"] + row["unfinished"]) == ("de", 5, 35)
         assert None not in (row["ne_before"], row["ne_after"], row["chrf_before"], row["chrf_after"])
         for part in ("model:new@", "data:held-out@", "of:old", "lora:rank16,rate0.0005,x1", "seed:0"):
             assert part in row["signature"]
-        talk = ["--input", "text", "--to", "de", "--output", "lines", "--threads", "1", "--context-length", "64"]
+        talk = [
+            "--input",
+            "text",
+            "--to",
+            "de",
+            "--output",
+            "lines",
+            "--engine",
+            "threads=1",
+            "--engine",
+            "context_length=64",
+        ]
         done = redraft("translate", *talk, "--model", str(tmp_path / "new"), stdin=b"a b c d\n")
         assert done.out  # though it ends nothing
 

@@ -15,7 +15,7 @@ from tests.cli.conftest import Run
 from tests.cli.refusals import T, check_refusal, events
 
 TALK = b"I have\nI have a dog.\n\n"
-RUN = [*T, "--to", "ja", "--output", "jsonl", "--threads", "1", "--gpu-layers", "0", "--context-length", "256"]
+RUN = [*T, "--to", "ja", "--output", "jsonl", "--engine", "threads=1", "--engine", "context_length=256"]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("more", [[], ["--dtype", "bfloat16"], ["--method", "bild-early-exit", "-o", "layers=2"]])
+@pytest.mark.parametrize(
+    "more", [[], ["--engine", "dtype=bfloat16"], ["--method", "bild-early-exit", "-o", "layers=2"]]
+)
 def test_folder_translates(redraft: Run, folder: str, more: list[str]) -> None:
     done = redraft(*RUN, "--model", folder, *more, stdin=TALK)
     captions, errors = events(done)
@@ -39,13 +41,16 @@ def test_folder_translates(redraft: Run, folder: str, more: list[str]) -> None:
 def test_prefix_hf_and_gguf_beside_it_make_pair(redraft: Run, folder: str) -> None:
     pair = ["--model", f"hf:{folder}", "--method", "bild", "--draft-model", "demo-tiny"]
     plain = redraft(*RUN, "--model", folder, "--method", "ar", stdin=TALK)
-    assert redraft(*RUN, *pair, "-o", "rollback=0", "--dtype", "float32", stdin=TALK) == plain
+    assert redraft(*RUN, *pair, "-o", "rollback=0", "--engine", "dtype=float32", stdin=TALK) == plain
 
 
-def test_dtype_of_gguf_is_that_of_its_file(redraft: Run) -> None:
-    done = redraft(*RUN, "--dtype", "bfloat16", stdin=TALK)
-    check_refusal(done, ["dtype is for transformers models; that of 'demo' is in its file, so leave it out"])
-    check_refusal(redraft(*RUN, "--dtype", "float16", stdin=TALK), ["--dtype", "'float16'", "'float32', 'bfloat16'"])
+def test_engine_of_model(redraft: Run, folder: str) -> None:
+    wrong = (
+        redraft(*RUN, "--engine", "dtype=bfloat16", stdin=TALK),
+        redraft(*RUN, "--model", folder, "--engine", "flash_attn=on", stdin=TALK),
+    )
+    check_refusal(wrong[0], ["redraft: --engine dtype is not for GGUF models, so leave it out", "flash_attn"])
+    check_refusal(wrong[1], ["redraft: --engine flash_attn is not for transformers models, so leave it out", "dtype"])
 
 
 @pytest.mark.parametrize("command", ["demo", "doctor"])

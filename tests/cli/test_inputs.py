@@ -30,7 +30,7 @@ others = pytest.mark.parametrize("other", OTHERS, ids=lambda other: f"{other.wha
 @pytest.mark.parametrize("form", INPUTS)
 def test_contract(form: str) -> None:
     data, texts = EXAMPLES[form]
-    items = list(updates(io.BufferedReader(io.BytesIO(data)), form, 3, None))
+    items = list(updates(io.BufferedReader(io.BytesIO(data)), form, None))
     assert [item.text for item in items if isinstance(item, Update) and item.final] == texts
 
 

@@ -137,10 +137,10 @@ def test_what_server_refuses_and_what_it_decides(redraft: Run) -> None:
     with running() as server:
         at = ("translate", "--to", "de", "--server", server.url)
         assert "method must be one of ssbd, ar" in redraft(*at, "--method", "redraft", stdin=b"a\n").err
-        done = redraft(*at, "--model", "demo", "--threads", "1", stdin=b"a\n")
+        done = redraft(*at, "--model", "demo", "--engine", "threads=1", stdin=b"a\n")
         assert (done.status, done.err) == (
             2,
-            "redraft: --model, --threads cannot be combined with --server, which decides this itself\n",
+            "redraft: --model, --engine cannot be combined with --server, which decides this itself\n",
         )
         assert redraft(*at, stdin=b"").status == 1  # an empty input is a failure
         done = redraft(*at, "--output", "jsonl", stdin=b"we saw {her}\n")
@@ -204,7 +204,7 @@ def test_viewers_link(redraft: Run) -> None:
 
 
 def test_greeting() -> None:
-    arguments = ("serve", "--model", "demo-tiny", "--threads", "1", "--port", "0")
+    arguments = ("serve", "--model", "demo-tiny", "--engine", "threads=1", "--port", "0")
     with Terminal(80, 24, program(*arguments)) as terminal:
         terminal.wait_for("Ctrl-C finishes the current captions")
         terminal.wait_for("\n", terminal.output.index("Ctrl-C"))

@@ -38,7 +38,7 @@ def test_forms(file: Path) -> None:
     subtitles = convert(file, "--output", "srt", "--to", "de")
     assert subtitles.startswith("1\n00:00:01,500 --> 00:00:04,000\n")
     assert "2\n00:00:05,500 --> 00:00:08,000\n" in subtitles
-    moved = convert(file, "--output", "srt", "--to", "de", "--start", "10:00:00", "--profile", "web,width=16")
+    moved = convert(file, "--output", "srt:web,width=16,start=10:00:00", "--to", "de")
     assert "2\n10:00:05,500 --> 10:00:08,000\nIch habe\neinen Hund.\n" in moved
     assert convert(file, "--output", "vtt").startswith("WEBVTT\n") and "こんにちは。" in convert(file)
     assert convert(file, "--output", "jsonl").count("\n") == 3
@@ -78,7 +78,7 @@ def test_separator_within_a_caption(file: Path, separator: str) -> None:
 
 def test_other_files(file: Path) -> None:
     with pytest.raises(OptionError, match="must be one of broadcast, web, cart"):
-        convert(file, "--output", "srt", "--profile", "film")
+        convert(file, "--output", "srt:film")
     with pytest.raises(OptionError, match="de, ja"):
         convert(file, "--to", "fr")
     file.write_text(file.read_text("utf-8") + '{"type": "partial"}\n', "utf-8")

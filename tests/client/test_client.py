@@ -208,12 +208,6 @@ def test_invalid_options(server: Running) -> None:
             Client(server_address, ["de"])
     with pytest.raises(OptionError, match="template"):
         Client("http://a", ["de"], style=Style(template="tower"))
-    with pytest.raises(OptionError, match="mask_k"):
-        Client("http://a", ["de"], mask_k=101)
-    with pytest.raises(OptionError, match="agree"):
-        Client("http://a", ["de"], agree=0)
-    with pytest.raises(OptionError, match="first_sight"):
-        Client("http://a", ["de"], first_sight=1.5)
     with pytest.raises(OptionError, match="targets"):
         Client("http://a", [])
 

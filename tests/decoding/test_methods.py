@@ -48,9 +48,10 @@ def method(name: str, *options: Option, needs: frozenset[Capability] = frozenset
 
 
 def test_defaults_are_papers() -> None:
-    assert get_method("ssbd-pld").check({}) == {"beta": 0.2, "floor": 0.0, "key": 3, "ngram": 10}
-    assert get_method("ar").check({}) == {}
-    assert get_method("cd").check({}) == {}
+    every = {"agree": 1, "first_sight": 1, "mask_k": 0, "plain": 0, "context": 0, "max_tokens": 256}
+    assert get_method("ssbd-pld").check({}) == {"beta": 0.2, "floor": 0.0, "key": 3, "ngram": 10} | every
+    assert get_method("ar").check({}) == every
+    assert get_method("cd").check({}) == every
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.5, 1e-9, 0.0, 1.0])
@@ -83,11 +84,12 @@ def test_options_out_of_range(name: str, value: float, shown: str) -> None:
 def test_unknown_options_are_named_with_those_there_are() -> None:
     with pytest.raises(OptionError) as raised:
         get_method("ssbd").check({"beta": 0.1, "gamma": 0.1})
-    known = "beta, floor, end, temperature, top_p, top_k, seed"
+    every = "agree, first_sight, mask_k, plain, context, max_tokens"
+    known = f"beta, floor, end, temperature, top_p, top_k, seed, {every}"
     assert str(raised.value) == f"method 'ssbd' has no option 'gamma'; its options: {known}"
     with pytest.raises(OptionError) as raised:
         get_method("ar").check({"beta": 0.1})
-    assert str(raised.value) == "method 'ar' has no option 'beta'; its options: none"
+    assert str(raised.value) == f"method 'ar' has no option 'beta'; its options: {every}"
 
 
 def test_unknown_methods_are_named_with_those_there_are() -> None:

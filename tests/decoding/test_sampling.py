@@ -121,7 +121,7 @@ def test_updates_have_same_random_numbers() -> None:
     def captions(seed: int) -> list[tuple[int, ...]]:
         model, method = RandomModel(1), get_method("sampling")
         vocabulary = Vocabulary(model.end_tokens, model.token_bytes, model.tokenize, model.context_length)
-        settings = Settings(method, method.check({"seed": seed}), max_tokens=16)
+        settings = Settings(method, {"seed": seed, "max_tokens": 16})
         encode = lambda source, *_: Prompt(tuple(model.tokenize(source)))  # noqa: E731
         translation, found = Translation("de", encode, vocabulary, settings), []
         for utterance in ("1", "2"):

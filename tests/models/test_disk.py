@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import default_contexts, open_model
+from redraft.backends.options import LlamaOptions
 from redraft.cli import main
 from redraft.errors import ModelError
 from redraft.models import disk
@@ -87,7 +87,7 @@ def test_model_of_ollama(ollama: Ollama, weights: Path, capsys: pytest.CaptureFi
     backend = open_model("ollama:tiny", OPTIONS)
     assert backend.metadata["tokenizer.chat_template"] == "{{ 1 }}"
     backend.close()
-    assert default_contexts("ollama:tiny", 0) >= 1
+    assert default_contexts("ollama:tiny") >= 1
     for command in (["models", "use", "ollama:tiny:latest"], ["models", "--json"]):
         with pytest.raises(SystemExit):
             main(command)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from redraft.backends import load
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import default_contexts, open_model
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.types import ROOT, Score
 from redraft.errors import ModelError
 from redraft.models import gguf_files
@@ -52,7 +53,7 @@ def test_split_model_counts_with_all_parts(whole: Path, parts: list[Path], monke
     monkeypatch.setattr(load, "usable_cores", lambda: 4)
     for limit, contexts in ((size, 4), (size - 1, 1)):
         monkeypatch.setattr(load, "SMALL_MODEL", limit)
-        assert default_contexts(str(parts[0]), 0) == contexts
+        assert default_contexts(str(parts[0]), {"gpu_layers": 0}) == contexts
     backend = LlamaCpp(parts[0], OPTIONS)
     assert backend.model.size == size
     backend.close()

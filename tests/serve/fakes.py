@@ -132,14 +132,14 @@ class Rig:
             self.most,
         )
 
-    def lanes(self, *targets: str, method: str = "ssbd", max_tokens: int | None = None, **options: Value) -> list[Lane]:
+    def lanes(self, *targets: str, method: str = "ssbd", **options: Value) -> list[Lane]:
         """The lanes of a new session, without a bias towards earlier outputs."""
         biases = {"ssbd": ["beta"], "redraft": ["beta", "hidden_beta"]}
         zero: dict[str, Value] = dict.fromkeys(biases.get(method, []), 0.0)
         values = {**zero, **options}
         made: dict[str, Lane] = {}
         lanes = self.service.lanes(
-            Wanted(targets=targets or ("de",), method=method, options=values, max_tokens=max_tokens),
+            Wanted(targets=targets or ("de",), method=method, options=values),
             lambda answer: self.answers.append((made[answer.language], answer)),
         )
         for lane in lanes:

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from websockets.exceptions import ConnectionClosed
 
 from redraft import protocol
+from redraft.decoding.method import COMMON
 from redraft.protocol.codes import Refused
 from redraft.protocol.fields import describe
 from redraft.serve.engine.engine import Engine
@@ -137,12 +138,9 @@ beginnings = st.fixed_dictionaries(
     optional={
         "source_language": texts | st.just("en"),
         "method": texts | st.sampled_from(["ar", "ssbd"]),
-        "options": st.dictionaries(texts | st.just("beta"), st.floats() | texts, max_size=2),
-        "mask_k": st.integers(),
-        "agree": st.integers(),
-        "first_sight": st.floats(),
-        "max_tokens": st.integers(),
-        "context": st.integers(-1, 9),
+        "options": st.dictionaries(
+            texts | st.sampled_from(["beta", *COMMON]), st.floats() | st.integers(-1, 9) | texts, max_size=3
+        ),
         "glossary": st.dictionaries(texts, st.lists(st.tuples(texts, texts), max_size=2), max_size=2),
         "key": texts,
         "token": texts | st.text("abc", min_size=22, max_size=22),

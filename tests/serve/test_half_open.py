@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 from websockets.frames import Frame, Opcode
 
+from redraft import deadlines
 from redraft.protocol import public_name
 from tests.serve.servers import ATTEMPTS, Running, running
 from tests.serve.talking import all_given_back, eventually, expected, finals, say
 
-QUICK: dict[str, Any] = {"ping_seconds": 0.2}
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "PING", 0.2)
 
 
 def frame(message: dict[str, Any]) -> bytes:
@@ -41,7 +45,7 @@ def silent(server: Running, token: str) -> Iterator[sockets.socket]:
 
 def test_slot_of_silent_client() -> None:
     token = "silent" + "x" * 30
-    with running(slots=1, **QUICK) as server, silent(server, token):
+    with running(slots=1) as server, silent(server, token):
         eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).broadcast.owner)
         session = server.hub.owned(token)
         eventually(lambda: session.broadcast.owner is None)
@@ -61,7 +65,7 @@ def test_slot_of_silent_client() -> None:
 
 def test_silent_client_expires() -> None:
     token = "silent" + "x" * 30
-    with running(keep_seconds=0.5, **QUICK) as server, silent(server, token):
+    with running(keep_seconds=0.5) as server, silent(server, token):
         eventually(lambda: server.engine.scheduler.lanes == 1)
         eventually(lambda: all_given_back(server))
         assert "redraft_sessions 0.0" in server.ask("/metrics").text
@@ -83,7 +87,7 @@ def test_take_over_half_open() -> None:
 @pytest.mark.parametrize("reset", [False, True])
 def test_no_pongs(reset: bool) -> None:
     token = "silent" + "x" * 30
-    with running(keep_seconds=30, **QUICK) as server, silent(server, token) as raw:
+    with running(keep_seconds=30) as server, silent(server, token) as raw:
         eventually(lambda: public_name(token) in server.hub._sessions and server.hub.owned(token).broadcast.owner)
         if reset:  # the other end is gone at once, without a goodbye
             raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, struct.pack("ii", 1, 0))
@@ -97,7 +101,7 @@ def test_no_pongs(reset: bool) -> None:
 
 
 def test_who_answers_pings_stays() -> None:
-    with running(**QUICK) as server, server.socket() as socket:
+    with running() as server, server.socket() as socket:
         token = socket.start()["token"]
         time.sleep(1.2)
         assert server.hub.owned(token).broadcast.owner is not None

@@ -21,7 +21,7 @@ def shown(messages: list[dict[str, Any]]) -> list[str]:
 
 def begin(server: Running, socket: Socket, **fields: Any) -> str:
     """Hides all of a first translation."""
-    token: str = socket.start("de", method="ar", agree=2, first_sight=1, **fields)["token"]
+    token: str = socket.start("de", method="ar", options={"agree": 2, "first_sight": 1}, **fields)["token"]
     return token
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from redraft.backends.costs import LearnedCosts
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.formats.read import prefixes
 from redraft.captions.translation import EMPTY
@@ -49,11 +50,11 @@ def wishes(sessions: int) -> Iterator[Wanted]:
     """Sessions take turns in methods and languages."""
     for number in range(sessions):
         method, target = list(EXACT)[number % 4], ("de", "ja")[number // 4 % 2]
-        yield Wanted(targets=(target,), method=method, options=EXACT[method], max_tokens=8)
+        yield Wanted(targets=(target,), method=method, options={**EXACT[method], "max_tokens": 8})
 
 
 def service(model: LlamaCpp) -> Service:
-    return Service({TARGET: model}, ServeSettings(methods=tuple(EXACT), max_tokens=128))
+    return Service({TARGET: model}, ServeSettings(methods=tuple(EXACT)))
 
 
 def final(answer: Answer) -> str | None:

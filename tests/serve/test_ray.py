@@ -46,7 +46,7 @@ AUTOSCALING = {
     "downscale_delay_s": 45,
     "look_back_period_s": 5,
 }
-SETTINGS = {"model": "demo-tiny", "context_length": 256, "busy": 1000, "starts_per_second": 1000}
+SETTINGS = {"model": "demo-tiny", "engine": {"context_length": 256}, "busy": 1000, "starts_per_second": 1000}
 
 
 def free_port() -> int:
@@ -209,16 +209,22 @@ def test_invalid_setting() -> None:
 
 @pytest.mark.parametrize(
     ("cores", "given", "engines", "threads"),
-    [(0, {}, 0, 0), (2, {}, 2, 1), (4, {"engines": 2}, 2, 2), (4, {"threads": 3}, 0, 3), (1, {"engines": 3}, 3, 1)],
+    [
+        (0, {}, 0, 0),
+        (2, {}, 2, 1),
+        (4, {"engines": 2}, 2, 2),
+        (4, {"engine": {"threads": 3}}, 0, 3),
+        (1, {"engines": 3}, 3, 1),
+    ],
 )
 def test_engines_by_cores(
-    cores: int, given: dict[str, int], engines: int, threads: int, monkeypatch: pytest.MonkeyPatch
+    cores: int, given: dict[str, Any], engines: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from redraft.serve import ray_app
 
-    monkeypatch.setattr(ray_app, "default_contexts", lambda name, gpu_layers: 8)
+    monkeypatch.setattr(ray_app, "default_contexts", lambda name, engine: 8)
     found = ray_app.fitted(ServeSettings(model="demo-tiny", **given), cores)
-    assert (found.engines, found.threads) == (engines, threads)
+    assert (found.engines, found.engine.get("threads", 0)) == (engines, threads)
 
 
 def test_drain(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

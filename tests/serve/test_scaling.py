@@ -17,6 +17,7 @@ import yaml
 from kubernetes_validate import validate
 
 from conftest import ROOT
+from redraft.deadlines import PING
 from redraft.serve.http.api import OPERATIONS
 from redraft.serve.settings import ServeSettings
 from tests.serve.proxies import nginx
@@ -188,4 +189,4 @@ def test_manifest_settings() -> None:
         r"proxy-(?:read|send)-timeout: \"(\d+)\"", (PACKAGING / "kubernetes/ingress.yaml").read_text()
     )
     timeouts += re.findall(r"proxy_(?:read|send)_timeout (\d+)s", NGINX)
-    assert len(timeouts) == 6 and min(map(int, timeouts)) > ServeSettings().ping_seconds
+    assert len(timeouts) == 6 and min(map(int, timeouts)) > PING

@@ -28,6 +28,7 @@ import numpy as np
 from redraft.backends.engine import lib
 from redraft.backends.llama_model import LlamaModel, complaints, forget_complaints
 from redraft.backends.numpy_rows import Matrix
+from redraft.backends.options import LlamaOptions
 from redraft.backends.threads import Threads
 from redraft.decoding.types import Draft
 from redraft.errors import ContextOverflow, ModelError
@@ -120,8 +121,8 @@ def _array(pointer: Any, size: int) -> Any:
 
 #: Maximum ids of an exact pass over floats; from 64 llama.cpp computes attention in tiles, which sum in another order.
 _EXACT_PASS = 32
-#: Minimum of the limit for exact passes: a longer request over floats is split into passes of at least two ids.
-LEAST_EXACT_BATCH = 3
+#: Values of `LlamaOptions.flash_attn` in llama.cpp.
+_FLASH = {"auto": "AUTO", "on": "ENABLED", "off": "DISABLED"}
 #: The size of a head must be a multiple of this for a quantised cache.
 _BLOCK = 32
 
@@ -131,12 +132,11 @@ class LlamaContext:
 
     Args:
         model: the weights.
+        options: how it is computed; with ``exact``, single and batched passes are bit-identical.
         cells: number of ids in the cache, per sequence unless they share cells.
         sequences: number of sequences.
         shared: whether cells may belong to several sequences, as needed for the branches of a tree.
-        batch: maximum ids per pass; longer ones are split.
         threads: returns the number of CPU threads of the next pass.
-        exact: whether single and batched passes are bit-identical.
 
     Attributes:
         length: maximum number of ids of a sequence.
@@ -148,13 +148,13 @@ class LlamaContext:
     """
 
     def __init__(
-        self, model: LlamaModel, *, cells: int, sequences: int, shared: bool, batch: int, threads: Threads, exact: bool
+        self, model: LlamaModel, options: LlamaOptions, *, cells: int, sequences: int, shared: bool, threads: Threads
     ) -> None:
         self.threads, self.running = threads, threads()
-        self.model, self._in_pairs = model, exact and needs_pairs(model)
+        self.model, self._in_pairs = model, options.exact and needs_pairs(model)
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_seq_max, params.kv_unified = cells, sequences, shared
-        limit = min(batch, _EXACT_PASS) if self._in_pairs else batch
+        limit = min(options.batch, _EXACT_PASS) if self._in_pairs else options.batch
         # llama.cpp aborts if it cannot return a row of every sequence at once, even if nobody asks for that.
         params.n_batch, params.n_ubatch = max(limit, sequences), min(512, limit)
         params.n_outputs_max_per_seq = 0
@@ -162,7 +162,12 @@ class LlamaContext:
         # A sliding-window cache drops what rolling back needs, so models with one get the full size.
         params.swa_full = True
         params.no_perf = True
-        if exact:
+        params.type_k, params.type_v = (
+            getattr(lib, f"GGML_TYPE_{each.upper()}") for each in (options.cache_type_k, options.cache_type_v)
+        )
+        params.flash_attn_type = getattr(lib, f"LLAMA_FLASH_ATTN_TYPE_{_FLASH[options.flash_attn]}")
+        params.offload_kqv = options.kv_offload
+        if options.exact:
             params.type_k = params.type_v = lib.GGML_TYPE_F16 if self._in_pairs else lib.GGML_TYPE_Q8_0
             params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED
             params.offload_kqv = params.op_offload = False

@@ -15,8 +15,9 @@ from redraft.backends import kernels
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.engine import lib
 from redraft.backends.going_back import GoesBack, proven
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
-from redraft.errors import CapabilityError, ModelError
+from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.models.gguf_files import MappedFiles, check_gguf, size_of
 
 #: F32, F16, BF16.
@@ -51,9 +52,14 @@ def complaints() -> list[str]:
     return list(_messages)
 
 
+def has_gpus() -> bool:
+    """Whether llama.cpp was built with support for GPUs."""
+    return bool(lib.llama_supports_gpu_offload())
+
+
 def on_gpu(layers: int) -> bool:
     """Whether a model with this number of layers on the GPU (-1 for all) uses a GPU here."""
-    return layers != 0 and bool(lib.llama_supports_gpu_offload())
+    return layers != 0 and has_gpus()
 
 
 _kernels: list[bool] = []
@@ -84,8 +90,8 @@ class LlamaModel:
 
     Args:
         path: its file, or the first of its parts.
-        gpu_layers: layers on the GPU; -1 for as many as fit, 0 for none.
-        exact: select kernels whose batched and single passes are bit-identical.
+        options: how it is loaded; with ``exact``, kernels are selected whose batched and single passes are
+            bit-identical.
         goes_back: how its cache goes back to an earlier token; None finds out.
 
     Attributes:
@@ -99,21 +105,19 @@ class LlamaModel:
         CapabilityError: the model does not go back to an earlier token correctly, or it is not decoder-only.
     """
 
-    def __init__(
-        self, path: Path, *, gpu_layers: int = -1, exact: bool = False, goes_back: GoesBack | None = None
-    ) -> None:
+    def __init__(self, path: Path, options: LlamaOptions, goes_back: GoesBack | None = None) -> None:
         check_gguf(path)
         self.path, self.size, self.files = path, size_of(path), MappedFiles(path)
-        self.handle = self._load(gpu_layers, exact)
+        self.handle = self._load(options)
         self.metadata = dict(self._read_metadata())
         try:
             self._refuse_unfit()
-            _choose_kernels(path, exact, self.metadata.get("general.file_type", ""))
+            _choose_kernels(path, options.exact, self.metadata.get("general.file_type", ""))
             recurrent = lib.llama_model_is_recurrent(self.handle) or lib.llama_model_is_hybrid(self.handle)
             if goes_back is None and recurrent:
                 self.close()  # the probe loads it too
-                goes_back = proven(path, self.metadata, gpu_layers)
-                self.handle = self._load(gpu_layers, exact)
+                goes_back = proven(path, self.metadata, options.gpu_layers)
+                self.handle = self._load(options)
         except CapabilityError:
             self.close()
             raise
@@ -130,10 +134,20 @@ class LlamaModel:
         # The template's parts are repeated in every update, and the source is tokenized twice.
         self._ids = lru_cache(maxsize=64)(self._tokenized)
 
-    def _load(self, gpu_layers: int, exact: bool) -> Any:
+    def _load(self, options: LlamaOptions) -> Any:
         params = lib.llama_model_default_params()
-        params.n_gpu_layers = gpu_layers
-        if exact or kernels.have_amx():
+        params.n_gpu_layers, params.main_gpu = options.gpu_layers, options.main_gpu
+        params.split_mode = getattr(lib, f"LLAMA_SPLIT_MODE_{options.split_mode.upper()}")
+        params.load_mode = getattr(lib, f"LLAMA_LOAD_MODE_{options.load_mode.upper()}")
+        most = int(lib.llama_max_devices())
+        shares = (ctypes.c_float * most)()
+        if options.tensor_split:
+            given = [float(each) for each in options.tensor_split.split(",")]
+            if len(given) > most:
+                raise OptionError(f"tensor_split must be at most {most} numbers, not {len(given)}", "engine")
+            shares[: len(given)] = [ctypes.c_float(each) for each in given]
+            params.tensor_split = shares
+        if options.exact or kernels.have_amx():
             params.use_extra_bufts = False
         forget_complaints()
         handle = lib.llama_model_load_from_file(os.fsencode(self.path), params)

@@ -7,10 +7,13 @@ slots but a copy of what the cache holds of its prompt: what they compute stays 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
+from redraft.backends.options import LlamaOptions
 from redraft.backends.threads import Threads
 from redraft.decoding.search import MOST
 from redraft.decoding.types import Score
@@ -27,6 +30,7 @@ class LlamaSearch:
     """One search at a time.
 
     Args:
+        options: those of the slots' contexts, so that what they hold can be copied.
         length: ids of a slot.
 
     Attributes:
@@ -36,15 +40,14 @@ class LlamaSearch:
         ModelError: there is not enough memory.
     """
 
-    def __init__(self, model: LlamaModel, length: int, threads: Threads) -> None:
+    def __init__(self, model: LlamaModel, options: LlamaOptions, length: int, threads: Threads) -> None:
         self.context = LlamaContext(
             model,
+            replace(options, batch=_BATCH),
             cells=length + _CELLS,
             sequences=_SEQUENCES,
             shared=True,
-            batch=_BATCH,
             threads=threads,
-            exact=False,
         )
         self._place = LlamaSlot(self.context, 0, list(range(1, _SEQUENCES)))
         #: The slot that is searched for.

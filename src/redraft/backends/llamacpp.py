@@ -16,29 +16,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
-from redraft.backends.llama_context import LEAST_EXACT_BATCH, Feed, LlamaContext, needs_pairs
-from redraft.backends.llama_model import LlamaModel, on_gpu
+from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
+from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
 from redraft.backends.llama_search import LlamaSearch
 from redraft.backends.llama_slot import LlamaSlot
 from redraft.backends.numpy_rows import NumpyRows
-from redraft.backends.slots import Slotted, check_whole_numbers
+from redraft.backends.options import LLAMA, MOST_SEQUENCES, SMALL_MODEL, LlamaOptions
+from redraft.backends.slots import Slotted
 from redraft.backends.threads import FreeCores, Threads
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.search import MOST
 from redraft.decoding.types import ROOT, Rows, Score
-from redraft.errors import CapabilityError, ModelError, OptionError
+from redraft.errors import CapabilityError, ModelError
 
-#: Maximum number of sequences in llama.cpp's cache.
-MOST_SEQUENCES = 256
-#: Maximum size in bytes of a small model, which runs on one thread.
-SMALL_MODEL = 64 << 20
 #: Resolution in seconds of a clock that can time passes; that of Windows is 15 ms.
 _FINE = 1e-5
 #: Ids by which a slot is made longer to measure the memory of one.
@@ -47,45 +43,6 @@ _MEASURED = 16
 _CELLS_OF_A_BRANCH = 256
 #: Most ids that the sparse attention of Qwen4 reads.  Which ones it leaves out depends on their place in the cache.
 _CHOSEN = "qwen4exp.attention.indexer.top_k"
-
-
-@dataclass(frozen=True, slots=True)
-class LlamaOptions:
-    """Options of the backend; every number is range-checked.
-
-    Attributes:
-        context_length: ids per slot.
-        slots: number of independent sequences, one for every stream and target language.
-        branches: maximum number of further branches of a draft tree; 0 allows only chains. Trees need a shared cache,
-            which is slower with many slots.
-        threads: CPU threads; 0 for one per core that other processes leave free, and one for models up to
-            `SMALL_MODEL`.
-        gpu_layers: layers on the GPU; -1 for all that fit.
-        batch: maximum ids per call of the engine, at least 3 if ``exact``; longer requests are split.
-        exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights and
-            with trees in several slots, which take turns.
-    """
-
-    context_length: int = 2048
-    slots: int = 1
-    branches: int = 0
-    threads: int = 0
-    gpu_layers: int = -1
-    batch: int = 2048
-    exact: bool = False
-
-    def __post_init__(self) -> None:
-        check_whole_numbers(
-            self,
-            context_length=(16, 1 << 20),
-            slots=(1, MOST_SEQUENCES),
-            branches=(0, MOST_SEQUENCES - 1),
-            threads=(0, 1024),
-            gpu_layers=(-1, 10_000),
-            batch=(LEAST_EXACT_BATCH if self.exact else 1, 1 << 16),
-        )
-        if self.slots + self.branches > MOST_SEQUENCES:
-            raise OptionError(f"slots and branches together must be at most {MOST_SEQUENCES}")
 
 
 class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
@@ -98,20 +55,25 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
     Raises:
         ModelError: the file is missing or broken, or does not fit into memory.
         CapabilityError: the model does not go back to an earlier token correctly, it has recurrent layers and exact
-            passes, too many slots or too long a context are requested, or exact passes are requested on a GPU.
+            passes, too many slots or too long a context are requested, exact passes are requested on a GPU, or options
+            of GPUs where llama.cpp has none.
     """
 
-    def __init__(self, path: Path, options: LlamaOptions = LlamaOptions(), model: LlamaModel | None = None) -> None:
+    def __init__(self, path: Path, options: LlamaOptions = LLAMA, model: LlamaModel | None = None) -> None:
         if options.exact and on_gpu(options.gpu_layers):
             raise CapabilityError(
                 "exact passes need the processor, since a GPU's kernels differ by the number of tokens: "
-                "leave out --exact, or use --gpu-layers 0"
+                "leave out exact, or set gpu_layers to 0"
+            )
+        if not has_gpus() and (wrong := options.changed("split_mode", "main_gpu", "tensor_split", "kv_offload")):
+            raise CapabilityError(
+                f"--engine {wrong[0]} cannot be used: llama.cpp was built without support for GPUs, so leave it out"
             )
         self.options = options
         # Loading takes long enough to observe other processes.
         free = FreeCores(usable_cores())
         self._owns_model = model is None
-        self.model = model or LlamaModel(path, gpu_layers=options.gpu_layers, exact=options.exact)
+        self.model = model or LlamaModel(path, options)
         self._anchored = self.model.goes_back is GoesBack.ANCHORS
         if self._anchored:
             self._check_anchored()
@@ -144,13 +106,13 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         name, most = self.model.path.name, MOST_SEQUENCES // (1 + ANCHORS)
         chosen = int(self.model.metadata.get(_CHOSEN, self.options.context_length))
         if self.options.exact:
-            problem = "whose batched and single passes differ: leave out --exact"
+            problem = "whose batched and single passes differ: leave out exact"
         elif self.options.slots > most:
             problem = f"and at most {most} slots, not {self.options.slots}"
         elif self.options.context_length > chosen:
             problem = (
                 f"and attention to at most {chosen} tokens, which llama.cpp chooses by their place in its cache: "
-                f"use --context-length {chosen} or less"
+                f"set context_length to {chosen} or less"
             )
         else:
             return
@@ -165,12 +127,11 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         try:
             context = LlamaContext(
                 self.model,
+                options,
                 cells=per_sequence * slots + _CELLS_OF_A_BRANCH * self._branches,
                 sequences=slots + further,
                 shared=further > 0,
-                batch=options.batch,
                 threads=self._threads,
-                exact=options.exact,
             )
         except ModelError:
             self.close()
@@ -265,7 +226,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
             raise CapabilityError(f"model {self.model.path.name!r} searches for one slot at a time, if at all")
         self._check_length(len(score.prefix) + score.draft.depth)
         if self._search is None:
-            self._search = LlamaSearch(self.model, self.context_length, self._contexts[0].threads)
+            self._search = LlamaSearch(self.model, self.options, self.context_length, self._contexts[0].threads)
         started = _clocks()
         rows, new, wanted = self._search.rows(state, score)
         wall, own = (now - before for now, before in zip(_clocks(), started, strict=True))

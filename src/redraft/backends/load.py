@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from redraft.backends.hf.options import DTYPES, HfOptions
+from redraft.backends.hf.options import HfOptions
 from redraft.backends.llama_model import on_gpu
-from redraft.backends.llamacpp import SMALL_MODEL, LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LLAMA, NOTHING, SMALL_MODEL, LlamaOptions, options_of, taken_by
 from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions, is_remote
 from redraft.backends.remote.batching import batched
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.method import DraftModel, Method, Value
 from redraft.decoding.types import DRAFT_MODEL, TARGET, Prompt
-from redraft.errors import CapabilityError, ModelError, OptionError, from_extra, nearest
+from redraft.errors import CapabilityError, ModelError, from_extra, nearest
 from redraft.models import SHIPPED, SMALL_OF, shipped_path
 from redraft.models.disk import is_on_disk, models_on_disk, path_on_disk
 from redraft.models.gguf_files import size_of
@@ -113,6 +114,7 @@ _MODELS_OF_LLAMA_CPP = f"{', '.join(SHIPPED)}, a name that `redraft models` list
 #: Maximum number of concurrent requests with which a server is tried, and so of engines waiting for it, unless the
 #: operator sets more.
 MOST_CONNECTIONS = 32
+_REMOTE = "models on servers"
 #: Further branches of one slot's draft tree.
 BRANCHES_OF_A_TREE = 15
 
@@ -148,7 +150,7 @@ def on_transformers(name: str) -> bool:
     return name.startswith(HF_PREFIX) or (not is_remote(name) and _folder(name) is not None)
 
 
-def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
+def open_model(name: str, options: LlamaOptions = LLAMA) -> LlamaCpp:
     """Load a model by name or path on llama.cpp.
 
     Raises:
@@ -159,7 +161,7 @@ def open_model(name: str, options: LlamaOptions = LlamaOptions()) -> LlamaCpp:
     return LlamaCpp(resolve(name), options)
 
 
-def default_contexts(name: str, gpu_layers: int) -> int:
+def default_contexts(name: str, engine: Mapping[str, Value] = NOTHING) -> int:
     """Return the fastest number of contexts for many slots: one per core for small models on the CPU, otherwise one.
 
     With a large model, each context would read all weights from memory.  A server batches concurrent requests itself:
@@ -170,12 +172,12 @@ def default_contexts(name: str, gpu_layers: int) -> int:
         MissingExtra: the extra for servers is not installed.
     """
     if is_remote(name):
-        (tried,) = open_on_server(name, LlamaOptions(slots=MOST_CONNECTIONS))
+        (tried,) = _on_server(name, options_of(RemoteOptions, engine, _REMOTE, slots=MOST_CONNECTIONS), 1)
         with closing(tried):
             return batched(tried)
     path = resolve(name)
     small = size_of(path) <= SMALL_MODEL
-    return usable_cores() if small and not on_gpu(gpu_layers) else 1
+    return usable_cores() if small and not on_gpu(int(engine.get("gpu_layers", -1))) else 1
 
 
 def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp]:
@@ -195,47 +197,53 @@ def open_contexts(name: str, options: LlamaOptions, count: int) -> list[LlamaCpp
     return [first, *(LlamaCpp(first.model.path, each, first.model) for _ in range(count - 1))]
 
 
-def open_backend(name: str, options: LlamaOptions = LlamaOptions(), dtype: str | None = None) -> Backend:
+def open_copies(
+    name: str, engine: Mapping[str, Value] = NOTHING, *, slots: int = 1, branches: int = 0, count: int = 1
+) -> Sequence[Backend]:
     """Load a model by name or path: on a server, on transformers for ``hf:NAME`` or a folder, otherwise on llama.cpp.
 
-    ``vllm:URL`` and ``sglang:URL`` are models on servers.  Servers and transformers use the options that apply to them;
-    with 0 GPU layers transformers runs on the CPU.
+    ``vllm:URL`` and ``sglang:URL`` are models on servers (`redraft.backends.remote.address`); their API key comes from
+    the environment variable `KEY_VARIABLE`.
 
     Args:
         name: name or path of the model.
-        dtype: data type of a transformers model, one of `DTYPES`; None uses the first.
+        engine: options of the engine (`redraft.backends.options`).
+        slots: number of independent sequences of each backend.
+        branches: maximum number of further branches of a draft tree, on llama.cpp.
+        count: number of backends, 1 on transformers; on llama.cpp, they share weights and cores.
 
     Raises:
-        ModelError: the model does not exist, or its files are invalid.
+        ModelError: the model does not exist, its files are invalid, or its address is.
         MissingExtra: the backend needs an extra that is not installed.
-        OptionError: ``dtype`` is invalid, or given for a GGUF file or for a model on a server.
+        OptionError: an option of the engine is unknown, has an invalid value, or is not for this backend.
     """
     if on_transformers(name):
-        device = "auto" if options.gpu_layers else "cpu"
-        known = HfOptions(options.context_length, options.slots, dtype or DTYPES[0], device, options.threads)
-        return open_transformers(name, known)
-    if dtype is not None:
-        where = f"the server decides that of {name!r}" if is_remote(name) else f"that of {name!r} is in its file"
-        raise OptionError(f"is for transformers models; {where}, so leave it out", "dtype")
-    return open_on_server(name, options)[0] if is_remote(name) else open_model(name, options)
+        return [open_transformers(name, options_of(HfOptions, engine, "transformers models", slots=slots))]
+    if is_remote(name):
+        return _on_server(name, options_of(RemoteOptions, engine, _REMOTE, slots=slots), count)
+    options = options_of(LlamaOptions, engine, "GGUF models", slots=slots, branches=branches)
+    return open_contexts(name, options, count)
 
 
-def open_on_server(name: str, options: LlamaOptions, count: int = 1) -> list[RemoteBackend]:
-    """Connect to a model on a server ``count`` times, by its address (`redraft.backends.remote.address`).
+def open_backend(name: str, engine: Mapping[str, Value] = NOTHING, *, slots: int = 1, branches: int = 0) -> Backend:
+    """Load a model once; as `open_copies`."""
+    return open_copies(name, engine, slots=slots, branches=branches)[0]
 
-    The API key comes from the environment variable `KEY_VARIABLE`.
 
-    Raises:
-        ModelError: the address is invalid, the server cannot be reached, or it does not serve the model.
-        MissingExtra: the extra is not installed.
-    """
+def fitting(name: str, engine: Mapping[str, Value]) -> dict[str, Value]:
+    """Return those options of the engine that the backend of a model has."""
+    known = taken_by(HfOptions if on_transformers(name) else RemoteOptions if is_remote(name) else LlamaOptions)
+    return {each: value for each, value in engine.items() if each in known}
+
+
+def _on_server(name: str, options: RemoteOptions, count: int) -> list[RemoteBackend]:
+    """Connect to a model on a server ``count`` times."""
     address = Address.parse(name)
     # Tokenizers need no PyTorch, without which transformers advises to install it.
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
     with from_extra("remote", f"model {name!r} needs"):
         from redraft.backends.remote.open import open_remote
-    known = RemoteOptions(options.context_length, options.slots)
-    return open_remote(address, known, os.environ.get(KEY_VARIABLE, ""), count)
+    return open_remote(address, options, os.environ.get(KEY_VARIABLE, ""), count)
 
 
 def open_transformers(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
@@ -277,8 +285,8 @@ def open_models(
     method: Method,
     model: str,
     draft_model: str | None,
-    options: LlamaOptions,
-    dtype: str | None,
+    engine: Mapping[str, Value],
+    slots: int,
     stack: ExitStack,
 ) -> tuple[Backend, Backend | None]:
     """Open the target model and, if the method needs one, the draft model.
@@ -286,13 +294,14 @@ def open_models(
     Args:
         model: name or path of the target model.
         draft_model: name or path of the draft model; None uses the one that ships for ``model``, if any.
-        dtype: data type of the target, and of the draft model if that is a transformers model; None for the default.
+        engine: options of the engine; those that the draft model's backend lacks are for the target only.
+        slots: number of independent sequences.
         stack: closes what is opened here.
 
     Raises:
         ModelError: a model does not exist, or its file is invalid.
         CapabilityError: a draft model is needed and none is known.
-        OptionError: ``dtype`` is invalid, or given for a GGUF file.
+        OptionError: an option of the engine is unknown, has an invalid value, or is not for the target's backend.
     """
     small = SMALL_OF.get(model) if draft_model is None else draft_model
     wanted = method.draft_model is DraftModel.SMALL
@@ -302,12 +311,11 @@ def open_models(
         )
     if draft_model is not None and not wanted:
         raise CapabilityError(f"method {method.name!r} drafts without a small model, so leave --draft-model out")
-    if Capability.TREES in method.needs:
-        options = replace(options, branches=max(options.branches, BRANCHES_OF_A_TREE * options.slots))
-    target = open_backend(model, options, dtype)
+    branches = BRANCHES_OF_A_TREE * slots if Capability.TREES in method.needs else 0
+    target = open_backend(model, engine, slots=slots, branches=branches)
     stack.callback(target.close)
     if small is None or not wanted:
         return target, None
-    drafting = open_backend(small, replace(options, branches=0), dtype if on_transformers(small) else None)
+    drafting = open_backend(small, fitting(small, engine), slots=slots)
     stack.callback(drafting.close)
     return target, drafting

@@ -19,8 +19,9 @@ from typing import cast
 from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import DISTANCE
 from redraft.backends.llama_model import LlamaModel
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.numpy_rows import Matrix, NumpyRows
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.types import Draft, Provenance, Score
 
 _SLOTS = 2
@@ -37,7 +38,7 @@ def difference(path: Path, way: GoesBack, gpu_layers: int = 0) -> float:
     """
     options = LlamaOptions(context_length=256, slots=2 * _SLOTS, gpu_layers=gpu_layers)
     with (
-        closing(LlamaModel(path, gpu_layers=gpu_layers, goes_back=way)) as model,
+        closing(LlamaModel(path, options, way)) as model,
         closing(LlamaCpp(path, options, model)) as backend,
     ):
         slots = [backend.open_slot() for _ in range(_SLOTS)]

@@ -1,4 +1,4 @@
-"""What backends share: their numbered slots, and checks of requests and of the whole numbers among their options."""
+"""What backends share: their numbered slots, and checks of requests."""
 
 from __future__ import annotations
 
@@ -6,19 +6,9 @@ from typing import Any, Generic, TypeVar
 
 from redraft.backends.costs import LearnedCosts
 from redraft.decoding.cost import CostCurve
-from redraft.errors import CapabilityError, ContextOverflow, whole
+from redraft.errors import CapabilityError, ContextOverflow
 
 S = TypeVar("S")
-
-
-def check_whole_numbers(options: object, **ranges: tuple[int, int]) -> None:
-    """Check options that are whole numbers, given with their lowest and highest values.
-
-    Raises:
-        OptionError: one is not, or is out of range.
-    """
-    for name, (low, high) in ranges.items():
-        whole(name, getattr(options, name), low, high)
 
 
 class Slotted(Generic[S]):

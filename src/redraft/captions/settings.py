@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from redraft.decoding.display import Display
 from redraft.decoding.lines import NO_BREAKS, LineBreaks
 from redraft.decoding.method import Method, Value
 from redraft.decoding.methods.ssbd import KEEPS_ALL
 from redraft.decoding.search import Search
-from redraft.errors import expect, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +66,35 @@ class Settings:
 
     Attributes:
         method: the decoding method.
-        options: its checked options (`Method.check`).
-        display: what is shown of partial captions.
-        context: number of earlier sentences in the prompt, at least 0.
-        max_tokens: maximum length of a translation in tokens, at least 1; lower for short prompts (`LONGEST_RATIO`).
-            Reaching it is reported as a failure.
+        options: its options; checked, and completed with the defaults.
 
     Raises:
-        OptionError: a number is out of range.
+        OptionError: an option is unknown or has an invalid value.
     """
 
     method: Method
-    options: dict[str, Value]
-    display: Display = Display()
-    context: int = 0
-    max_tokens: int = 256
+    options: Mapping[str, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        expect(self.display, Display, "display", "Display(agree=2)")
-        whole("context", self.context, 0)
-        whole("max_tokens", self.max_tokens, 1)
+        object.__setattr__(self, "options", self.method.check(self.options))
+
+    @property
+    def display(self) -> Display:
+        """What is shown of partial captions."""
+        return Display.of(self.options)
+
+    @property
+    def context(self) -> int:
+        """Number of earlier sentences in the prompt."""
+        return int(self.options["context"])
+
+    @property
+    def max_tokens(self) -> int:
+        """Maximum length of a translation in tokens; lower for short prompts (`LONGEST_RATIO`).
+
+        Reaching it is reported as a failure.
+        """
+        return int(self.options["max_tokens"])
 
     @property
     def stop(self) -> float:

@@ -24,7 +24,6 @@ class Style:
         template: name of a prompt template (`redraft.captions.templates`); None chooses by the model's metadata.
         prompt: your own prompt (`redraft.captions.fields`), instead of a template.
         glossary: for each target language that has one, pairs of a source term and its translation.
-        context: number of earlier sentences in the prompt.
         also_spoken: tags of further source languages.  Each utterance is translated from the one that it is in, and
             shown as it is where that is the target language.
 
@@ -36,7 +35,6 @@ class Style:
     template: str | None = None
     prompt: str | None = None
     glossary: Glossary = field(default_factory=dict)
-    context: int = 0
     also_spoken: Sequence[str] = ()
 
     def __post_init__(self) -> None:

@@ -37,18 +37,16 @@ EXAMPLES = """\b
 Examples:
   redraft doctor
   redraft doctor --verbose
-  redraft doctor --model ~/models/some-model.gguf --gpu-layers 0
+  redraft doctor --model ~/models/some-model.gguf --engine gpu_layers=0
 """
 
 
 @click.command(epilog=EXAMPLES)
 @options.gguf_model
-@options.threads
-@options.gpu_layers
-@options.exact
+@options.engine
 @click.option("--verbose", is_flag=True, help="Also print what is installed, and the time of each pass.")
 @options.as_json
-def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool, as_json: bool) -> None:
+def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json: bool) -> None:
     """Report how many languages the model can translate live on this machine, and how much memory they need.
 
     --verbose also prints what is installed, and T(n): the time of a pass of the model over n new tokens. Without
@@ -61,22 +59,22 @@ def doctor(model: str, threads: int, gpu_layers: int, exact: bool, verbose: bool
     from rich.progress import track
 
     from redraft.backends import costs, selftest
-    from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_model
+    from redraft.backends.options import LlamaOptions, options_of
     from redraft.backends.pace import pace
     from redraft.signature import print_json, print_signature, signature
 
-    engine = LlamaOptions(context_length=512, threads=threads, gpu_layers=gpu_layers, exact=exact)
+    chosen = options_of(LlamaOptions, {"context_length": 512, **engine}, "GGUF models")
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal  # only a terminal has a width that lines must not exceed
     tested = selftest.report()
-    with closing(open_model(model, engine)) as backend:
+    with closing(open_model(model, chosen)) as backend:
         shown = partial(track, description="measuring", transient=True, disable=as_json or not console.is_terminal)
         found = costs.measure(backend, shown)
         curve, path, size = found.curve, backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
         ours = _ours(backend.metadata)
-    signed = signature(path, "synthetic", "none", seed=0, threads=threads or "adaptive", exact=exact)
+    signed = signature(path, "synthetic", "none", seed=0, threads=chosen.threads or "adaptive", exact=chosen.exact)
     if as_json:
         print_json(_rows(found), signed, sys.stdout)
         return

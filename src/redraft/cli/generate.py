@@ -41,14 +41,8 @@ Examples:
 @common.model
 @common.draft_model
 @click.option("--method", default="ar", metavar="NAME", help="Decoding method, from `redraft methods`.")
-@common.beta
 @common.option
-@common.max_tokens
-@common.threads
-@click.option("--context-length", type=common.Whole(16, 1 << 20), default=4096, help="Context length in tokens.")
-@common.gpu_layers
-@common.dtype
-@common.exact
+@common.engine
 @click.option("--json", "as_json", is_flag=True, help="Print the text with its passes as a line of JSON.")
 def generate(
     text: str | None,
@@ -58,32 +52,26 @@ def generate(
     model: str,
     draft_model: str | None,
     method: str,
-    beta: float | None,
     option: tuple[str, ...],
-    max_tokens: int,
     as_json: bool,
-    dtype: str | None,
-    **engine: Any,
+    engine: Mapping[str, float | str],
 ) -> None:
     """Continue TEXT, or standard input, and print what the model writes as it is decoded.
 
     The text is a turn of the user if the model has a chat template. Encoder-decoders such as T5 read it as it is.
     Models that only translate, such as the demo models, are not made for this.
     """
-    from redraft.backends.llamacpp import LlamaOptions
     from redraft.generator import Generator
 
-    chosen = common.method_options(method, beta, option)
+    chosen = common.method_options(method, option)
     prompt = _prompt(text, prompt_file)
     with Generator.open(
         model,
         method=method,
         options=chosen,
-        max_tokens=max_tokens,
         raw=raw,
-        engine=LlamaOptions(**engine),
+        engine={"context_length": 4096, **engine},
         draft_model=draft_model,
-        dtype=dtype,
     ) as generator:
         before = previous.read().rstrip("\n") if previous else ""
         made = generator.generate(prompt, None if as_json else _show, previous=before)

@@ -78,7 +78,6 @@ def _listing(name: str, print_list: Callable[[], None], help: str) -> Callable[[
             "Recogniser": ("recogniser", "pause", "sentences", "punctuation", "list-recognisers"),
         }
     ),
-    advanced=(*captioning.ADVANCED, "rate", "channels", "pause", "sentences", "punctuation"),
     epilog=EXAMPLES,
 )
 @click.argument("file", required=False, metavar="[FILE|-]")

@@ -39,6 +39,8 @@ Shell completion (also zsh_source, fish_source):
 """
 
 
+#: Commands that have a heading of their own in the list.
+RESEARCH = ("generate", "viz", "bench", "finetune")
 #: Built-in commands in the order of use; each is a module here and the command in it.
 COMMANDS = {
     "demo": "Watch a talk being translated live by two methods.",
@@ -93,8 +95,10 @@ class Commands(click.Group):
                 rows.append((name, ELSEWHERE[name][0]))
             elif (command := self.get_command(ctx, name)) is not None:
                 rows.append((name, command.get_short_help_str(80)))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        for heading, research in (("Commands", False), ("Other texts, measurements and training", True)):
+            if listed := [row for row in rows if (row[0] in RESEARCH) is research]:
+                with formatter.section(heading):
+                    formatter.write_dl(listed)
 
 
 def added() -> dict[str, EntryPoint]:
@@ -250,8 +254,8 @@ def _sentence(error: click.UsageError) -> str:
     text = " ".join(error.format_message().split()).rstrip(".").replace(". Choose from:", ": choose from")
     text = re.sub(r"\. \(?Did you mean (.*)\?\)?$", r"; did you mean \1", text)
     if isinstance(error, click.NoSuchOption):
-        near = _nearest(error.option_name, error.ctx.command if error.ctx else cli)
-        text = f"No such option '{error.option_name}'" + (f"; the nearest is {near}" if near else "")
+        instead = _instead(error.option_name, error.ctx.command if error.ctx else cli)
+        text = f"No such option '{error.option_name}'{instead}"
     if error.ctx is None:
         return text
     if isinstance(error.ctx.command, click.Group):
@@ -259,10 +263,21 @@ def _sentence(error: click.UsageError) -> str:
     return f"{text} (see {error.ctx.command_path} --help)"
 
 
-def _nearest(name: str, command: click.Command) -> str:
-    """Return the option most similar to ``name``; empty if none is near, without counting the dashes."""
+def _instead(name: str, command: click.Command) -> str:
+    """Return the end of a sentence: what an unknown option may stand for; empty if it resembles none."""
     import difflib
 
+    from redraft.backends.options import OPTIONS
+    from redraft.decoding.methods import all_methods
+
     options = {option.lstrip("-"): option for each in command.params for option in each.opts if option.startswith("--")}
-    near = difflib.get_close_matches(name.lstrip("-"), options, 1, cutoff=0.7)
-    return options[near[0]] if near else ""
+    key = name.lstrip("-").replace("-", "_")
+    named = {
+        "engine": {*OPTIONS},
+        "option": {each.name for found in all_methods().values() for each in found.all_options},
+    }
+    for option, names in named.items():
+        if option in options and key in names:
+            return f"; it is --{option} {key}=VALUE"
+    near = difflib.get_close_matches(name.lstrip("-"), options, 1, cutoff=0.7)  # the dashes would make all of them near
+    return f"; the nearest is {options[near[0]]}" if near else ""

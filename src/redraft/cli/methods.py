@@ -32,7 +32,7 @@ def methods(name: str | None, as_json: bool) -> None:
         notice(problem)
     if as_json:
         for method in chosen:
-            options = {each.name: _limits(each) for each in method.options}
+            options = {each.name: _limits(each) for each in method.all_options}
             row = {"method": method.name, "drafter": method.drafter, "rule": method.rule, "options": options}
             click.echo(json.dumps({**row, "summary": method.summary, "paper": method.paper}))
         return
@@ -47,9 +47,9 @@ def methods(name: str | None, as_json: bool) -> None:
     console.print(overview)
     if not name:
         console.print("List a method's options: [bold]redraft methods NAME[/bold]. Set them: --option NAME=VALUE.")
-    elif chosen[0].options:
+    else:
         table = Table("option", "default", "allowed", "what it is", **layout)
-        for each in chosen[0].options:
+        for each in chosen[0].all_options:
             table.add_row(f"[bold]{each.name}[/bold]", str(each.default), each.allowed, each.help)
         console.print(table)
 

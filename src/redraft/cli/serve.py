@@ -36,7 +36,7 @@ SETTINGS: dict[str, dict[str, str]] = {
         "compat": LIST,
         "transcripts": "FOLDER",
     },
-    "Model": {"model": "MODEL", "draft_model": "MODEL", "methods": LIST, "slots": "NUMBER", "threads": "NUMBER"},
+    "Model": {"model": "MODEL", "draft_model": "MODEL", "methods": LIST, "slots": "NUMBER", "engine": "NAME=VALUE"},
     "Speech": {"recogniser": "[NAME[:MODEL|:URL]]", "punctuation": "FOLDER", "sentences": ""},
     "Several servers": {"fanout": "URL", "viewers_only": ""},
 }
@@ -46,6 +46,8 @@ NAMES = {"model": ("--model", "-m"), "methods": ("--method",)}
 
 def option(setting: str, metavar: str) -> Any:
     """Return the option of a setting; it has no default, so that the environment and the file can set it, too."""
+    if setting == "engine":
+        return common.engine
     field = ServeSettings.model_fields[setting]
     name = f"--{setting.replace('_', '-')}"
     more: dict[str, Any] = {"metavar": metavar}
@@ -113,6 +115,7 @@ def serve(config: Path | None, new_key: str | None, keys: str | None, **given: A
             raise OptionError("--new-key needs --keys, the file to which the key is added")
         click.echo(access.new_key(Path(keys), new_key))
         return
+    given["engine"] = given["engine"] or None
     chosen = load(config, keys=keys, **given)
     if given["model"] is None and not chosen.viewers_only:
         introduce(chosen.model)

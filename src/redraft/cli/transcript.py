@@ -12,8 +12,8 @@ EXAMPLES = """\b
 Examples:
   redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl
   redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl --output srt --to de
-  redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl --output srt \\
-    --profile broadcast --start 10:00:00
+  redraft transcript 2026-11-27-hall-1-de-ja-5c0f.jsonl \\
+    --output srt:broadcast,start=10:00:00
 """
 
 
@@ -22,22 +22,17 @@ Examples:
 @click.option(
     "--output",
     "form",
-    type=click.Choice(["txt", "srt", "vtt", "jsonl"]),
+    type=common.Output(["txt", "srt", "vtt", "jsonl"]),
     default="txt",
     show_default=True,
-    help="Form of the transcript.",
+    help="Form of the transcript; srt:broadcast and srt:cart are subtitles for other readers.",
 )
 @click.option("--to", "wanted", multiple=True, metavar="LANGUAGE", help="Only this language; repeatable.")
 @click.option(
     "--name", "names", multiple=True, metavar="SPEAKER=NAME", help="Name a speaker, as in Speaker 1=Anna; repeatable."
 )
-@common.profile
-@common.start
-def transcript(
-    file: Path, form: str, wanted: tuple[str, ...], names: tuple[str, ...], profile: str, start: str
-) -> None:
+def transcript(file: Path, form: str, wanted: tuple[str, ...], names: tuple[str, ...]) -> None:
     """Convert a FILE from the folder of transcripts of a server (`redraft serve --transcripts`)."""
-    from redraft.captions.formats import cues
     from redraft.captions.languages import same_of
     from redraft.errors import OptionError, from_extra
 
@@ -53,4 +48,5 @@ def transcript(
     if None in targets:
         raise OptionError(f"must be one of {', '.join(found.targets)}, which the file has", "to")
     known = [each for each in targets if each is not None]
-    click.echo(found.text(form, known, cues.profile(profile), cues.clock(start)), nl=False)
+    form, profile = common.profile_of(form)
+    click.echo(found.text(form, known, profile), nl=False)

@@ -28,21 +28,19 @@ Examples:
 
 @click.command(
     cls=common.Grouped,
-    groups=captioning.groups({"Input": ("form", "lag", "rate", "sentences")}),
-    advanced=(*captioning.ADVANCED, "lag"),
+    groups=captioning.groups({"Input": ("form", "rate", "sentences")}),
     epilog=EXAMPLES,
 )
 @click.argument("file", default="-", metavar="[FILE|-]")
 @captioning.languages
 @common.form_or_server
-@common.lag
 @click.option(
     "--rate", type=common.Real(0, min_open=True), help="With --input text: words per second.  [default: no pauses]"
 )
 @common.sentences(None)
 @captioning.translation
 @common.needs("client", "--server needs")
-def translate(file: str, form: str | None, lag: int, rate: float | None, sentences: bool | None, **chosen: Any) -> None:
+def translate(file: str, form: str | None, rate: float | None, sentences: bool | None, **chosen: Any) -> None:
     """Translate a text from FILE, or a growing transcript from standard input.
 
     Ctrl-C finishes what has been read; a second one ends at once, and names the sentences that have no caption.
@@ -70,7 +68,7 @@ def translate(file: str, form: str | None, lag: int, rate: float | None, sentenc
             return
         with stream.opened(file, form, ending) as source:
             by_line = sentences is False
-            items = _hinted(stream.updates(source, form, lag, rate, ending.sleep, by_line=by_line), file, form)
+            items = _hinted(stream.updates(source, form, rate, ending.sleep, by_line=by_line), file, form)
             if not ending.drains:
                 items = ending.until(items)
             yield in_sentences(items, whole=form == "text" or not sentences)  # text is cut by its reader

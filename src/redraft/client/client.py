@@ -57,11 +57,7 @@ class Client:
         to: target languages, as BCP 47 tags or English names.
         method: name of the decoding method; None leaves it to the server.
         options: options of the method by name.
-        agree: how many translations in a row must agree on a word before it is shown; None leaves it to the method.
-        first_sight: least joint probability with which new words are shown at once; None leaves it to the method.
-        mask_k: number of tokens hidden at the end of partial captions; None leaves it to the method.
         style: prompt style, except for template and prompt, which the server chooses.
-        max_tokens: maximum length of one translation in tokens; None leaves it to the server.
         key: API key, if the server needs one.
         room: name of a room, whose link stays the same from session to session.
         take_over: replace the session that is running in the room.
@@ -78,11 +74,7 @@ class Client:
         *,
         method: str | None = None,
         options: Mapping[str, Value] | None = None,
-        agree: int | None = None,
-        first_sight: float | None = None,
-        mask_k: int | None = None,
         style: Style = Style(),
-        max_tokens: int | None = None,
         key: str | None = None,
         room: str | None = None,
         take_over: bool = False,
@@ -103,8 +95,7 @@ class Client:
         self._since: float | None = None
         self._hurried = asyncio.Event()
         self._address, self._key, self._backoff = address(server), key, backoff
-        asked: dict[str, object] = {"room": room, "take_over": take_over, "method": method, "max_tokens": max_tokens}
-        asked |= {"agree": agree, "first_sight": first_sight, "mask_k": mask_k}
+        asked: dict[str, object] = {"room": room, "take_over": take_over, "method": method}
         self._start = start_of(to, style, options=dict(options or {}), **asked)
         self._ledger = Ledger(self._start.targets)
         self.control = Control(self._start.targets, self._wake, self._ledger.has_final)

@@ -88,7 +88,7 @@ def start_of(to: Sequence[str], style: Style, **fields: Any) -> protocol.Start:
             raise OptionError("is chosen by the server, so leave it out", field)
     glossary = {tag: tuple(map(tuple, terms)) for tag, terms in style.glossary.items()}
     spoken = {"source_language": style.source_language, "also_spoken": tuple(style.also_spoken)}
-    styled = {**spoken, "context": style.context, "glossary": glossary}
+    styled = {**spoken, "glossary": glossary}
     try:
         return protocol.Start(targets=tuple(to), **styled, **fields)
     except ValidationError as error:

@@ -15,14 +15,15 @@ what is hidden (`redraft.decoding.methods.ssbd`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-from redraft.errors import OptionError, whole
 
 
 @dataclass(frozen=True, slots=True)
 class Display:
     """What is shown of a partial translation; final ones are always shown.
+
+    `redraft.decoding.method.Method.all_options` has the ranges.
 
     Attributes:
         agree: number of outputs in a row that must agree on a token, from 1 (shows all) to 10.
@@ -32,8 +33,6 @@ class Display:
         plain: whether these are removed from the draft too (Arivazhagan et al. 2020; upper half of Table 4 in SSBD v2)
             instead of from the display only (section 3.4).
 
-    Raises:
-        OptionError: a value is out of range.
     """
 
     agree: int = 1
@@ -41,12 +40,11 @@ class Display:
     mask_k: int = 0
     plain: bool = False
 
-    def __post_init__(self) -> None:
-        whole("agree", self.agree, 1, 10)
-        whole("mask_k", self.mask_k, 0)
-        sight = self.first_sight
-        if isinstance(sight, bool) or not isinstance(sight, int | float) or not 0 <= sight <= 1:
-            raise OptionError(f"must be a number from 0 to 1, not {sight!r}", "first_sight")
+    @classmethod
+    def of(cls, options: Mapping[str, float | str]) -> Display:
+        """Return what the checked options of a method say."""
+        agree, mask_k = int(options["agree"]), int(options["mask_k"])
+        return cls(agree, float(options["first_sight"]), mask_k, bool(options["plain"]))
 
     @property
     def label(self) -> str:

@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 from redraft.decoding.backend import Capabilities, Capability
 from redraft.decoding.display import Display
 from redraft.decoding.types import Drafter, Rule
-from redraft.errors import CapabilityError, OptionError, expect
+from redraft.errors import CapabilityError, OptionError, expect, nearest
 
 T = TypeVar("T")
 
@@ -36,7 +36,14 @@ class Option:
     @property
     def allowed(self) -> str:
         """The allowed values in words."""
-        return f"a {'whole ' if self.whole else ''}number from {self.low:g} to {self.high:g}"
+        if self.is_switch:
+            return "0 or 1"
+        return f"a {'whole ' if self.whole else ''}number from {self.low:.16g} to {self.high:.16g}"
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is 0 or 1; then truth values stand for these."""
+        return self.whole and (self.low, self.high) == (0, 1)
 
     def check(self, value: object) -> Value:
         """Check a value and return it.
@@ -47,11 +54,11 @@ class Option:
         # Written so that NaN, which compares false with everything, is rejected too.
         if (
             isinstance(value, int | float)
-            and not isinstance(value, bool)
+            and (self.is_switch or not isinstance(value, bool))
             and self.low <= value <= self.high
             and not (self.whole and value != math.floor(value))
         ):
-            return value
+            return int(value) if self.whole else value
         raise OptionError(f"must be {self.allowed}, not {value!r}", self.name)
 
 
@@ -131,6 +138,8 @@ class DraftModel(Enum):
     LAYERS = "layers"
 
 
+#: Options that every method has: what is shown of partial outputs (`Display`), and the lengths of prompt and output.
+COMMON = ("agree", "first_sight", "mask_k", "plain", "context", "max_tokens")
 #: Names of the options of a method that searches (`redraft.decoding.search`).
 SEARCH_OPTIONS = ("search", "hypotheses", "margin", "doubt")
 
@@ -146,21 +155,21 @@ class Method:
         drafter: name of its drafter, for the table of methods.
         rule: name of its acceptance rule.
         build: creates drafter and rule for one decoding.
-        options: its options.
+        options: its own options.
         needs: capabilities that the backend must have.
         draft_model: the drafter's model, if it has one.
         layers: for `DraftModel.LAYERS`, the option with the number of layers.
-        bias: the option with the bias towards the previous output, or what is shown of it, if it has one; ``--beta``
-            sets it.
+        bias: the option with the bias towards the previous output, or what is shown of it, if it has one.
         stop: the option with the joint probability below which a partial output ends, if it has one
             (`redraft.decoding.certainty`).
         search: the option with the time in which better final texts are searched for, if it has one; then it has all
             options of `redraft.decoding.search`.
-        display: what is shown of partial outputs, unless the user chooses.
+        display: what is shown of partial outputs, unless the options say otherwise.
 
     Raises:
-        OptionError: ``needs`` has something that is no `Capability`, ``bias``, ``stop``, ``search`` or ``layers`` is
-            not among ``options``, or ``layers`` does not fit ``draft_model``.
+        OptionError: a default is not allowed, two options have one name, ``needs`` has something that is no
+            `Capability`, ``bias``, ``stop``, ``search`` or ``layers`` is not among ``options``, or ``layers`` does not
+            fit ``draft_model``.
     """
 
     name: str
@@ -198,6 +207,31 @@ class Method:
         if (self.draft_model is DraftModel.LAYERS) != (self.layers is not None):
             raise OptionError(f"method {self.name!r} must have layers if its draft model is LAYERS, and only then")
 
+        names = [option.name for option in self.all_options]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise OptionError(f"method {self.name!r} has two options {twice[0]!r}")
+        self.check({option.name: option.default for option in self.all_options})
+
+    @property
+    def all_options(self) -> tuple[Option | Choice, ...]:
+        """Its own options, and those of every method (`COMMON`)."""
+        shown = self.display
+        return (
+            *self.options,
+            Option("agree", shown.agree, 1, 10, "show a word once so many translations in a row agree", whole=True),
+            Option(
+                "first_sight",
+                shown.first_sight,
+                0,
+                1,
+                "show new words at once while their joint probability is at least this; 1: never",
+            ),
+            Option("mask_k", shown.mask_k, 0, 100, "hide so many tokens at the end of partial captions", whole=True),
+            Option("plain", int(shown.plain), 0, 1, "1: leave what mask_k hides out of the draft too", whole=True),
+            Option("context", 0, 0, 100, "earlier sentences in the prompt", whole=True),
+            Option("max_tokens", 256, 1, 65_536, "maximum tokens of a translation", whole=True),
+        )
+
     def layers_in(self, options: Mapping[str, Value]) -> int:
         """Return the number of layers that draft in checked options; 0 if none do."""
         return 0 if self.layers is None else int(options[self.layers.name])
@@ -208,12 +242,12 @@ class Method:
         Raises:
             OptionError: an option is unknown or has an invalid value.
         """
-        known = {option.name: option for option in self.options}
+        known = {option.name: option for option in self.all_options}
         expect(options, Mapping, "options", "{'beta': 0.2}")
         for name in options:
             if name not in known:
-                allowed = ", ".join(known) or "none"
-                raise OptionError(f"method {self.name!r} has no option {name!r}; its options: {allowed}")
+                near = nearest(str(name), known)
+                raise OptionError(f"method {self.name!r} has no option {name!r}{near}; its options: {', '.join(known)}")
         return {name: option.check(options.get(name, option.default)) for name, option in known.items()}
 
     def require(self, capabilities: Capabilities) -> None:

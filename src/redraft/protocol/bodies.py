@@ -62,7 +62,6 @@ class Offer(Message):
     source_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
     target_languages: tuple[str, ...] = Field((), description="languages that the model was trained on; any if empty")
     most_targets: int = Field(description="maximum target languages per session")
-    most_context: int = Field(description="maximum earlier sentences in a prompt")
     most_glossary: int = Field(description="maximum entries of a glossary for one language")
     key: bool = Field(description="whether an API key is needed")
     model: str = Field(description="name of the model that translates")

@@ -15,7 +15,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, field, fields, replace
+from dataclasses import asdict, field, fields
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, dataclass_transform, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
@@ -27,7 +27,6 @@ from redraft.captions import events
 from redraft.captions.formats.jsonl import one_line
 from redraft.captions.formats.read import cleaned
 from redraft.captions.languages import standard_tag
-from redraft.decoding.display import Display
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
 
@@ -192,28 +191,12 @@ class Wanted(Message):
         (), max_length=16, description="further languages; each utterance is translated from its own"
     )
     method: ShortText | None = Field(None, description="decoding method, one that the operator allows")
-    options: dict[ShortText, float | ShortText] = Field(default_factory=dict, max_length=16)
-    agree: int | None = Field(
-        None, ge=1, le=10, description="show a word once this many translations in a row agree on it; 1 shows all"
+    options: dict[ShortText, float | ShortText] = Field(
+        default_factory=dict, max_length=32, description="options of the method by name, such as `agree`"
     )
-    first_sight: float | None = Field(
-        None,
-        ge=0,
-        le=1,
-        description="or at first sight, if the joint probability of the new words up to it is at least this; 1 turns "
-        "this off",
-    )
-    mask_k: int | None = Field(None, ge=0, le=100, description="tokens hidden at the end of partial captions")
-    max_tokens: int | None = Field(None, ge=1, description="maximum tokens per translation")
-    context: int = Field(0, ge=0, le=100, description="number of earlier sentences in the prompt")
     glossary: dict[Language, Many[tuple[ShortText, ShortText]]] = Field(
         default_factory=dict, max_length=64, description="target language -> source terms and their translations"
     )
-
-    def display(self, standard: Display) -> Display:
-        """Return what is shown of partial captions, given the method's own display."""
-        asked = {name: getattr(self, name) for name in ("agree", "first_sight", "mask_k")}
-        return replace(standard, **{name: value for name, value in asked.items() if value is not None})
 
 
 class Begin(Wanted):

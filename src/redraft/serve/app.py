@@ -16,15 +16,8 @@ from starlette.routing import WebSocketRoute
 
 from redraft import interrupt
 from redraft.backends.costs import LearnedCosts
-from redraft.backends.llamacpp import MOST_SEQUENCES, LlamaOptions
-from redraft.backends.load import (
-    BRANCHES_OF_A_TREE,
-    default_contexts,
-    on_transformers,
-    open_backend,
-    open_contexts,
-    open_on_server,
-)
+from redraft.backends.load import BRANCHES_OF_A_TREE, default_contexts, fitting, on_transformers, open_copies
+from redraft.backends.options import MOST_SEQUENCES
 from redraft.backends.remote.address import is_remote
 from redraft.captions.chinese import writing_of
 from redraft.captions.languages import parse_language
@@ -54,6 +47,9 @@ from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.rooms import check_rooms
 from redraft.serve.settings import ServeSettings
+
+#: Context length of a slot, unless the operator sets another one.
+_CONTEXT_LENGTH = 512
 
 
 def check(settings: ServeSettings) -> None:
@@ -101,19 +97,21 @@ def open_backends(settings: ServeSettings) -> list[dict[str, Backend]]:
             f"too, not {settings.slots}",
             "slots",
         )
-    options = LlamaOptions(
-        context_length=settings.context_length,
-        slots=slots,
-        branches=branches * slots,
-        threads=settings.threads,
-        gpu_layers=settings.gpu_layers,
-        exact=settings.exact,
-    )
+    engine = {"context_length": _CONTEXT_LENGTH, **settings.engine}
     names = {TARGET: settings.model}
     small = settings.draft_model or SMALL_OF.get(settings.model)
     if small and any(method.draft_model is DraftModel.SMALL for method in methods):
         names[DRAFT_MODEL] = small
-    opened = {model: _open(name, options, count) for model, name in names.items()}
+    opened = {
+        model: open_copies(
+            name,
+            engine if model == TARGET else fitting(name, engine),
+            slots=slots,
+            branches=branches * slots,
+            count=count,
+        )
+        for model, name in names.items()
+    }
     return [{model: backends[engine] for model, backends in opened.items()} for engine in range(count)]
 
 
@@ -124,18 +122,12 @@ def _engines(settings: ServeSettings) -> int:
         most, why = 1, "a model of transformers has one"
     if settings.engines > most:
         raise OptionError(f"must be at most {most} here, not {settings.engines}: {why}", "engines")
-    return settings.engines or min(most, default_contexts(settings.model, settings.gpu_layers))
+    return settings.engines or min(most, default_contexts(settings.model, settings.engine))
 
 
 def _share(slots: int, engines: int) -> int:
     """Return the number of slots per engine."""
     return -(-slots // engines)
-
-
-def _open(name: str, options: LlamaOptions, count: int) -> Sequence[Backend]:
-    if is_remote(name):
-        return open_on_server(name, options, count)
-    return [open_backend(name, options)] if on_transformers(name) else open_contexts(name, options, count)
 
 
 def make_hub(settings: ServeSettings, service: Service | None, engines: Sequence[Mapping[str, Backend]]) -> Hub:

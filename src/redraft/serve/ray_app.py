@@ -101,10 +101,12 @@ def _build(settings: ServeSettings) -> Starlette:
 
 def fitted(settings: ServeSettings, cores: int) -> ServeSettings:
     """Return the settings of a replica with this number of cores; 0 leaves them unchanged."""
-    if not cores or settings.threads or settings.viewers_only or is_remote(settings.model):
+    if not cores or settings.engine.get("threads") or settings.viewers_only or is_remote(settings.model):
         return settings
-    engines = settings.engines or min(cores, default_contexts(settings.model, settings.gpu_layers))
-    return settings.model_copy(update={"engines": engines, "threads": max(1, cores // engines)})
+    engines = settings.engines or min(cores, default_contexts(settings.model, settings.engine))
+    return settings.model_copy(
+        update={"engines": engines, "engine": {**settings.engine, "threads": max(1, cores // engines)}}
+    )
 
 
 def _stopping() -> bool:

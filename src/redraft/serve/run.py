@@ -151,8 +151,8 @@ class CaptionServer(uvicorn.Server):
                 h11_max_incomplete_event_size=_MOST_HEAD,
                 ws=_websocket,  # type: ignore[arg-type]
                 ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
-                ws_ping_interval=hub.settings.ping_seconds,
-                ws_ping_timeout=2 * hub.settings.ping_seconds,
+                ws_ping_interval=deadlines.PING,
+                ws_ping_timeout=2 * deadlines.PING,
                 ws_per_message_deflate=False,
                 timeout_graceful_shutdown=5,
                 log_config=None,

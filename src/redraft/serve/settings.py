@@ -22,9 +22,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from redraft.backends.options import checked
 from redraft.errors import OptionError
 from redraft.models.hub import default_model
-from redraft.speech.endpoint import PAUSE
 
 _PREFIX = "REDRAFT_SERVE_"
 
@@ -57,18 +57,17 @@ class ServeSettings(BaseSettings):
         description="methods that clients may choose, the default first",
     )
     template: str | None = Field(None, description="prompt template; the model's own if not set")
-    prompt_file: Path | None = Field(None, description="file with a prompt of your own, instead of a template")
-    context_length: int = Field(512, ge=16, le=1 << 20, description="context length of a slot, in tokens")
+    prompt: Path | None = Field(None, description="file with a prompt of your own, instead of a template")
     slots: int = Field(32, ge=1, le=255, description="target languages, over all sessions, that keep a model cache")
-    threads: int = Field(0, ge=0, le=1024, description="CPU threads per engine; 0 divides all cores")
+    engine: dict[str, float | str] = Field(
+        {}, description="options of the engine by name, such as `threads`; docs/models.md lists them"
+    )
     engines: int = Field(
         0,
         ge=0,
         le=64,
         description="number of engines; 0: one per core for small models, measured for models on a server, else 1",
     )
-    gpu_layers: int = Field(-1, ge=-1, le=10_000, description="layers on the GPU; -1 for all that fit")
-    exact: bool = Field(False, description="make batched and single passes bit-identical; slower")
 
     sessions: int = Field(128, ge=1, le=10_000, description="maximum number of sessions")
     sessions_per_address: int = Field(64, ge=1, le=10_000, description="maximum sessions per address")
@@ -77,9 +76,6 @@ class ServeSettings(BaseSettings):
         0.85, gt=0, le=1000, description="engine load above which new sessions are refused; 1000 admits all"
     )
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
-    max_tokens: int = Field(256, ge=1, le=65536, description="maximum tokens per translation")
-    context: int = Field(4, ge=0, le=100, description="maximum earlier sentences in a prompt")
-    glossary: int = Field(64, ge=0, le=1000, description="maximum entries of a glossary for one language")
     viewers: int = Field(200, ge=0, le=100_000, description="maximum viewers per session")
 
     fanout: str | None = Field(
@@ -95,12 +91,6 @@ class ServeSettings(BaseSettings):
     message_bytes: int = Field(65_536, ge=1024, le=1 << 24, description="maximum length of a message or request body")
     updates_per_second: float = Field(50, gt=0, le=10_000, description="updates accepted per connection and second")
     starts_per_second: float = Field(5, gt=0, le=10_000, description="new sessions per address and second")
-    ping_seconds: float = Field(
-        20,
-        gt=0,
-        le=600,
-        description="seconds between pings; a connection without an answer is closed after twice as many",
-    )
     keep_seconds: float = Field(120, ge=0, le=86_400, description="seconds that a session is kept without a connection")
     transcript_seconds: float = Field(
         3600,
@@ -115,9 +105,7 @@ class ServeSettings(BaseSettings):
     )
     punctuation: str | None = Field(None, description="folder of a punctuation model for the recogniser")
     sentences: bool = Field(True, description="cut recognised speech into sentences instead of at pauses")
-    pause: float = Field(PAUSE, ge=0.1, le=5, description="seconds of silence that end a recognised utterance")
     listeners: int = Field(4, ge=1, le=1000, description="maximum sessions with speech recognition at a time")
-    audio_seconds: float = Field(14_400, gt=0, le=10**6, description="maximum seconds of audio per session")
 
     compat: tuple[str, ...] = Field(
         (), description="services to imitate: `alignatt-mt`, `deepl`, `libretranslate`, `openai`"
@@ -187,6 +175,7 @@ def load(file: Path | None = None, **flags: Any) -> ServeSettings:
         raise OptionError(f"{error}: lists and objects in the environment must be JSON") from None
     except (OSError, ValueError) as error:
         raise OptionError(f"settings file {str(file)!r} cannot be read, or is not valid TOML: {error}") from None
+    checked(found.engine)
     if found.viewers_only and (found.fanout is None or found.compat):
         problem = "needs fanout, the address of Redis" if found.fanout is None else "cannot be combined with compat"
         raise OptionError(problem, "viewers_only")

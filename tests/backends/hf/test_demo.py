@@ -14,14 +14,16 @@ pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft import Translator, Update
 from redraft.backends.hf.decoder_only import HfDecoder
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_backend
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.method import Value
 from redraft.decoding.types import Tally
 from redraft.errors import CapabilityError
 from tests.backends.hf import models as tiny
 
-ENGINE = LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True)
+ENGINE = {"context_length": 256, "threads": 1}
+LLAMA = LlamaOptions(context_length=256, threads=1, gpu_layers=0, exact=True)
 TEXTS = ("I have", "I have a very small dog", "I had a very small dog that barks.")
 
 
@@ -34,7 +36,7 @@ def on_transformers(folders: dict[str, Path]) -> HfDecoder:
 
 @pytest.fixture(scope="module")
 def on_llama_cpp(files: dict[str, Path]) -> Iterator[LlamaCpp]:
-    backend = LlamaCpp(files["demo-tiny"], ENGINE)
+    backend = LlamaCpp(files["demo-tiny"], LLAMA)
     yield backend
     backend.close()
 
@@ -71,8 +73,7 @@ def early_exit(folder: Path, **options: Value) -> tuple[list[tuple[int, ...]], T
         str(folder),
         to=["de"],
         method="bild-early-exit",
-        options={"layers": 2, "end": "verified", **options},
-        max_tokens=40,
+        options={"layers": 2, "end": "verified", "max_tokens": 40, **options},
         engine=ENGINE,
     ) as translator:
         return outputs(translator), translator.state("de").tally
@@ -87,7 +88,7 @@ def outputs(translator: Translator) -> list[tuple[int, ...]]:
 
 
 def test_early_exit_counts(folders: dict[str, Path], on_transformers: HfDecoder) -> None:
-    with Translator(on_transformers, ["de"], method="ar", max_tokens=40) as translator:
+    with Translator(on_transformers, ["de"], method="ar", options={"max_tokens": 40}) as translator:
         expected, plain = outputs(translator), translator.state("de").tally
     ids, tally = early_exit(folders["demo-tiny"], fallback=0, rollback=0)  # all is drafted, nothing kept
     assert (ids, tally.passes, tally.accepted) == (expected, plain.passes, 0)

@@ -184,7 +184,7 @@ def test_captions(make: Make) -> None:
     outputs: dict[str, list[Ids]] = {}
     passes = {}
     for method, options in (("ar", {}), ("ssbd", {"beta": 0.0})):
-        with Translator(backend, ["de", "ja"], method=method, options=options, max_tokens=LIMIT) as translator:
+        with Translator(backend, ["de", "ja"], method=method, options={**options, "max_tokens": LIMIT}) as translator:
             outputs[method] = []
             for update in UPDATES:
                 events = translator.translate(update)
@@ -206,15 +206,15 @@ def _languages(*tags: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "style",
-    [Style(context=1), Style(glossary={"de": [("dog", "Hund")]}), Style(template="chat")],
-    ids=lambda style: repr(style),
+    ("style", "context"),
+    [(Style(), 1), (Style(glossary={"de": [("dog", "Hund")]}), 0), (Style(template="chat"), 0)],
+    ids=lambda value: repr(value),
 )
-def test_styles_that_no_encoder_reads_are_refused(style: Style) -> None:
+def test_styles_that_no_encoder_reads_are_refused(style: Style, context: int) -> None:
     with pytest.raises(
         OptionError, match="(context|glossary|template): an encoder-decoder model accepts only the text"
     ):
-        Translator(opened(tiny.t5()), ["de"], style=style)
+        Translator(opened(tiny.t5()), ["de"], style=style, options={"context": context})
 
 
 # Early exit
@@ -253,7 +253,7 @@ def test_bild_by_early_exit(make: Make) -> None:
     for fallback, rollback in ((0, 0), (0, 100)):
         options: dict[str, float | str] = {"fallback": fallback, "rollback": rollback, "end": "verified"}
         backend = opened(make())
-        with Generator(backend, "bild-early-exit", options, max_tokens=5) as generator:
+        with Generator(backend, "bild-early-exit", {**options, "max_tokens": 5}) as generator:
             for text in texts:
                 made = generator.generate(text)
                 kept = made.output.accepted
@@ -270,7 +270,7 @@ def test_bild_by_early_exit(make: Make) -> None:
 def test_generated_texts(method: str) -> None:
     for make in (tiny.marian, tiny.t5):
         backend, pieces = opened(make()), list[str]()
-        with Generator(backend, method, max_tokens=LIMIT) as generator:
+        with Generator(backend, method, {"max_tokens": LIMIT}) as generator:
             made = generator.generate("abc dabc", pieces.append)
         expected = tiny.greedy(backend.model, backend.tokenizer.encoder_ids("abc dabc"))[0]
         assert made.output.tokens == expected

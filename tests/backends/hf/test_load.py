@@ -19,15 +19,16 @@ from redraft.backends.hf.decoder_only import HfDecoder  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.options import HfOptions  # noqa: E402
 from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
+from redraft.backends.llamacpp import LlamaCpp  # noqa: E402
 from redraft.backends.load import open_backend, open_models  # noqa: E402
+from redraft.decoding.method import Value  # noqa: E402
 from redraft.decoding.methods import get_method  # noqa: E402
 from redraft.decoding.types import ROOT, Score  # noqa: E402
 from redraft.errors import MissingExtra, ModelError, OptionError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 from tests.gguf_models import split, write_llama  # noqa: E402
 
-ENGINE = LlamaOptions(context_length=48, slots=3, threads=1, gpu_layers=0)
+ENGINE: dict[str, Value] = {"context_length": 48, "threads": 1, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_vocabulary_is_not_counted_for_every_token(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("prefix", ["", "hf:"])
 def test_folder_opens(folder: Path, prefix: str) -> None:
-    backend = open_backend(f"{prefix}{folder}", ENGINE)
+    backend = open_backend(f"{prefix}{folder}", ENGINE, slots=3)
     assert isinstance(backend, HfDecoder)
     assert backend.options == HfOptions(48, 3, "float32", "cpu", 1)
     assert (backend.context_length, backend.metadata["general.name"]) == (48, "My-Qwen3")
@@ -60,25 +61,29 @@ def test_folder_opens(folder: Path, prefix: str) -> None:
 
 def test_dtype_that_was_asked_for(folder: Path) -> None:
     with ExitStack() as stack:
-        backends = open_models(get_method("bild"), str(folder), str(folder), ENGINE, "bfloat16", stack)
+        backends = open_models(get_method("bild"), str(folder), str(folder), {**ENGINE, "dtype": "bfloat16"}, 3, stack)
         assert [getattr(backend, "dtype", None) for backend in backends] == [torch.bfloat16] * 2
     with pytest.raises(OptionError, match="dtype must be float32 or bfloat16, not 'int8'"):
-        open_backend(str(folder), ENGINE, "int8")
+        open_backend(str(folder), {"dtype": "int8"})
 
 
 def test_gguf_beside_it_keeps_dtype_of_its_file(folder: Path) -> None:
     with ExitStack() as stack:
-        target, small = open_models(get_method("bild"), str(folder), "demo-tiny", ENGINE, "bfloat16", stack)
+        target, small = open_models(
+            get_method("bild"), str(folder), "demo-tiny", {**ENGINE, "dtype": "bfloat16"}, 3, stack
+        )
         assert isinstance(target, HfDecoder) and isinstance(small, LlamaCpp)
-    with pytest.raises(OptionError, match="^dtype is for transformers models; that of 'demo' is in its file"):
-        open_backend("demo", ENGINE, "float32")
+    with pytest.raises(
+        OptionError, match="^engine dtype is not for GGUF models, so leave it out; its options: context_length, "
+    ):
+        open_backend("demo", {"dtype": "float32"})
 
 
 def test_encoder_decoder_opens_for_method(tmp_path: Path) -> None:
     tiny.t5().save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
     with ExitStack() as stack:
-        backend, small = open_models(get_method("ssbd"), str(tmp_path), None, ENGINE, None, stack)
+        backend, small = open_models(get_method("ssbd"), str(tmp_path), None, ENGINE, 3, stack)
         assert isinstance(backend, HfEncoderDecoder) and small is None
 
 
@@ -99,7 +104,7 @@ def test_what_is_no_model_is_refused(name: str) -> None:
 def test_broken_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelError, match="cannot be loaded with transformers"):
-        open_backend(str(tmp_path), ENGINE)
+        open_backend(str(tmp_path))
 
 
 @pytest.fixture
@@ -160,7 +165,7 @@ def test_split_gguf_is_refused(tmp_path: Path) -> None:
 
 def test_folder_without_configuration_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is a folder; a GGUF file is needed"):
-        open_backend(str(tmp_path), ENGINE)
+        open_backend(str(tmp_path))
 
 
 @pytest.mark.parametrize(

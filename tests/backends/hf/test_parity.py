@@ -8,9 +8,8 @@ lies that close to the bound between two of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft import Translator, Update
 from redraft.backends.hf.decoder_only import HfDecoder
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_backend
 from redraft.captions.events import Caption
 from redraft.decoding.backend import Backend, Capabilities
@@ -35,7 +34,7 @@ UPDATES = [
     Update("2", 1, "In 2015 Tom met a man from Berlin, and in 2016 he met him again.", final=True),
 ]
 LANGUAGES = ["de", "ja"]
-ENGINE = LlamaOptions(256, slots=2, branches=2 * BRANCHES_OF_A_TREE, threads=1, gpu_layers=0, exact=True)
+ENGINE = {"context_length": 256, "threads": 1, "gpu_layers": 0, "exact": True}
 
 Options = dict[str, Value]
 
@@ -72,7 +71,12 @@ class Pair:
 
 
 def opened(paths: dict[str, Path]) -> Iterator[Pair]:
-    pair = Pair(*(open_backend(str(paths[name]), ENGINE) for name in ("demo-tiny", "rough")))
+    pair = Pair(
+        *(
+            open_backend(str(paths[name]), ENGINE, slots=2, branches=2 * BRANCHES_OF_A_TREE)
+            for name in ("demo-tiny", "rough")
+        )
+    )
     yield pair
     pair.target.close()
     pair.small.close()
@@ -104,8 +108,8 @@ def translated(pair: Pair, method: str, options: Options) -> tuple[list[object],
     """Captions, prompts and outputs after every update, and the counts of each language."""
     small = pair.small if get_method(method).draft_model is DraftModel.SMALL else None
     found: list[object] = []
-    shown: dict[str, Any] = {"display": Display(), "small": small, "max_tokens": 40}
-    with Translator(pair.target, LANGUAGES, method=method, options=options, **shown) as translator:
+    values = {**options, **asdict(Display()), "max_tokens": 40}
+    with Translator(pair.target, LANGUAGES, method=method, options=values, small=small) as translator:
         for update in UPDATES:
             captions = [event for event in translator.translate(update) if isinstance(event, Caption)]
             assert [caption.language for caption in captions] == LANGUAGES

@@ -15,9 +15,9 @@ torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft import Translator, Update  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
-from redraft.backends.llamacpp import LlamaOptions  # noqa: E402
 from redraft.backends.load import open_backend  # noqa: E402
 from redraft.captions.languages import parse_language  # noqa: E402
+from redraft.decoding.method import Value  # noqa: E402
 from redraft.decoding.types import Prompt  # noqa: E402
 from redraft.errors import OptionError  # noqa: E402
 
@@ -25,7 +25,7 @@ ENGLISH = ["the cat sat on the mat", "a dog barks at the cat", "in 2015 the dog 
 GERMAN = ["der Hund bellt die Katze an", "die Katze saß auf der Matte", "2015 saß dort der große böse Hund, müde"]
 SIZES = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2}
 SIZES |= {"decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "max_position_embeddings": 64}
-ENGINE = LlamaOptions(64, threads=1, gpu_layers=0)
+ENGINE: dict[str, Value] = {"context_length": 64, "threads": 1, "device": "cpu"}
 TAGS = (">>deu<<", ">>jpn<<")
 
 
@@ -114,7 +114,7 @@ def check_captions(backend: HfEncoderDecoder) -> None:
     """Methods that draft what they like give the ids of plain decoding."""
     found = []
     for method, options in (("ar", {}), ("ssbd", {"beta": 0.0}), ("jacobi", {})):
-        with Translator(backend, ["de"], method=method, options=options, max_tokens=8) as translator:
+        with Translator(backend, ["de"], method=method, options={**options, "max_tokens": 8}) as translator:
             for number, text in enumerate(("the cat", "the cat sat.", "the dog sat on the cat")):
                 translator.translate(Update("1", number, text))
                 found.append((translator.state("de").prompt, translator.state("de").output))

@@ -23,9 +23,10 @@ NEEDS_VLLM = [
 @pytest.fixture(scope="module")
 def local(server: Any) -> Iterator[Backend]:
     """The model of the module's server on transformers."""
-    from redraft.backends.llamacpp import LlamaOptions
     from redraft.backends.load import open_backend
     from tests.backends.remote.files import POSITIONS
 
-    with closing(open_backend(str(server.folder), LlamaOptions(POSITIONS - 1, slots=4, gpu_layers=0))) as backend:
+    with closing(
+        open_backend(str(server.folder), {"context_length": POSITIONS - 1, "device": "cpu"}, slots=4)
+    ) as backend:
         yield backend

@@ -14,7 +14,6 @@ from redraft.backends.remote.backend import FEW, RemoteBackend
 from redraft.backends.remote.rows import MOST, RemoteRow, RemoteRows
 from redraft.decoding.backend import Backend
 from redraft.decoding.decode import decode
-from redraft.decoding.display import Display
 from redraft.decoding.types import ROOT, Asking, Draft, Output, Provenance, Score
 from redraft.errors import CapabilityError
 from tests.backends.remote.outputs import outputs, plain_methods, stream
@@ -130,7 +129,7 @@ def test_new_draft_is_judged_by_rows_of_its_own() -> None:
 
 def test_leads_are_those_of_model(server: FakeServer) -> None:
     def shown(backend: Backend) -> list[str]:
-        with Translator(backend, ["de"], method="ssbd", display=Display(2, 0.1)) as translator:
+        with Translator(backend, ["de"], method="ssbd", options={"agree": 2, "first_sight": 0.1}) as translator:
             return [event.text for update in stream(3) for event in translator.translate(update)]  # type: ignore
 
     with closing(connected(server)) as backend:

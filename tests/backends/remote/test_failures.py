@@ -260,8 +260,8 @@ def test_model_on_server_is_no_file() -> None:
     for refused in (resolve, open_model):
         with pytest.raises(ModelError, match="is on a server, but a file is needed"):
             refused("vllm:http://host/m")
-    with pytest.raises(OptionError, match="the server decides that of 'vllm:http://host/m', so leave it out"):
-        open_backend("vllm:http://host/m", dtype="float32")
+    with pytest.raises(OptionError, match="^engine dtype is not for models on servers, so leave it out; its options: "):
+        open_backend("vllm:http://host/m", {"dtype": "float32"})
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_model_is_opened_by_its_address(
 
 def test_command_line_translates_on_server(folder: Path, table: RandomModel) -> None:
     with serving(FakeVllm(table)) as address:
-        command = ["translate", "--model", f"{address}/{NAME}#{folder}", "--to", "de", "--max-tokens", "64"]
+        command = ["translate", "--model", f"{address}/{NAME}#{folder}", "--to", "de", "--option", "max_tokens=64"]
         found = CliRunner().invoke(cli, command, input="a cat\na cat sat\n")
         assert found.exit_code == 0, found.output
 

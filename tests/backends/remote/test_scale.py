@@ -117,14 +117,14 @@ def test_wrong_key_is_refused(server: VllmServer) -> None:
 
 def test_command_line(server: VllmServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDRAFT_REMOTE_KEY", KEY)
-    command = ["translate", "--model", server.model, "--to", "de", "--max-tokens", "200"]
+    command = ["translate", "--model", server.model, "--to", "de", "--option", "max_tokens=200"]
     found = CliRunner().invoke(cli, command, input="a cat\na cat sat\n")
     assert "de" in found.output and "Traceback" not in found.output
 
 
 def test_killed_server_is_error_and_session_goes_on(server: VllmServer, remote: RemoteBackend) -> None:
     updates = [Update("1", seq, " ".join(WORDS[: 3 * seq])) for seq in range(1, 5)]
-    with Translator(remote, ["de"], max_tokens=20) as translator:
+    with Translator(remote, ["de"], options={"max_tokens": 20}) as translator:
         assert isinstance(translator.translate(updates[0])[-1], Caption)
         server.kill()
         (failure,) = translator.translate(updates[1])

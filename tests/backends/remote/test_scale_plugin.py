@@ -23,7 +23,6 @@ from redraft.backends.remote.address import Address, RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.open import open_remote
 from redraft.decoding.backend import Backend
-from redraft.decoding.display import Display
 from tests.backends.remote.conftest import NEEDS_VLLM
 from tests.backends.remote.files import POSITIONS, write_model
 from tests.backends.remote.outputs import stream
@@ -88,7 +87,7 @@ def test_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: Bac
     (backend,) = opened(server)
     with closing(backend):
         for seed in range(6):
-            settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": beta}, "display": Display(2, 0.1)}
+            settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": beta, "agree": 2, "first_sight": 0.1}}
             before = backend.client.requests
             ours, decodings = counted(backend, seed, **settings)
             assert ours == outputs(local, seed, **settings)
@@ -97,7 +96,9 @@ def test_bias_keeps_what_it_keeps_on_transformers(server: VllmServer, local: Bac
 
 def test_log_probabilities_are_models_own(server: VllmServer, local: Backend) -> None:
     def shown(backend: Backend) -> list[Any]:
-        with Translator(backend, ["de"], method="ssbd", display=Display(2, 0.02), max_tokens=24) as translator:
+        with Translator(
+            backend, ["de"], method="ssbd", options={"agree": 2, "first_sight": 0.02, "max_tokens": 24}
+        ) as translator:
             return [event for update in stream(1, 5) for event in translator.translate(update)]
 
     (backend,) = opened(server)

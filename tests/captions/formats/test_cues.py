@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import time
+from dataclasses import replace
 
 import pysubs2
 import pytest
@@ -26,7 +27,7 @@ def cues(
 ) -> list[tuple[float, float, list[str]]]:
     """Start, end and lines of each cue of texts with the times of their words."""
     out = io.StringIO()
-    writer = SubtitleWriter(out, io.StringIO(), "srt", [language], form, start)
+    writer = SubtitleWriter(out, io.StringIO(), "srt", [language], replace(form, start=start))
     for name, (begun, ended, text) in enumerate(said):
         writer.begin(str(name), begun)
         writer.write(Caption(str(name), 1, language, text, final=True, time=ended))
@@ -101,9 +102,10 @@ def test_any_texts_keep_to_the_profile(name: str, language: str) -> None:
 def test_profile_by_name() -> None:
     assert profile("web") == Profile()
     assert profile("cart,speed=20,lines=1").speed == 20
+    assert profile("cart,start=10:00:00") == replace(PROFILES["cart"], start=36_000)
     for bad, message in (
         ("film", "must be one of broadcast, web, cart, not 'film'"),
-        ("web,size=3", "has no field 'size': the fields are speed, width, lines, shortest, longest, gap, late"),
+        ("web,size=3", "has no field 'size': the fields are speed, width, lines, shortest, longest, gap, late, start"),
         ("web,lines=1.5", "must have lines as a whole number from 1 to 4, not '1.5'"),
         ("web,speed=x", "must have speed as a number from 5 to 60, not 'x'"),
     ):
@@ -114,7 +116,9 @@ def test_profile_by_name() -> None:
 def test_clock() -> None:
     assert [clock(text) for text in ("0", "2.5", "1:30", "10:00:00", "09:59:59.96")] == [0, 2.5, 90, 36_000, 35_999.96]
     for bad in ("", "-1", "10:00:60", "1:2:3:4", "99:60:00", "100:00:00", "ten", "1e3", "nan"):
-        with pytest.raises(OptionError, match="must be seconds or a time such as 10:00:00, under 100 hours, not"):
+        with pytest.raises(
+            OptionError, match="must have start as seconds or a time such as 10:00:00, under 100 hours, not"
+        ):
             clock(bad)
 
 

@@ -136,7 +136,7 @@ def test_bad_row_is_one_failure_and_loses_nothing_around_it(bad: bytes | dict, m
 def test_it_is_form_of_command_line() -> None:
     assert "simulstreaming" in INPUTS
     line = json.dumps(row(" a", is_final=True)).encode()
-    assert list(updates_of(io.BufferedReader(io.BytesIO(line)), "simulstreaming", 3, None)) == [
+    assert list(updates_of(io.BufferedReader(io.BytesIO(line)), "simulstreaming", None)) == [
         Update("1", 0, "a", final=True, time=1.0)
     ]
 

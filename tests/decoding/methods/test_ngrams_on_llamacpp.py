@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
+from redraft.backends.options import LlamaOptions
 from redraft.decoding.decode import decode
 from redraft.decoding.drive import run
 from redraft.decoding.methods import Setup, get_method

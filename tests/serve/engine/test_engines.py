@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.captions.events import Caption, Update
 from redraft.decoding.types import DRAFT_MODEL, TARGET
 from redraft.errors import OptionError
@@ -125,7 +125,7 @@ def test_fault_on_one() -> None:
 
 
 def test_number_of_engines() -> None:
-    given = {"model": "demo-tiny", "context_length": 64, "threads": 1, "methods": ("ar",)}
+    given: dict[str, Any] = {"model": "demo-tiny", "engine": {"context_length": 64, "threads": 1}, "methods": ("ar",)}
     settings = ServeSettings(**given, slots=3, engines=2)
     engines = open_backends(settings)
     hub = make_hub(settings, Service(engines[0], settings), engines)
@@ -154,7 +154,12 @@ def test_transformers() -> None:
 
 
 def test_slots_for_trees() -> None:
-    given: dict[str, Any] = {"model": "demo-tiny", "context_length": 64, "engines": 2, "methods": ("ar", "aasd")}
+    given: dict[str, Any] = {
+        "model": "demo-tiny",
+        "engine": {"context_length": 64},
+        "engines": 2,
+        "methods": ("ar", "aasd"),
+    }
     with pytest.raises(OptionError, match="slots must be at most 32"):
         open_backends(ServeSettings(**given, slots=33))
     for each in reversed(open_backends(ServeSettings(**given, slots=32))):
@@ -163,7 +168,7 @@ def test_slots_for_trees() -> None:
 
 def test_search() -> None:
     """The finals of two sessions at once are those that a translator finds, searches included."""
-    given: dict[str, Any] = {"context_length": 256, "slots": 2, "threads": 1, "methods": ("redraft",)}
+    given: dict[str, Any] = {"engine": {"context_length": 256, "threads": 1}, "slots": 2, "methods": ("redraft",)}
     options = {"search": 10_000, "doubt": 0}
     [engine] = open_backends(ServeSettings(model="demo-tiny", engines=1, **given))
     texts = "I have a dog and two cats.", "We live in a small house by the sea."
@@ -177,7 +182,7 @@ def test_search() -> None:
     engine[TARGET].close()
     again = 0
     for text, caption in zip(texts, found, strict=True):
-        engine_options = LlamaOptions(256, threads=1)
+        engine_options = {"context_length": 256, "threads": 1}
         with Translator.open("demo-tiny", to=["de"], options=options, engine=engine_options) as translator:
             translator.translate(Update("1", 0, text[:12]))
             (event,) = translator.translate(Update("1", 1, text, True))

@@ -183,7 +183,7 @@ def translate(server: Running, *texts: str, **wanted: Any) -> list[dict[str, Tra
 def test_context_is_the_sentence_before() -> None:
     with running() as server:
         (plain,) = translate(server, "we saw. her duck. again")
-        (with_context,) = translate(server, "we saw. her duck. again", context=2)
+        (with_context,) = translate(server, "we saw. her duck. again", options={"context": 2})
     assert plain["de"].text == " ".join(map(text_of, ("we saw.", "her duck.", "again")))
     first = len(text_of("we saw."))
     assert with_context["de"].text[:first] == plain["de"].text[:first]
@@ -192,10 +192,10 @@ def test_context_is_the_sentence_before() -> None:
 
 def test_cut_sentence() -> None:
     with (
-        running(max_tokens=1) as server,
+        running() as server,
         pytest.raises(Refused, match="sentence 2 of 2: the translation was cut") as no,
     ):
-        translate(server, "... we saw her duck under the table.")
+        translate(server, "... we saw her duck under the table.", options={"max_tokens": 1})
     assert no.value.code == "translation"
 
 

@@ -552,8 +552,7 @@ def test_too_few_slots() -> None:
         (Wanted(targets=("de",), source_language="?"), "source language '?' is not known"),
         (Wanted(targets=("de",), method="bild"), "method must be one of ssbd, ar, redraft, pld, not 'bild'"),
         (Wanted(targets=("de",), options={"beta": 2}), "beta must be a number from 0 to 1"),
-        (Wanted(targets=("de",), max_tokens=257), "max_tokens must be at most 256, not 257"),
-        (Wanted(targets=("de",), context=5), "context must be at most 4, not 5"),
+        (Wanted(targets=("de",), options={"max_tokens": 0}), "max_tokens must be a whole number from 1 to 65536"),
         (
             Wanted(targets=("de",), glossary={"de": (("a", "b"),) * 65}),
             "glossary must have at most 64 entries for a language, not 65",
@@ -572,9 +571,9 @@ def test_glossary_of_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = prompt_encoder
     plain = Style()
 
-    def keep(backend: Any, style: Style, target: Language) -> Any:
+    def keep(backend: Any, style: Style, target: Language, context: int) -> Any:
         terms[target.tag] = style.terms(target)
-        return encoder(backend, plain, target)
+        return encoder(backend, plain, target, context)
 
     monkeypatch.setattr("redraft.serve.engine.service.prompt_encoder", keep)
     wanted = Wanted(targets=("de", "Japanese", "zh-Hans"), glossary={"de": (("a", "b"),), "zh": (("a", "c"),)})

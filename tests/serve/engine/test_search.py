@@ -94,7 +94,9 @@ def test_update_ends_search() -> None:
     assert len(finals(rig, lane)) == 1 and not (lane.score and lane.score.spare)
     plain = Rig(CachedModel(5), slots=8)
     (other,) = searching(plain)
-    other.translation.settings.options["search"] = 0
+    settings = other.translation.settings
+    quick = replace(settings, options={**settings.options, "search": 0})
+    other.translation = replace(other.translation, settings=quick)
     plain.run()
     assert finals(rig, lane) == finals(plain, other)
 

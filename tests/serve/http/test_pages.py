@@ -16,6 +16,7 @@ import pytest
 import segno
 
 from redraft.captions.talk import RECORDING, load_talk
+from redraft.decoding.method import COMMON
 from redraft.decoding.methods import BETA
 from redraft.decoding.methods.redraft import STOP
 from redraft.decoding.types import TARGET
@@ -230,9 +231,12 @@ def test_the_demo_talk_is_served(server: Running) -> None:
 def test_offer(server: Running, tmp_path: Path) -> None:
     offer = server.ask("/v1/offer").json
     assert offer["methods"] == ["ssbd", "ar"] and offer["most_targets"] == 8 and offer["key"] is False
-    assert (offer["most_context"], offer["most_glossary"]) == (4, 64)
+    assert offer["most_glossary"] == 64
     assert (offer["model"], offer["demo"]) == ("demo", True)
-    assert offer["about"]["ar"]["options"] == [] and set(offer["about"]) == {"ssbd", "ar"}
+    assert [each["name"] for each in offer["about"]["ar"]["options"]] == [*COMMON] and set(offer["about"]) == {
+        "ssbd",
+        "ar",
+    }
     assert offer["about"]["ssbd"]["options"][0] == {
         "name": "beta",
         "help": BETA.help,
@@ -250,9 +254,9 @@ def test_offer(server: Running, tmp_path: Path) -> None:
 
 
 def test_offer_limits() -> None:
-    settings = ServeSettings(model="/srv/models/some.gguf", methods=("redraft",), context=0, glossary=3)
+    settings = ServeSettings(model="/srv/models/some.gguf", methods=("redraft",))
     offer = offer_of(Service({TARGET: CachedModel(1)}, settings), key=True)
     assert (offer.model, offer.demo) == ("some.gguf", False)  # of a path, the name only
-    assert (offer.most_context, offer.most_glossary, offer.key) == (0, 3, True)
+    assert (offer.most_glossary, offer.key) == (64, True)
     (stop,) = (option for option in offer.about["redraft"].options if option.name == STOP.name)
     assert (stop.default, stop.words, stop.allowed) == (STOP.default, (), "a number from 0 to 1")

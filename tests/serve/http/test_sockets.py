@@ -46,7 +46,7 @@ def test_start_to_done(server: Running) -> None:
 
 def test_partial_captions(server: Running) -> None:
     with server.socket() as socket:
-        socket.start("de", mask_k=1, options={"beta": 0})
+        socket.start("de", options={"beta": 0, "mask_k": 1})
         say(socket, "we saw", final=False)
         partial = socket.until("partial")[-1]
         assert partial["text"] + partial["unstable"] == expected("we saw") and partial["unstable"]
@@ -107,7 +107,7 @@ def test_drop(server: Running) -> None:
 def test_restore(server: Running) -> None:
     token = "t" * 32
     with server.socket() as socket:
-        started = socket.start("de", "ja", token=token, context=1)
+        started = socket.start("de", "ja", token=token, options={"context": 1})
         assert (started["resumed"], started["token"]) == (False, token)
         has = {"type": "final", "seq": 4, "text": "schon da", "source": "there already", "begun": 2.0, "time": 3.0}
         socket.say("restore", finals=[{**has, "utterance": "1", "language": target} for target in ("de", "ja")])

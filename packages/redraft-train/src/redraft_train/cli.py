@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft.backends.hf.options import DEVICES, DTYPES, HfOptions
+from redraft.backends.hf.options import HfOptions
+from redraft.backends.options import options_of
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
 from redraft.errors import MissingExtra, OptionError
@@ -40,7 +41,7 @@ Examples:
     groups={
         "Model and data": ("model", "data", "out", "to", "template", "prompt", "adapter"),
         "Examples": ("sources", "learn", "teacher", "samples", "beginnings", "spoken", "tolerance", "held_out"),
-        "Training": ("early_exit", "epochs", "rank", "alpha", "rate", "batch", "seed", "device", "dtype", "threads"),
+        "Training": ("early_exit", "epochs", "rank", "alpha", "rate", "batch", "seed", "engine"),
     },
     epilog=EXAMPLES,
 )
@@ -104,9 +105,7 @@ Examples:
 @click.option("--adapter", is_flag=True, help="Write only the adapter instead of the merged model.")
 @captioning.template
 @captioning.prompt
-@click.option("--device", type=click.Choice(DEVICES), default="auto", help="Device to train on.")
-@common.dtype
-@common.threads
+@common.engine
 @click.option("--seed", type=common.Whole(0), default=0, help="Random seed.")
 @common.as_json
 def finetune(
@@ -167,7 +166,7 @@ def finetune(
         adapter=more["adapter"],
         seed=seed,
     )
-    options = HfOptions(dtype=more["dtype"] or DTYPES[0], device=more["device"], threads=more["threads"])
+    options = options_of(HfOptions, more["engine"], "transformers models")
     _print(*train(model, options, learnt, measured, settings, teacher), more["as_json"])
 
 

@@ -121,7 +121,19 @@ def test_command_reports_agreement(tmp_path: Path) -> None:
     data = tmp_path / "sentences.txt"
     data.write_text("\n".join(source.text for source in sentences(21)))
     small = ["--model", str(tmp_path / "small"), "--data", str(data), "--to", "de", "--out", str(tmp_path / "new")]
-    fast = ["--epochs", "1", "--held-out", "1", "--beginnings", "1", "--device", "cpu", "--threads", "1", "--json"]
+    fast = [
+        "--epochs",
+        "1",
+        "--held-out",
+        "1",
+        "--beginnings",
+        "1",
+        "--device",
+        "cpu",
+        "--engine",
+        "threads=1",
+        "--json",
+    ]
     ran = CliRunner().invoke(finetune, [*small, *fast, "--teacher", str(tmp_path / "large")], catch_exceptions=False)
     row = json.loads(ran.stdout.splitlines()[0])
     assert 0 <= row["agreement_before"] <= 1 and 0 <= row["agreement_after"] <= 1

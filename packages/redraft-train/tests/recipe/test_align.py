@@ -13,7 +13,8 @@ pytest.importorskip("fastchrf", reason="needs recipe.txt of redraft-train")
 import gguf  # noqa: E402
 
 from recipe.toys import toy_pairs, write_pairs  # noqa: E402
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
+from redraft.backends.llamacpp import LlamaCpp  # noqa: E402
+from redraft.backends.options import LlamaOptions  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402

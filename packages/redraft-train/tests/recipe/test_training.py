@@ -17,7 +17,8 @@ torch = pytest.importorskip("torch", reason="needs recipe.txt of redraft-train")
 pytest.importorskip("fastchrf", reason="needs recipe.txt of redraft-train")
 
 from recipe.toys import toy_pairs, write_pairs  # noqa: E402
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions  # noqa: E402
+from redraft.backends.llamacpp import LlamaCpp  # noqa: E402
+from redraft.backends.options import LlamaOptions  # noqa: E402
 from redraft.decoding.types import Score  # noqa: E402
 from redraft.errors import InputError, OptionError  # noqa: E402
 from redraft_bench.eval.spoken import held_out  # noqa: E402

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redraft.backends.slots import check_whole_numbers
-from redraft.errors import OptionError
-
-DTYPES = ("float32", "bfloat16")
-DEVICES = ("auto", "cpu", "cuda")
+from redraft.backends.options import check_fields
+from redraft.errors import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +30,5 @@ class HfOptions:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        check_whole_numbers(self, context_length=(16, 1 << 20), slots=(1, 4096), threads=(0, 1024))
-        for name, words in (("dtype", DTYPES), ("device", DEVICES)):
-            if getattr(self, name) not in words:
-                allowed = f"{', '.join(words[:-1])} or {words[-1]}"
-                raise OptionError(f"must be {allowed}, not {getattr(self, name)!r}", name)
+        check_fields(self)
+        whole("slots", self.slots, 1, 4096)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from redraft.backends.slots import check_whole_numbers
-from redraft.errors import ModelError, OptionError
+from redraft.backends.options import check_fields
+from redraft.errors import ModelError, whole
 
 ENGINES = ("vllm", "sglang")
 FORM = "ENGINE:http://HOST:PORT/MODEL#TOKENIZER"
@@ -40,9 +40,8 @@ class RemoteOptions:
     plugin: bool = True
 
     def __post_init__(self) -> None:
-        check_whole_numbers(self, context_length=(16, 1 << 20), slots=(1, 4096), ahead=(1, 1024))
-        if not 0 < self.timeout <= 3600:
-            raise OptionError(f"must be a number of seconds up to 3600, not {self.timeout!r}", "timeout")
+        check_fields(self)
+        whole("slots", self.slots, 1, 4096)
 
 
 @dataclass(frozen=True, slots=True)

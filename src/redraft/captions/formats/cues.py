@@ -50,6 +50,7 @@ class Profile:
         longest: seconds that a cue lasts at most.
         gap: seconds between two cues, if there is time.
         late: seconds by which a cue may begin after its words, so that the one before can be read.
+        start: seconds that are added to all times.
     """
 
     speed: float = 17.0
@@ -59,6 +60,7 @@ class Profile:
     longest: float = 7.0
     gap: float = 0.08
     late: float = 1.0
+    start: float = 0.0
 
     def seconds(self, text: str, language: str) -> float:
         """Return how long a text is read."""
@@ -91,7 +93,7 @@ _ALLOWED = {
 
 
 def profile(text: str) -> Profile:
-    """Return a profile by its name, with fields that replace its own: ``web,speed=20,lines=1``.
+    """Return a profile by its name, with fields that replace its own: ``web,speed=20,start=10:00:00``.
 
     Raises:
         OptionError: the name, a field or its value is invalid.
@@ -102,6 +104,9 @@ def profile(text: str) -> Profile:
     found = PROFILES[name]
     for change in changes:
         key, _, value = change.partition("=")
+        if key == "start":
+            found = replace(found, start=clock(value))
+            continue
         if key not in _ALLOWED:
             names = ", ".join(each.name for each in fields(Profile))
             raise OptionError(f"has no field {key!r}: the fields are {names}", "profile")
@@ -128,7 +133,9 @@ def clock(text: str) -> float:
         sum(float(part or 0) * unit for part, unit in zip(found.groups(), (3600, 60, 1), strict=True)) if found else -1
     )
     if not 0 <= seconds < 360_000:
-        raise OptionError(f"must be seconds or a time such as 10:00:00, under 100 hours, not {text!r}", "start")
+        raise OptionError(
+            f"must have start as seconds or a time such as 10:00:00, under 100 hours, not {text!r}", "profile"
+        )
     return seconds
 
 

@@ -238,7 +238,6 @@ class SubtitleWriter(Writer):
         languages: order of the lines in a cue; a language without a caption for an utterance holds up `MOST_UNPAIRED`
             utterances.
         profile: what readers need.
-        start: seconds at which the stream starts in the film or by the clock; added to all times.
 
     Attributes:
         complained: whether an unusable time was reported.
@@ -254,15 +253,14 @@ class SubtitleWriter(Writer):
         form: str,
         languages: Sequence[str],
         profile: Profile = PROFILES["web"],
-        start: float = 0.0,
     ) -> None:
         if form not in SUBTITLES:
             raise OptionError(f"must be one of {', '.join(SUBTITLES)}, not {form!r}", "subtitle format")
         self._out, self._errors, self._form, self._languages = out, errors, form, tuple(languages)
-        self._start, self._cues = start, 0
+        self._start, self._cues = profile.start, 0
         self._begun: dict[str, float] = {}
         self._utterance = ""
-        self._pacer = Pacer(profile, LATEST - start, self._check_clock)
+        self._pacer = Pacer(profile, LATEST - profile.start, self._check_clock)
         self._together = _Together(self.cue, self._languages)
         self.complained = self._restarted = False
         if form == "vtt":

@@ -52,8 +52,7 @@ NO_SOUND = "the talk could not be heard: there is no sound device, or the extra 
 @click.option("--live", is_flag=True, help="Recognise the recording now, with sound.")
 @click.option("--sentences", type=common.Whole(0), default=0, help="Stop after this many; 0 plays the whole talk.")
 @common.demo_model
-@common.threads
-@common.gpu_layers
+@common.engine
 @common.as_json
 def demo(
     to: tuple[str, ...],
@@ -63,7 +62,7 @@ def demo(
     sentences: int,
     model: str,
     as_json: bool,
-    **engine: Any,
+    engine: Mapping[str, float | str],
 ) -> None:
     """Watch a talk being translated live, from scratch (ar) and by the default method side by side.
 
@@ -116,7 +115,7 @@ def demo(
 
 
 def _open(
-    stack: ExitStack, model: str, methods: Sequence[Method], languages: int, options: Mapping[str, Any]
+    stack: ExitStack, model: str, methods: Sequence[Method], languages: int, engine: Mapping[str, float | str]
 ) -> tuple[LlamaCpp, LlamaCpp | None]:
     """Open the model and, if a method drafts with one, its small model; the stack closes them.
 
@@ -124,8 +123,8 @@ def _open(
         CapabilityError: a method needs a small model, and none ships for the model.
     """
     with interrupt.ends_process():
-        from redraft.backends.llamacpp import LlamaOptions
         from redraft.backends.load import BRANCHES_OF_A_TREE, open_model
+        from redraft.backends.options import LlamaOptions, options_of
         from redraft.decoding.methods import Capability, DraftModel
         from redraft.errors import CapabilityError
         from redraft.models import SMALL_OF
@@ -135,11 +134,13 @@ def _open(
             raise CapabilityError(f"method {drafting[0]!r} needs a small model, and none ships for {model!r}")
         trees = languages * sum(Capability.TREES in each.needs for each in methods)
         slots = languages * len(methods)
-        engine = LlamaOptions(512, slots, BRANCHES_OF_A_TREE * trees, **options)
-        backend = stack.enter_context(closing(open_model(model, engine)))
+        given = {"context_length": 512, **engine}
+        branches = BRANCHES_OF_A_TREE * trees
+        options = options_of(LlamaOptions, given, "GGUF models", slots=slots, branches=branches)
+        backend = stack.enter_context(closing(open_model(model, options)))
         if not drafting:
             return backend, None
-        small = replace(engine, slots=languages * len(drafting), branches=0)
+        small = replace(options, slots=languages * len(drafting), branches=0)
         return backend, stack.enter_context(closing(open_model(SMALL_OF[model], small)))
 
 

@@ -43,26 +43,18 @@ prompt = click.option(
 Opened = Callable[[Ending], AbstractContextManager[Iterable[Item]]]
 
 #: Options of model and engine, which a server sets itself.
-_OF_THE_SERVER = tuple("model draft_model template prompt threads context_length gpu_layers dtype exact plain".split())
+_OF_THE_SERVER = tuple("model draft_model template prompt engine".split())
 #: What helps if captions of a server are late, and it does not report what its model can do.
 _REMOTE = "look at the server, and at the network between"
-#: Options that few need, most to tune model and decoding, which `--help-all` lists.
-ADVANCED = (
-    *common.DISPLAY,
-    *("profile", "start", "term", "key"),
-    *("draft_model", "template", "prompt", "method", "beta", "option", "max_tokens", "context"),
-    *("threads", "gpu_layers", "context_length", "dtype", "exact"),
-)
 
 
 def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Return heading -> options for the help of a command, given the headings of its input options."""
     return {
-        "Languages": ("to", "from", "term", "context"),
+        "Languages": ("to", "from", "term"),
         **inputs,
-        "Captions": ("output", *common.DISPLAY, "reading", "profile", "start", "push"),
-        "Model": ("model", "draft_model", "template", "prompt", "method", "beta", "option", "max_tokens"),
-        "Engine": ("threads", "gpu_layers", "context_length", "dtype", "exact"),
+        "Captions": ("output", "reading", "push"),
+        "Model": ("model", "draft_model", "template", "prompt", "method", "option", "engine"),
         "Server": ("server", "room", "key"),
     }
 
@@ -76,7 +68,7 @@ languages = common.all_of(
             multiple=True,
             default=("en",),
             metavar="LANGUAGE",
-            help="Language of the source; repeatable if several are spoken, or auto for any.  [default: en]",
+            help="Language of the source; repeatable if several are spoken, or auto for any.",
         ),
     ]
 )
@@ -85,19 +77,16 @@ translation = common.all_of(
     [
         click.option(
             "--output",
-            type=click.Choice(OUTPUTS),
-            help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles.  [default: "
-            "live on a terminal, else lines]",
+            type=common.Output(OUTPUTS),
+            help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles, with "
+            "srt:broadcast or srt:cart for other readers.  [default: live on a terminal, else lines]",
         ),
-        common.display,
         click.option(
             "--reading",
             type=common.Whole(16, 80),
             metavar="CELLS",
             help="Show complete lines of this width, such as 37, which never change.",
         ),
-        common.profile,
-        common.start,
         click.option(
             "--push",
             multiple=True,
@@ -107,10 +96,7 @@ translation = common.all_of(
         common.model,
         common.draft_model,
         common.method,
-        common.beta,
         common.option,
-        common.max_tokens,
-        click.option("--context", type=common.Whole(0), default=0, help="Earlier sentences in the prompt."),
         click.option(
             "--term",
             multiple=True,
@@ -119,16 +105,7 @@ translation = common.all_of(
         ),
         template,
         prompt,
-        common.threads,
-        click.option(
-            "--context-length",
-            type=common.Whole(16, 1 << 20),
-            default=2048,
-            help="Context length per language, in tokens.",
-        ),
-        common.gpu_layers,
-        common.dtype,
-        common.exact,
+        common.engine,
         click.option(
             "--server", metavar="URL", help="Translate on this `redraft serve`, such as http://127.0.0.1:8765."
         ),
@@ -170,10 +147,9 @@ def caption(
         RedraftError: an option, the input, the model or the server was rejected; nothing was started.
     """
     _check_server(chosen["server"])
-    options = common.method_options(chosen["method"], chosen["beta"], chosen["option"])
+    options = common.method_options(chosen["method"], chosen["option"])
     with interrupt.ends_process():  # slow imports
         from redraft.captions.fields import prompt_file
-        from redraft.captions.formats import cues
         from redraft.captions.languages import parse_languages
         from redraft.captions.style import Style
         from redraft.cli.shared import driver, stream
@@ -181,13 +157,12 @@ def caption(
 
     languages = parse_languages(chosen["to"])
     glossary = _glossary(chosen["term"], languages)
-    profile, start = cues.profile(chosen["profile"]), cues.clock(chosen["start"])
-    output = chosen["output"] or ("live" if sys.stdout.isatty() else "lines")
+    output, profile = common.profile_of(chosen["output"] or ("live" if sys.stdout.isatty() else "lines"))
     pushed = [_pushed(each, languages) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
     first, *also_spoken = chosen["sources"]
     wanted = {
-        "style": Style(first, chosen["template"], own, glossary, chosen["context"], also_spoken),
+        "style": Style(first, chosen["template"], own, glossary, also_spoken),
         "method": chosen["method"],
         "options": options,
     }
@@ -205,7 +180,7 @@ def caption(
             delay, None if remote else backlog, ending, lambda: place.translator.able or (_REMOTE if remote else "")
         )
         writer = stack.enter_context(
-            stream.writer(output, languages, chosen["reading"], pushed, live=live, profile=profile, start=start)
+            stream.writer(output, languages, chosen["reading"], pushed, live=live, profile=profile)
         )
 
         def seen(event: Event) -> None:
@@ -241,17 +216,13 @@ def _here(stack: ExitStack, languages: Sequence[str], wanted: Mapping[str, Any],
     """Open a translator in this process."""
     with interrupt.ends_process():  # slow imports, and a callback of llama.cpp
         from redraft.async_translator import AsyncTranslator
-        from redraft.backends.llamacpp import LlamaOptions
         from redraft.cli.shared.driver import Place
         from redraft.translator import Translator
 
-        more = {name: chosen[name] for name in ("max_tokens", "draft_model", "dtype")}
-        engine = LlamaOptions(**{name: chosen[name] for name in ("context_length", "threads", "gpu_layers", "exact")})
+        more = {name: chosen[name] for name in ("draft_model", "engine")}
         made = Translator.open(
             chosen["model"],
             to=languages,
-            display=common.display_of(chosen),
-            engine=engine,
             **wanted,
             **more,
         )
@@ -271,11 +242,8 @@ def _on_a_server(
     """Return the server as the place; options that were not given are left to it."""
     from redraft.cli.shared import remote  # needs an extra
 
-    given = common.given()
     asked = {name: chosen[name] for name in ("server", "key", "room")}
-    asked |= wanted if given & {"method", "beta", "option"} else {"style": wanted["style"]}
-    asked |= {name: chosen[name] for name in common.DISPLAY if name in given}
-    asked |= {"max_tokens": chosen["max_tokens"]} if "max_tokens" in given else {}
+    asked |= {**wanted, "method": wanted["method"] if common.is_given("method") else None}
     return remote.place(languages, news=news, **asked)
 
 

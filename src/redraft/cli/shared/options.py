@@ -8,19 +8,18 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from redraft.backends.hf.options import DTYPES
 from redraft.errors import OptionError, install
 from redraft.models.hub import default_model
 
 if TYPE_CHECKING:
-    from redraft.decoding.display import Display
+    from redraft.captions.formats.cues import Profile
 
 #: Input -> its contract.
 INPUTS = {
@@ -34,7 +33,7 @@ INPUTS = {
 #: The contract of a server's address as the input.
 SERVER_INPUT = "NAME:URL", "What a recognition server sends to every connection: `vosk:ws://HOST`, `sherpa:ws://HOST`."
 INPUT_HELP = (
-    "text: sentences, revealed --lag words at a time. lines: the whole text so far on each line, an empty line after "
+    "text: sentences, revealed a few words at a time. lines: the whole text so far on each line, an empty line after "
     "each utterance. jsonl: objects with utterance, seq and text. simulstreaming: its rows."
 )
 _INPUT_DEFAULT = "[default: text for a file, lines for a pipe]"
@@ -97,6 +96,30 @@ class Input(click.Choice[str]):
         return f"[{'|'.join(self.choices)}|NAME:URL]"
 
 
+class Output(click.Choice[str]):
+    """An output format; subtitles may name a profile, as ``srt:broadcast,start=10:00:00``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the format, with its profile."""
+        form, _, profile = str(value).partition(":")
+        if profile and form in ("srt", "vtt"):
+            profile_of(str(value))
+            return str(value)
+        return str(super().convert(value, param, ctx))
+
+
+def profile_of(output: str) -> tuple[str, Profile]:
+    """Return the format of an `Output` and what readers of its subtitles need.
+
+    Raises:
+        OptionError: the profile is invalid.
+    """
+    from redraft.captions.formats import cues
+
+    form, _, profile = output.partition(":")
+    return form, cues.profile(profile or "web")
+
+
 def _bounds(range: Whole | Real) -> str:
     if range.max is None:
         return f"over {range.min}" if range.min_open else f"of {range.min} or more"
@@ -133,17 +156,14 @@ draft_model = click.option(
     metavar="MODEL",
     help="Small model for methods such as bild, with the same vocabulary.  [default: demo-tiny for demo]",
 )
-dtype = click.option(
-    "--dtype", type=click.Choice(DTYPES), help=f"Data type of transformers models.  [default: {DTYPES[0]}]"
+engine = click.option(
+    "--engine",
+    multiple=True,
+    callback=lambda _context, _option, given: engine_options(given),
+    metavar="NAME=VALUE",
+    help="Option of the engine, such as threads=2, gpu_layers=0 or context_length=4096; repeatable. docs/models.md "
+    "lists all.",
 )
-profile = click.option(
-    "--profile",
-    default="web",
-    show_default=True,
-    metavar="PROFILE",
-    help="Subtitles for broadcast, web or cart: reading speed, lines and times. web,speed=20 changes one of them.",
-)
-start = click.option("--start", default="0", metavar="TIME", help="Start of the subtitles, such as 10:00:00.")
 form = click.option("--input", "-i", "form", type=click.Choice([*INPUTS]), help=f"{INPUT_HELP}  {_INPUT_DEFAULT}")
 form_or_server = click.option(
     "--input",
@@ -152,13 +172,7 @@ form_or_server = click.option(
     type=Input([*INPUTS]),
     help=f"{INPUT_HELP} NAME:URL: a recognition server, such as vosk:ws://127.0.0.1:2700.  {_INPUT_DEFAULT}",
 )
-lag = click.option("--lag", type=Whole(1), default=3, help="With --input text: words added per update.")
 method = click.option("--method", default="redraft", metavar="NAME", help="Decoding method, from `redraft methods`.")
-beta = click.option(
-    "--beta",
-    type=Real(0, 1),
-    help="Bias towards the words shown: 0 turns it off, 0.5 keeps all of them.  [default: the method's]",
-)
 option = click.option(
     "--option",
     "-o",
@@ -166,15 +180,9 @@ option = click.option(
     metavar="NAME=VALUE",
     help="Option of the method, from `redraft methods NAME`; repeatable.",
 )
-max_tokens = click.option("--max-tokens", type=Whole(1), default=256, help="Maximum tokens per translation.")
-threads = click.option("--threads", type=Whole(0, 1024), default=0, help="CPU threads; 0 adapts to the load.")
-gpu_layers = click.option(
-    "--gpu-layers", type=Whole(-1, 10_000), default=-1, help="Layers on the GPU; -1 for all that fit."
-)
 punctuation = click.option(
     "--punctuation", metavar="FOLDER", help="Punctuation model of sherpa-onnx, for recognisers without punctuation."
 )
-exact = click.option("--exact", is_flag=True, help="Make all passes bit-identical; slower.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON Lines instead of a table.")
 
 
@@ -194,70 +202,21 @@ def all_of(options: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
-#: What is shown of partial captions, by field of `redraft.decoding.display.Display`.
-DISPLAY = ("agree", "first_sight", "mask_k", "plain")
-display = all_of(
-    (
-        click.option(
-            "--agree",
-            type=Whole(1, 10),
-            help="Show a word once this many translations in a row agree on it.  [default: the method's]",
-        ),
-        click.option(
-            "--first-sight",
-            type=Real(0, 1),
-            help="Show new words at once while their joint probability is at least this; 1: never.  "
-            "[default: the method's]",
-        ),
-        click.option(
-            "--mask-k", type=Whole(0), help="Hide this many tokens at the end of partial captions.  [default: 0]"
-        ),
-        click.option("--plain", is_flag=True, default=None, help="With --mask-k: leave these out of the draft too."),
-    )
-)
-
-
-def display_of(chosen: Mapping[str, Any]) -> Display:
-    """Return what is shown of partial captions: the options that were given, and the method's own display.
-
-    Raises:
-        OptionError: the method is unknown.
-    """
-    from redraft.decoding.methods import get_method
-
-    asked = {name: chosen[name] for name in DISPLAY if chosen[name] is not None}
-    return replace(get_method(chosen["method"]).display, **asked)
-
-
-#: Key of a context's data: whether its help lists all options.
-WHOLE = "redraft.whole"
-
-
 class Grouped(click.Command):
     """A command whose help lists its options under headings.
 
     Args:
         groups: heading -> names of parameters, in the order of the help; the others follow as "Options".
-        advanced: names of parameters that only ``--help-all`` lists.
     """
 
-    def __init__(
-        self, *arguments: Any, groups: Mapping[str, Sequence[str]], advanced: Sequence[str] = (), **settings: Any
-    ) -> None:
+    def __init__(self, *arguments: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.groups, self.advanced = groups, frozenset(advanced)
-        if advanced:
-            words = f"Show this message with {len(advanced)} more options and exit."
-            self.params.append(
-                click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_all, help=words)
-            )
+        self.groups = groups
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options."""
         records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*self.groups, "Options")}
         for each in self.get_params(ctx):
-            if each.name in self.advanced and not ctx.meta.get(WHOLE):
-                continue
             if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None:
                 opts = {each.name, *(option.lstrip("-") for option in each.opts)}
                 found = (heading for heading, names in self.groups.items() if opts & {*names})
@@ -266,13 +225,6 @@ class Grouped(click.Command):
             if rows:
                 with formatter.section(heading):
                     formatter.write_dl(rows)
-
-
-def _all(context: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not context.resilient_parsing:
-        context.meta[WHOLE] = True
-        click.echo(context.get_help())
-        context.exit()
 
 
 def needs(extra: str, what: str = "This needs") -> Callable[[Any], Any]:
@@ -321,30 +273,41 @@ def refuse_idle_text(form: str) -> None:
     refuse_idle({"lag": use, "rate": use})
 
 
-def method_options(method: str, beta: float | None, given: Sequence[str]) -> dict[str, float | str]:
-    """Parse and check the options of a method.
+def method_options(method: str, given: Sequence[str]) -> dict[str, float | str]:
+    """Return the options of a method that were given.
 
     Raises:
         OptionError: an option is not NAME=VALUE, is unknown, is given twice or has an invalid value.
     """
     from redraft.decoding.methods import get_method
 
-    options: dict[str, float | str] = {}
+    options = _named("--option", given)
+    checked = get_method(method).check(options)
+    return {name: checked[name] for name in options}
+
+
+def engine_options(given: Sequence[str]) -> dict[str, float | str]:
+    """Parse and check options of the engine.
+
+    Raises:
+        OptionError: an option is not NAME=VALUE, is unknown, is given twice or has an invalid value.
+    """
+    from redraft.backends.options import checked
+
+    return checked(_named("--engine", given))
+
+
+def _named(option: str, given: Sequence[str]) -> dict[str, float | str]:
+    """Parse values that are given as NAME=VALUE."""
+    found: dict[str, float | str] = {}
     for text in given:
         name, sign, value = text.partition("=")
         if not (sign and name and value):
-            raise OptionError(f"--option must be NAME=VALUE, not {text!r}")
-        if name in options:
-            raise OptionError(f"--option {name} is given twice, so leave one out")
-        try:
-            options[name] = float(value)
-        except ValueError:
-            options[name] = value
-    chosen = get_method(method)
-    if beta is not None:
-        if chosen.bias is None:
-            raise OptionError(f"method {method!r} has no bias, so leave --beta out")
-        if chosen.bias.name in options:
-            raise OptionError(f"--option {chosen.bias.name} and --beta are the same, so leave one out")
-        options[chosen.bias.name] = beta
-    return chosen.check(options)
+            raise OptionError(f"{option} must be NAME=VALUE, not {text!r}")
+        if name in found:
+            raise OptionError(f"{option} {name} is given twice, so leave one out")
+        found[name] = value
+        for kind in (float, int):
+            with suppress(ValueError):
+                found[name] = kind(value)
+    return found

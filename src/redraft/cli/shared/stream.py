@@ -39,6 +39,10 @@ def standard_input(ending: Ending | None = None, *, drained: bool = False) -> io
     return stdin if isinstance(stdin, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stdin))
 
 
+#: Words of a text that each update adds.
+LAG = 3
+
+
 @contextmanager
 def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.BufferedReader]:
     """Open a file for reading bytes; ``-`` is standard input.
@@ -65,17 +69,17 @@ def opened(file: str, form: str, ending: Ending | None = None) -> Iterator[io.Bu
 def updates(
     source: io.BufferedReader,
     form: str,
-    lag: int,
     rate: float | None,
     sleep: Callable[[float], object] = time.sleep,
     *,
     by_line: bool = False,
+    lag: int = LAG,
 ) -> Iterator[Item]:
     """Yield the items of a file line by line.
 
     Args:
         form: one of `redraft.cli.shared.options.INPUTS`.
-        lag: see `redraft.captions.formats.read.read_text`, as for ``rate`` and ``by_line``.
+        rate: see `redraft.captions.formats.read.read_text`, as for ``by_line`` and ``lag``.
         sleep: waits for the time at which a word of a text is spoken.
 
     Raises:
@@ -102,7 +106,6 @@ def writer(
     *,
     live: bool = False,
     profile: Profile = PROFILES["web"],
-    start: float = 0.0,
 ) -> Iterator[Writer]:
     """Open a writer to standard output; it is always closed at the end, after an interruption without more pushes.
 
@@ -113,7 +116,6 @@ def writer(
         push: languages whose captions are also sent to a service.
         live: whether captions come while they are spoken.
         profile: what readers of subtitles need.
-        start: seconds that are added to the times of subtitles.
     """
     made: Writer
     if form == "live":
@@ -123,7 +125,7 @@ def writer(
     elif form == "lines":
         made = LinesWriter(sys.stdout, sys.stderr)
     else:
-        made = SubtitleWriter(sys.stdout, sys.stderr, form, languages, profile, start)
+        made = SubtitleWriter(sys.stdout, sys.stderr, form, languages, profile)
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:

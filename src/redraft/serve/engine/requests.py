@@ -21,6 +21,7 @@ from redraft.captions.spoken import AUTO
 from redraft.captions.state import START, State
 from redraft.captions.translation import Translation
 from redraft.captions.words import has_words
+from redraft.decoding.method import COMMON
 from redraft.decoding.types import Asking, Prompt
 from redraft.errors import OptionError, RedraftError
 from redraft.protocol import Wanted
@@ -81,7 +82,7 @@ class Requests:
         """
         if wanted.also_spoken or wanted.source_language == AUTO:
             raise Refused("option", "a text has one source language, which must be named", "source_language")
-        exact, turns = wanted.method is None and not wanted.options, asyncio.Semaphore(_AT_ONCE)
+        exact, turns = wanted.method is None and wanted.options.keys() <= {*COMMON}, asyncio.Semaphore(_AT_ONCE)
         with self._admitted(address) as engine:
 
             async def ask(translation: Translation, state: State, sentence: str) -> tuple[Translated | Failure, State]:

@@ -30,6 +30,9 @@ from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import all_recognisers, resolve
 from redraft.translator import prompt_encoder, source_languages, vocabulary_of
 
+#: Most entries of a glossary for one language.
+MOST_TERMS = 64
+
 
 class Service:
     """The models and what clients may ask of them.
@@ -58,7 +61,7 @@ class Service:
         if DRAFT_MODEL in backends:
             check_same_vocabulary(backends[TARGET], backends[DRAFT_MODEL])
         self.vocabulary = vocabulary_of(backends)
-        self._prompt = None if settings.prompt_file is None else prompt_file(settings.prompt_file)
+        self._prompt = None if settings.prompt is None else prompt_file(settings.prompt)
 
     @property
     def languages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -78,7 +81,7 @@ class Service:
         return Spoken(style.sources, source_languages(self.backends[TARGET], style))
 
     def _style(self, wanted: Wanted) -> Style:
-        more = wanted.glossary, wanted.context, wanted.also_spoken
+        more = wanted.glossary, wanted.also_spoken
         return Style(wanted.source_language, self.settings.template, self._prompt, *more)
 
     def lanes(self, wanted: Wanted, answered: Callable[[Answer], None]) -> list[Lane]:
@@ -107,13 +110,12 @@ class Service:
         style = self._style(wanted)
         style.check_targets(wanted.targets)
         languages = [parse_language(tag, "target") for tag in wanted.targets]
-        encoders = {each.tag: prompt_encoder(self.backends[TARGET], style, each) for each in languages}
+        method = exact or self.methods[wanted.method or self.settings.methods[0]]
+        settings = Settings(method, {**wanted.options, "beta": 0.0} if exact else wanted.options)
+        target = self.backends[TARGET]
+        encoders = {each.tag: prompt_encoder(target, style, each, settings.context) for each in languages}
         if len({each.canonical for each in languages}) < len(languages):
             raise OptionError("must be different languages", "targets")
-        method = exact or self.methods[wanted.method or self.settings.methods[0]]
-        most = self.settings.max_tokens if wanted.max_tokens is None else wanted.max_tokens
-        options = method.check({"beta": 0.0} if exact else wanted.options)
-        settings = Settings(method, options, wanted.display(method.display), wanted.context, most)
         return [
             Translation(each.tag, encoders[each.tag], self.vocabulary, settings, writing_of(each)) for each in languages
         ]
@@ -122,16 +124,10 @@ class Service:
         """Check a request against the operator's limits."""
         if wanted.method is not None and wanted.method not in self.methods:
             raise OptionError(f"must be one of {', '.join(self.methods)}, not {wanted.method!r}", "method")
-        asked = (
-            ("max_tokens", "be", wanted.max_tokens or 0, ""),
-            ("context", "be", wanted.context, ""),
-            ("targets", "have", len(wanted.targets), " languages"),
-            *(("glossary", "have", len(terms), " entries for a language") for terms in wanted.glossary.values()),
-        )
-        for name, verb, number, unit in asked:
-            most = getattr(self.settings, name)
-            if number > most:
-                raise OptionError(f"must {verb} at most {most}{unit}, not {number}", name)
+        if (count := len(wanted.targets)) > self.settings.targets:
+            raise OptionError(f"must have at most {self.settings.targets} languages, not {count}", "targets")
+        if (count := max(map(len, wanted.glossary.values()), default=0)) > MOST_TERMS:
+            raise OptionError(f"must have at most {MOST_TERMS} entries for a language, not {count}", "glossary")
 
 
 def _tags(text: str) -> tuple[str, ...]:
@@ -145,14 +141,13 @@ def offer_of(service: Service, *, key: bool) -> Offer:
     return Offer(
         methods=allowed.methods,
         about={
-            name: OfferedMethod(summary=method.summary, options=tuple(map(_option, method.options)))
+            name: OfferedMethod(summary=method.summary, options=tuple(map(_option, method.all_options)))
             for name, method in service.methods.items()
         },
         source_languages=sources,
         target_languages=targets,
         most_targets=allowed.targets,
-        most_context=allowed.context,
-        most_glossary=allowed.glossary,
+        most_glossary=MOST_TERMS,
         key=key,
         model=service.backends[TARGET].metadata.get("general.name") or Path(allowed.model).name,
         recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import asdict
-from functools import cache
+from functools import cache, wraps
 from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -52,6 +52,7 @@ def retry_after(refused: Refused) -> dict[str, str]:
 def answering(endpoint: Endpoint, refuse: Callable[[Refused, int], Response] = refusal) -> Endpoint:
     """Wrap an endpoint to convert refusals to responses; ``refuse`` makes one, given the status of our own API."""
 
+    @wraps(endpoint)
     async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)

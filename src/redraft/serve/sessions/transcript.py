@@ -203,10 +203,10 @@ class Transcript:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def text(self, form: str, targets: Sequence[str], profile: Profile = PROFILES["web"], start: float = 0.0) -> str:
+    def text(self, form: str, targets: Sequence[str], profile: Profile = PROFILES["web"]) -> str:
         """Export all captions that readers may see, in one of `FORMS`."""
         out = io.StringIO()
-        writer = _writer(form, out, targets, profile, start)
+        writer = _writer(form, out, targets, profile)
         for utterance in list(self.ended):
             self._write(utterance, writer, targets)
         writer.close()
@@ -280,13 +280,12 @@ def _writer(
     out: io.StringIO,
     targets: Sequence[str],
     profile: Profile = PROFILES["web"],
-    start: float = 0.0,
 ) -> Writer:
     if form == "jsonl":
         return JsonlWriter(out)
     if form == "txt":
         return TextWriter(out, targets)
-    return SubtitleWriter(out, io.StringIO(), form, targets, profile, start)
+    return SubtitleWriter(out, io.StringIO(), form, targets, profile)
 
 
 def from_lines(text: str) -> Transcript:

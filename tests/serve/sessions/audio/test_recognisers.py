@@ -36,8 +36,8 @@ def test_names_that_are_known() -> None:
 
 
 def test_recogniser_command() -> None:
-    made = command_of(ServeSettings(recogniser="sherpa", punctuation="models/punct", pause=0.3), "de")
-    assert made[1:] == ["-m", "redraft.speech.worker", '["sherpa", "de", 0.3, "models/punct"]']
+    made = command_of(ServeSettings(recogniser="sherpa", punctuation="models/punct"), "de")
+    assert made[1:] == ["-m", "redraft.speech.worker", '["sherpa", "de", 0.5, "models/punct"]']
 
 
 @pytest.mark.parametrize(

@@ -387,18 +387,6 @@ def test_lag_of_slow_recogniser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [each for each in heard if each["type"] == "stats"][-1]["lag_ms"] >= 500
 
 
-def test_audio_limit() -> None:
-    with hearing(audio_seconds=3) as server, speaking(server) as socket:
-        send(socket, 5)
-        heard = until_listening(socket, True) + until_listening(socket, False)
-        assert [each["code"] for each in heard if each["type"] == "error"] == ["limit"]
-        socket.say("end")
-        assert finals(heard + socket.until("done")) == [
-            ("1.1", "de", expected(SENTENCE)),
-            ("1.2", "de", expected("we saw")),
-        ]
-
-
 AGAIN = "; it was started again, and no audio is lost"
 
 

@@ -1,41 +1,28 @@
 """Lines of tables as texts: a method, and settings with one or several values, such as ``ssbd beta=0,0.2 mask_k=3``.
 
 Several values, with commas between, are a line each; those of several settings are combined.  A setting is an option of
-the method, or what any method has:
+the method, or one of the run:
 
-    agree, first_sight, mask_k, plain   what is shown of partial captions (`redraft.decoding.display.Display`)
-    lines                               complete lines that never change, each after at most so many seconds
-    threads                             CPU threads
-    batch                               number of segments that are translated at once
-    small                               draft model, instead of the one of the command
+    lines     complete lines that never change, each after at most so many seconds
+    threads   CPU threads
+    batch     number of segments that are translated at once
+    small     draft model, instead of the one of the command
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
 from itertools import product
 from typing import Any
 
-from redraft.decoding.display import Display
 from redraft.decoding.method import DraftModel, Value
 from redraft.decoding.methods import all_methods, get_method
 from redraft.errors import OptionError
 from redraft_bench.bench.peers import PEERS
 from redraft_bench.eval.contender import Contender
 
-_SWITCH = {"off": False, "on": True}
-_DISPLAY = {
-    each.name: _SWITCH.__getitem__ if isinstance(each.default, bool) else type(each.default) for each in fields(Display)
-}
-#: Setting of any method -> how its value is read.
-GENERAL: Mapping[str, Callable[[str], Any]] = {
-    **_DISPLAY,
-    "lines": float,
-    "threads": int,
-    "batch": int,
-    "small": str,
-}
+#: Setting of a run -> how its value is read.
+GENERAL: Mapping[str, Callable[[str], Any]] = {"lines": float, "threads": int, "batch": int, "small": str}
 
 
 def contenders(lines: Sequence[str], language: str, small: str = "") -> list[Contender]:
@@ -75,17 +62,14 @@ def _combined(line: str, language: str, small: str) -> list[Contender]:
 
 def _contender(name: str, settings: Mapping[str, str], language: str, small: str) -> Contender:
     method = all_methods().get(name)
-    own = {each.name for each in method.options} if method else set()
+    own = {each.name for each in method.all_options} if method else set()
     options = {key: _value(text) for key, text in settings.items() if key in own or key not in GENERAL}
     given = {key: _general(key, text) for key, text in settings.items() if key not in options}
     if method:
         method.check(options)
         if method.draft_model is DraftModel.SMALL:
             given.setdefault("small", small)
-    shown = {key: given.pop(key) for key in [*given] if key in _DISPLAY}
-    if shown:
-        shown = {"display": replace(method.display if method else Display(), **shown)}
-    return Contender(name, language, tuple(options.items()), **shown, **given)
+    return Contender(name, language, tuple(options.items()), **given)
 
 
 def _general(name: str, text: str) -> Any:

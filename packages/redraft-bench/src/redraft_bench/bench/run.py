@@ -21,12 +21,12 @@ from functools import partial
 from pathlib import Path
 
 from redraft.backends import costs
-from redraft.backends.llamacpp import LlamaOptions
-from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, on_transformers, open_backend, resolve
+from redraft.backends.load import BRANCHES_OF_A_TREE, HF_PREFIX, fitting, on_transformers, open_backend, resolve
 from redraft.captions.events import Update
 from redraft.captions.style import Style
 from redraft.decoding.backend import Backend, Capability
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.method import Value
 from redraft.decoding.methods import get_method
 from redraft.errors import CapabilityError, InputError, MissingExtra
 from redraft.signature import model_label, signature
@@ -53,14 +53,12 @@ class BenchModels:
     Attributes:
         model: name or path of the target model.
         smalls: names or paths of draft models.
-        options: options of the backend; the run sets slots and branches.
-        dtype: data type of transformers models.
+        engine: options of the engine; draft models take those that their backends have.
     """
 
     model: str = "demo"
     smalls: tuple[str, ...] = ("demo-tiny",)
-    options: LlamaOptions = LlamaOptions(context_length=1024)
-    dtype: str | None = None
+    engine: Mapping[str, Value] = field(default_factory=lambda: {"context_length": 1024})
 
 
 @dataclass(slots=True)
@@ -77,7 +75,7 @@ class Bench:
     table: Table
     stream: Stream
     language: str
-    engine: BenchModels
+    models: BenchModels
     folder: Path
     extra: Mapping[str, object] = field(default_factory=dict)
     style: Style = Style()
@@ -87,7 +85,7 @@ class Bench:
     @property
     def contenders(self) -> list[Contender]:
         """The contenders of the table that the models can run."""
-        found = self.table.contenders(self.language, self.engine.smalls)
+        found = self.table.contenders(self.language, self.models.smalls)
         return [each for each in found if each.name not in self.left_out]
 
     def leave_out(self) -> None:
@@ -110,9 +108,9 @@ class Bench:
         if contender.method in PEERS:
             if self.tasks:
                 raise CapabilityError(f"{contender.method!r} can only translate")
-            if on_transformers(self.engine.model) and PEERS[contender.method].packages:
+            if on_transformers(self.models.model) and PEERS[contender.method].packages:
                 raise CapabilityError(f"{contender.method!r} needs a GGUF file")
-            if PEERS[contender.method].drafts and not self.engine.smalls:
+            if PEERS[contender.method].drafts and not self.models.smalls:
                 raise CapabilityError(f"{contender.method!r} needs a small model: name it with --draft-model")
             version(contender.method)
             return
@@ -130,26 +128,25 @@ class Bench:
     def signature(self) -> str:
         """Settings and versions that reproduce the rows; metrics add theirs."""
         small = {f"small{n or ''}": model_label(_path(name)) for n, name in enumerate(self._smalls())}
-        engine = self.engine.options
+        engine = {each: value for each, value in self.models.engine.items() if each != "context_length"}
         peers = "; ".join(dict.fromkeys(version(each.method) for each in self.contenders if each.method in PEERS))
         return signature(
-            _path(self.engine.model),
+            _path(self.models.model),
             self.stream.name,
             self.stream.hash,
             seed=None,
             segments=len(self.stream.segments),
-            threads=engine.threads or "adaptive",
-            exact=engine.exact,
+            threads=engine.pop("threads", 0) or "adaptive",
+            exact=bool(engine.pop("exact", False)),
             **small,
             **({"peers": peers} if peers else {}),
-            **({"dtype": self.engine.dtype} if self.engine.dtype else {}),
-            **({"gpu_layers": engine.gpu_layers} if engine.gpu_layers != -1 else {}),
+            **engine,
             **self.extra,
         )
 
     def _smalls(self) -> list[str]:
         drafting = any(each.method in PEERS and PEERS[each.method].drafts for each in self.contenders)
-        named = [*(each.small for each in self.contenders if each.small), *(self.engine.smalls[:1] if drafting else ())]
+        named = [*(each.small for each in self.contenders if each.small), *(self.models.smalls[:1] if drafting else ())]
         return list(dict.fromkeys(named))
 
     def run(self, show: Callable[[Sequence[int]], Iterable[int]] = iter) -> list[TableLine]:
@@ -234,15 +231,14 @@ class Bench:
         return sum(each.batch for each in self.contenders if each.small == small)
 
     def _open(self, slots: int, branches: int = 0, threads: int | None = None) -> Backend:
-        own = self.engine.options
-        options = replace(own, slots=slots, branches=branches, threads=own.threads if threads is None else threads)
-        return open_backend(self.engine.model, options, self.engine.dtype)
+        more = {} if threads is None else {"threads": threads}
+        return open_backend(self.models.model, {**self.models.engine, **more}, slots=slots, branches=branches)
 
     @contextmanager
     def _systems(self) -> Iterator[list[tuple[Contender, System]]]:
         """Open the system of every contender."""
         with ExitStack() as stack:
-            sharing: dict[tuple[int, bool], list[Contender]] = {}
+            sharing: dict[tuple[int | None, bool], list[Contender]] = {}
             for each in self.contenders:
                 sharing.setdefault(self._cache(each), []).append(each)
             backends = {
@@ -259,7 +255,7 @@ class Bench:
             }
             smalls = {
                 name: stack.enter_context(
-                    closing(open_backend(name, replace(self.engine.options, slots=self._slots(name), branches=0)))
+                    closing(open_backend(name, fitting(name, self.models.engine), slots=self._slots(name)))
                 )
                 for name in self._smalls()
                 if self._slots(name)  # peers open theirs
@@ -278,13 +274,12 @@ class Bench:
                 systems.append((each, system))
             yield systems
 
-    def _cache(self, contender: Contender) -> tuple[int, bool]:
+    def _cache(self, contender: Contender) -> tuple[int | None, bool]:
         """Return what contenders with a common cache have in common: threads, and whether it is for trees.
 
         A cache for trees is slower.
         """
-        threads = self.engine.options.threads if contender.threads is None else contender.threads
-        return threads, bool(_branches(contender)) and not on_transformers(self.engine.model)
+        return contender.threads, bool(_branches(contender)) and not on_transformers(self.models.model)
 
     def _beside(self, batch: int, update: Update) -> list[Update]:
         """Return the updates of the next segments that are translated together with one."""
@@ -296,8 +291,8 @@ class Bench:
 
     def _peer(self, contender: Contender, backend: Backend) -> System:
         task = Task(backend, contender.language, contender.max_tokens)
-        small = _path(self.engine.smalls[0]) if self.engine.smalls else None
-        models = Models(_path(self.engine.model), small, self.engine.options)
+        small = _path(self.models.smalls[0]) if self.models.smalls else None
+        models = Models(_path(self.models.model), small, self.models.engine)
         return open_peer(contender.method, task, models, dict(contender.options))
 
 

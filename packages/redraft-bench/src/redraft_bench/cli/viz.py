@@ -43,17 +43,13 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="With --ddg: print each graph as a line of JSON.")
 @click.option("--from", "source_language", default="en", metavar="LANGUAGE", help="Language of the source.")
 @common.form
-@common.lag
+@click.option("--lag", type=common.Whole(1), default=3, help="With --input text: words added per update.")
 @click.option("--updates", type=common.Whole(1, 200), default=30, help="Stop after this many updates.")
 @common.model
 @common.draft_model
 @click.option("--method", metavar="NAME", help="Decoding method.  [default: redraft; jacobi with --ddg]")
-@common.beta
 @common.option
-@common.max_tokens
-@common.threads
-@common.gpu_layers
-@common.dtype
+@common.engine
 def viz(
     file: str,
     to: tuple[str, ...],
@@ -65,7 +61,6 @@ def viz(
     lag: int,
     updates: int,
     method: str | None,
-    beta: float | None,
     option: tuple[str, ...],
     **given: Any,
 ) -> None:
@@ -83,7 +78,7 @@ def viz(
     form = common.input_of(form, file)
     common.refuse_idle_text(form)
     method = method or ("jacobi" if ddg else "redraft")
-    chosen = common.method_options(method, beta, option)
+    chosen = common.method_options(method, option)
     from rich.console import Console
 
     from redraft.captions.languages import parse_languages
@@ -92,7 +87,7 @@ def viz(
 
     languages = parse_languages(to)
     with stream.opened(file, form) as source:
-        read = stream.updates(source, form, lag, None)
+        read = stream.updates(source, form, None, lag=lag)
         items = list(islice(filter(_is_final, read) if ddg else read, updates))
     if ddg:
         if not items:
@@ -142,11 +137,8 @@ def _open(
     to: str,
     *,
     source_language: str,
-    threads: int,
-    gpu_layers: int,
     **more: Any,
 ) -> Translator:
-    from redraft.backends.llamacpp import LlamaOptions
     from redraft.captions.style import Style
     from redraft.translator import Translator
 
@@ -155,7 +147,6 @@ def _open(
         method=method,
         options=chosen,
         style=Style(source_language),
-        engine=LlamaOptions(threads=threads, gpu_layers=gpu_layers),
         **more,
     )
 
@@ -213,5 +204,6 @@ def _graphs(
 
 def _run_of(source_language: str, to: str, model: str, method: Method, options: Mapping[str, float | str]) -> str:
     """Describe languages, model, method and the options that differ from their defaults."""
-    values = [f"{each.name} {options[each.name]}" for each in method.options if options[each.name] != each.default]
+    defaults = {each.name: each.default for each in method.all_options}
+    values = [f"{name} {value}" for name, value in options.items() if value != defaults[name]]
     return f"{source_language} to {to}, {Path(model).name}, {method.name}" + f" ({', '.join(values)})" * bool(values)

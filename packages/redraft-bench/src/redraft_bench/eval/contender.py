@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
 
+#: Options of every method that say what is shown.
+_SHOWN = {each.name for each in fields(Display)}
+
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A method with options and a display, into one language.
+    """A method with options, into one language.
 
     Attributes:
         method: a method of Redraft, or the name of a peer (`redraft_bench.bench.peers`).
         small: name of its draft model.
-        display: what is shown of partial captions; None for the method's own.
         lines: shows lines that never change (`redraft.captions.reading`), each after this many seconds at most; None
             for captions that grow.
         threads: CPU threads; None for those of the run.
@@ -26,18 +28,23 @@ class Contender:
     method: str
     language: str
     options: tuple[tuple[str, Value], ...] = ()
-    display: Display | None = None
-    max_tokens: int = 256
     small: str = ""
     lines: float | None = None
     threads: int | None = None
     batch: int = 1
 
     @property
+    def max_tokens(self) -> int:
+        """Maximum tokens of a translation."""
+        return int(dict(self.options).get("max_tokens", 256))
+
+    @property
     def settings(self) -> str:
-        """The options that are set, e.g. ``beta=0.2``."""
+        """The options that are set, without those of the display, e.g. ``beta=0.2``."""
         return " ".join(
-            f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}" for name, value in self.options
+            f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}"
+            for name, value in self.options
+            if name not in _SHOWN
         )
 
     @property
@@ -45,7 +52,7 @@ class Contender:
         """What is shown of partial captions, e.g. ``2 agree`` or ``mask 3``; empty if everything is."""
         lines = "" if self.lines is None else f"lines, {self.lines:g} s"
         method = all_methods().get(self.method)
-        display = self.display or (method.display if method else Display())
+        display = Display.of(method.check(dict(self.options))) if method else Display()
         return ", ".join(filter(None, (display.label, lines)))
 
     @property

@@ -68,9 +68,7 @@ class MethodSystem:
                 [contender.language],
                 method=watched,
                 options=dict(contender.options),
-                display=contender.display,
                 style=style,
-                max_tokens=contender.max_tokens,
                 small=small,
                 watch=self._meter,
             )

@@ -95,8 +95,7 @@ class TaskSystem:
         method, self._tasks, self._meter = get_method(contender.method), tasks, Meter()
 
         watched = self._meter.watched(method)
-        options, limit = dict(contender.options), contender.max_tokens
-        self._generator = Generator(backend, watched, options, small=small, max_tokens=limit, watch=self._meter)
+        self._generator = Generator(backend, watched, dict(contender.options), small=small, watch=self._meter)
         self._tokenize = backend.tokenize
 
     def translate(self, update: Update) -> tuple[Step, list[Failure]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from redraft.backends.load import on_transformers, resolve
+from redraft.backends.options import NOTHING
 from redraft.decoding.method import Value
 from redraft.signature import signature
 from redraft_bench.bench.read import ENDING
@@ -33,7 +34,7 @@ class Job:
         options: method options that were set.
         server: URL of a running server; empty to start one.
         model: model of a server that is started.
-        threads: CPU threads of a server that is started.
+        engine: options of the engine of a server that is started.
         settings: further settings of a server that is started.
         folder: folder for rows and logs.
         seed: random seed of the plans.
@@ -46,7 +47,7 @@ class Job:
     options: Mapping[str, Value] = field(default_factory=dict)
     server: str = ""
     model: str = "demo"
-    threads: int = 0
+    engine: Mapping[str, Value] = NOTHING
     settings: Mapping[str, str] = field(default_factory=dict)
     folder: Path = Path("redraft-bench")
     seed: int = 0
@@ -79,7 +80,8 @@ class Job:
             yield self.server
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        chosen = {"model": self.model, "methods": json.dumps([method]), "threads": str(self.threads), **settings}
+        chosen = {"model": self.model, "methods": json.dumps([method]), **settings}
+        chosen["engine"] = json.dumps(dict(self.engine))
         async with serving({**chosen, **self.settings}, self.folder / f"{self.bench}-{method}.log") as address:
             yield address
 
@@ -96,7 +98,7 @@ class Job:
             self.seed,
             ne="words,pooled",
             rate=self.script.rate,
-            threads="unknown" if self.server else self.threads or "default",
+            threads="unknown" if self.server else self.engine.get("threads") or "default",
             **self.facts,
         )
 

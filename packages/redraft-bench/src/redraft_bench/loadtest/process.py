@@ -30,7 +30,7 @@ ADMIT_ALL = "1000"
 SETTABLE = tuple(
     name
     for name in ServeSettings.model_fields
-    if name not in ("host", "port", "keys", "model", "methods", "threads", "busy")
+    if name not in ("host", "port", "keys", "model", "methods", "engine", "busy")
 )
 #: Seconds to wait for the process to end, and between two checks whether it listens.
 _END, _LOOK = 60.0, 0.1

@@ -293,7 +293,7 @@ CHECKS = (
         language_models.REMARK,
         language_models.compared,
         overview=language_models.overview,
-        command="redraft bench run language_model --model FILE --threads 1",
+        command="redraft bench run language_model --model FILE --engine threads=1",
         read=language_models.rows,
     ),
     Check(

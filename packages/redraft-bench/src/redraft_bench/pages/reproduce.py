@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from redraft.backends.options import OPTIONS
 from redraft.models import SHIPPED
 from redraft_bench.bench.read import Result, options
 from redraft_bench.bench.tables import TABLES
@@ -25,9 +26,12 @@ def reproduce(group: Sequence[Result]) -> str:
         names = [_file(value) for name, value in facts.items() if re.fullmatch(rf"{fact}\d*", name)]
         if names and names != [SHIPPED[shipped]]:
             words += [word for name in names for word in (option, name)]
-    for option, default in (("lag", str(TABLES[result.bench].lag)), ("dtype", "")):
-        words += [f"--{option}", facts[option]] if facts.get(option, default) not in (default, "none") else []
-    return shlex.join([*words, *_size(facts), *(["--exact"] if facts.get("exact") == "True" else [])])
+    lag = str(TABLES[result.bench].lag)
+    words += ["--lag", facts["lag"]] if facts.get("lag", lag) not in (lag, "none") else []
+    words += _size(facts)
+    words += ["--engine", "exact=1"] if facts.get("exact") == "True" else []
+    engine = [name for name in OPTIONS if name in facts and name not in ("threads", "exact")]
+    return shlex.join([*words, *(word for name in engine for word in ("--engine", f"{name}={facts[name]}"))])
 
 
 def _capacity(group: Sequence[Result]) -> list[str]:
@@ -44,7 +48,7 @@ def _size(facts: Mapping[str, str]) -> list[str]:
     kinds = len(SCORES) if facts.get("data", "").startswith("tasks@") else 1
     words = ["--limit", str(int(facts["segments"]) // kinds)] if "segments" in facts else []
     words += ["--least-words", facts["least_words"]] if "least_words" in facts else []
-    return [*words, "--threads", facts["threads"]] if facts.get("threads", "").isdigit() else words
+    return [*words, "--engine", f"threads={facts['threads']}"] if facts.get("threads", "").isdigit() else words
 
 
 def _file(label: str) -> str:

@@ -24,7 +24,7 @@ from redraft_bench.bench.read import ENDING, LANGUAGES
 ROOT = Path(__file__).resolve().parents[5]
 RESULTS = ROOT / "benchmarks" / "results"
 #: Further options of a table.  With exact kernels, the table can hold exact methods to the ids of `ar`.
-OPTIONS = {"cold": ("--exact",)}
+OPTIONS = {"cold": ("--engine", "exact=1")}
 #: Data of the table ``stream`` -> number of utterances.
 STREAMS = {"talk": 24, **{name: 0 for name in RECOGNISED if name != TUNED}, "recogniser": 8}
 
@@ -52,7 +52,7 @@ class Run:
 
     def command(self, out: Path) -> list[str]:
         """Return its command line."""
-        chosen = ["--data", self.data, "--to", self.language, "--limit", str(self.limit), "--threads", "1"]
+        chosen = ["--data", self.data, "--to", self.language, "--limit", str(self.limit), "--engine", "threads=1"]
         options = [*chosen, *OPTIONS.get(self.table, ())]
         return [sys.executable, "-m", "redraft", "bench", "run", self.table, *options, "--out", str(out)]
 

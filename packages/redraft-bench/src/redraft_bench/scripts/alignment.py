@@ -17,7 +17,6 @@ from statistics import fmean
 
 import click
 
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.backends.load import resolve
 from redraft.decoding.method import Method, Setup
 from redraft.decoding.methods import get_method
@@ -89,8 +88,10 @@ def main(model: str, data: str, limit: int, max_tokens: int) -> None:
         return Aligning(drafter, counts.setdefault(kind, Counter())), rule
 
     lookup: Method = get_method("pld")
-    options = LlamaOptions(4096)
-    with Generator.open(model, method=replace(lookup, build=build), max_tokens=max_tokens, engine=options) as generator:
+    options = {"context_length": 4096}
+    with Generator.open(
+        model, method=replace(lookup, build=build), options={"max_tokens": max_tokens}, engine=options
+    ) as generator:
         for task in tasks.values():
             kind = task.kind
             generator.generate(task.prompt)

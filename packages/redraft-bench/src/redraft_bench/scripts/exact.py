@@ -29,11 +29,11 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.style import Style
-from redraft.decoding.display import Display
 from redraft.decoding.loops import loop_at_end
 from redraft.decoding.method import Value
 from redraft.decoding.methods import all_methods
@@ -48,21 +48,22 @@ from redraft_bench.eval.sets import SETS, lag_stream, load_set
 from redraft_bench.scripts.real_models import with_style
 
 Ids: TypeAlias = tuple[int, ...]
-#: A method, its options, and what it shows.
-Asked: TypeAlias = tuple[str, tuple[tuple[str, Value], ...], Display]
+#: A method and its options.
+Asked: TypeAlias = tuple[str, tuple[tuple[str, Value], ...]]
 
 FORMATS = ("F32", "shipped")
 BIAS: tuple[tuple[str, Value], ...] = (("beta", 0.2),)
 ONE_BIAS: tuple[tuple[str, Value], ...] = (*BIAS, ("hidden_beta", 0.2))
-WHOLE, TWO = Display(), Display(2)
-#: What is compared -> the methods with their options and what they show; the first one has the right ids.
+WHOLE: tuple[tuple[str, Value], ...] = (("agree", 1), ("first_sight", 1))
+TWO: tuple[tuple[str, Value], ...] = (("agree", 2), ("first_sight", 1))
+#: What is compared -> the methods with their options; the first one has the right ids.
 PAIRS: dict[str, tuple[Asked, Asked]] = {
-    "ssbd": (("ar", (), WHOLE), ("ssbd", (("beta", 0.0),), WHOLE)),
-    "redraft": (("ssbd", BIAS, WHOLE), ("redraft", ONE_BIAS, WHOLE)),
-    "unbiased": (("ar", (), WHOLE), ("redraft", (("beta", 0.0), ("hidden_beta", 0.0), ("stop", 0.0)), TWO)),
+    "ssbd": (("ar", ()), ("ssbd", (("beta", 0.0),))),
+    "redraft": (("ssbd", BIAS), ("redraft", (*ONE_BIAS, *WHOLE))),
+    "unbiased": (("ar", ()), ("redraft", (("beta", 0.0), ("hidden_beta", 0.0), ("stop", 0.0), *TWO))),
     "calm": (
-        ("local-agreement", (("n", 2),), TWO),
-        ("redraft", (("beta", 0.5), ("hidden_beta", 0.0), ("stop", 0.0)), TWO),
+        ("local-agreement", (("n", 2),)),
+        ("redraft", (("beta", 0.5), ("hidden_beta", 0.0), ("stop", 0.0), *TWO)),
     ),
 }
 
@@ -88,7 +89,7 @@ def main(
         if format != "shipped":
             path = Path(folder) / f"{given.stem}-{format}.gguf"
             quantise(given, path, format)
-        contenders = [Contender(method, to, options, display) for method, options, display in PAIRS[pair]]
+        contenders = [Contender(method, to, options) for method, options in PAIRS[pair]]
         engine = LlamaOptions(context_length=1024, slots=3, threads=threads, exact=exact)
         backend = LlamaCpp(path, engine)
         updates = list(stream.updates)

@@ -16,14 +16,15 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import NamedTuple, TypeAlias
 
 import click
 import numpy as np
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import open_model
+from redraft.backends.options import LlamaOptions
 from redraft.captions.events import Caption, Update
 from redraft.captions.settings import Settings
 from redraft.captions.state import START
@@ -116,7 +117,7 @@ def _segment(backend: LlamaCpp, updates: Sequence[Update], language: str, model:
         found = {}
         for way, (name, options) in ways.items():
             method = get_method(name)
-            settings = Settings(method, method.check(options), translation.settings.display)
+            settings = Settings(method, {**options, **asdict(translation.settings.display)})
             otherwise = replace(translation, settings=settings)
             if before.prompt:  # what the others left in the cache
                 backend.score([(slots["target"], Score(before.prompt + before.output))])
@@ -185,7 +186,7 @@ def _alone(backend: LlamaCpp, update: Update, language: str, translators: Mappin
     """Return the caption of a text that is translated from scratch, in the slot of another translator."""
     (translator, *_) = translators.values()
     method = get_method("ar")
-    settings = Settings(method, method.check({}), method.display)
+    settings = Settings(method)
     (slots,) = translator.slots
     otherwise = replace(translator.translations[language], settings=settings)
     events, _ = run(otherwise.translate(START, update), backend, slots["target"])

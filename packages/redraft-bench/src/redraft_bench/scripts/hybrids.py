@@ -25,7 +25,8 @@ import click
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import Feed, LlamaContext
 from redraft.backends.llama_model import LlamaModel
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.errors import CapabilityError
 from redraft.signature import signature
 from redraft_bench.eval.figures import Row
@@ -43,7 +44,7 @@ def architectures(folder: Path) -> Iterator[Row]:
         path = write(folder / f"{name}.gguf")
         row: Row = {"model": name, "goes_back": "anchors", "signature": signature(path, "none", "none", seed=None)}
         try:
-            LlamaModel(path, gpu_layers=0).close()
+            LlamaModel(path, LlamaOptions(gpu_layers=0)).close()
         except CapabilityError as error:
             row["goes_back"] = "refused: " + str(error).partition("correctly (")[2].partition(")")[0]
         yield row

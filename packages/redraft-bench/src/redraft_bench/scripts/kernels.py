@@ -19,8 +19,9 @@ from pathlib import Path
 import click
 
 from redraft.backends import costs
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import resolve
+from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.signature import print_json, signature
 from redraft_bench.eval.figures import Row

@@ -24,9 +24,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Caption, Event, Update
-from redraft.decoding.display import Display
 from redraft.decoding.method import Value
 from redraft.signature import signature
 from redraft.translator import Translator
@@ -38,12 +36,12 @@ from redraft_bench.eval.stream import Stream
 from redraft_bench.scripts.real_models import MODELS
 
 LANGUAGES = ("de", "zh", "ja")
-#: Name of the line -> method, options and display; None is the method's own display.
-METHODS: dict[str, tuple[str, dict[str, Value], Display | None]] = {
-    "ar": ("ar", {}, None),
-    "LocalAgreement": ("redraft", {"beta": 0.5, "hidden_beta": 0.0}, Display(agree=2)),
-    "ssbd": ("ssbd", {}, None),
-    "redraft": ("redraft", {}, None),
+#: Name of the line -> method and options.
+METHODS: dict[str, tuple[str, dict[str, Value]]] = {
+    "ar": ("ar", {}),
+    "LocalAgreement": ("redraft", {"beta": 0.5, "hidden_beta": 0.0, "agree": 2, "first_sight": 1}),
+    "ssbd": ("ssbd", {}),
+    "redraft": ("redraft", {}),
 }
 SHOWN = ("method", "languages", "answer_p50", "answer_p95", "passed_over", "busy", "lag_first", "lag_good", "retracted")
 
@@ -149,9 +147,9 @@ def figures(answers: Sequence[Answered], passed_over: int, stream: Stream, langu
 
 def run(path: Path, stream: Stream, name: str, languages: Sequence[str]) -> Row:
     """Translate the stream with a method of `METHODS`, and return the figures."""
-    method, options, display = METHODS[name]
-    engine = LlamaOptions(context_length=512, threads=1)
-    opened = Translator.open(path, to=languages, method=method, options=options, display=display, engine=engine)
+    method, options = METHODS[name]
+    engine = {"context_length": 512, "threads": 1}
+    opened = Translator.open(path, to=languages, method=method, options=options, engine=engine)
     with closing(opened) as translator:
         updates = [update for segment in stream.segments for update in segment.updates]
         answers, passed_over = replay(updates, translator.translate, time.process_time)

@@ -9,7 +9,7 @@ import pytest
 from redraft.errors import InputError
 from redraft_bench.bench.compare import comparisons, printed
 
-ONE = ("--to", "de", "--model", "demo-tiny", "--threads", "1")
+ONE = ("--to", "de", "--model", "demo-tiny", "--engine", "threads=1")
 
 
 @pytest.fixture(scope="module")

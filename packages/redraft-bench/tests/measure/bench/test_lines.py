@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from redraft.decoding.display import Display
 from redraft.errors import OptionError
 from redraft_bench.bench.lines import contenders
 from redraft_bench.eval.contender import Contender
 
 
 def test_commas_are_a_product() -> None:
-    found = contenders(["ssbd beta=0,0.2 mask_k=0,3 plain=off,on"], "de")
-    settings = {(each.options, each.display) for each in found}
-    assert settings == {
-        ((("beta", beta),), Display(mask_k=mask, plain=plain))
+    found = contenders(["ssbd beta=0,0.2 mask_k=0,3 plain=0,1"], "de")
+    assert {each.options for each in found} == {
+        (("beta", beta), ("mask_k", mask), ("plain", plain))
         for beta in (0, 0.2)
-        for mask, plain in ((0, False), (3, False), (3, True))
+        for mask, plain in ((0, 0), (3, 0), (3, 1))
     }, "what is the same for a reader is a line once"
 
 
@@ -41,8 +39,9 @@ def test_draft_model_is_that_of_the_command_or_of_the_line() -> None:
         ("ssbd beta=2", "beta"),
         ("ssbd gamma=1", "gamma"),
         ("ssbd beta=0 beta=1", "twice"),
-        ("ssbd mask_k=many", "mask_k=many"),
-        ("ssbd plain=maybe", "plain=maybe"),
+        ("ssbd mask_k=many", "mask_k must be"),
+        ("ssbd plain=maybe", "plain must be 0 or 1"),
+        ("ssbd threads=many", "threads=many"),
         ("", "''"),
     ],
 )

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from redraft.backends.llamacpp import LlamaCpp, LlamaOptions
+from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.options import LlamaOptions
 from redraft.backends.quantise import quantise
 from redraft.captions.events import Update
 from redraft.captions.metadata import PROMPT_KEY
+from redraft.decoding.method import Value
 from redraft.decoding.types import common_prefix
 from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.models import shipped_path
@@ -72,8 +74,8 @@ def open_(model: Path, backend: LlamaCpp) -> Iterator[Opened]:
         small: Path | None = None,
         **settings: int,
     ) -> System:
-        options = LlamaOptions(context_length=CONTEXT, threads=1, gpu_layers=0)
-        models = Models(path, small or shipped_path("demo-tiny"), options)
+        engine: dict[str, Value] = {"context_length": CONTEXT, "threads": 1, "gpu_layers": 0, "device": "cpu"}
+        models = Models(path, small or shipped_path("demo-tiny"), engine)
         opened.append(open_peer(name, Task(backend, language, max_tokens), models, settings))
         return opened[-1]
 

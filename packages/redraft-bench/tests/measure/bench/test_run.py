@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from redraft.backends import costs
-from redraft.backends.llamacpp import LlamaOptions
 from redraft.captions.events import Update
 from redraft.captions.formats.read import prefixes
 from redraft.errors import InputError
@@ -38,7 +37,7 @@ def quick_curves() -> Iterator[None]:
         yield
 
 
-ENGINE = BenchModels(options=LlamaOptions(context_length=256, threads=1))
+MODELS = BenchModels(engine={"context_length": 256, "threads": 1})
 
 
 def segment(number: int, source: str, reference: str) -> Segment:
@@ -54,7 +53,7 @@ TABLE = Table("few", "Three lines.", ("ar", "ssbd beta=0.2", "cd"))
 
 
 def bench(folder: Path, table: Table = TABLE, **changes: object) -> Bench:
-    return Bench(table, changes.get("stream", STREAM), "de", ENGINE, folder)  # type: ignore[arg-type]
+    return Bench(table, changes.get("stream", STREAM), "de", MODELS, folder)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 __all__ = ["quick_curves"]
 
 #: One thread.
-ONE = ("--threads", "1")
+ONE = ("--engine", "threads=1")
 LINES = [
     {"utterance": "1", "seq": 0, "text": "I have"},
     {"utterance": "1", "seq": 1, "text": "I have a dog.", "final": True},

@@ -79,7 +79,19 @@ def test_what_cannot_be_done_is_refused_in_sentence(
 @pytest.mark.slow
 def test_server_is_started_and_stopped(redraft: Run, tmp_path: Path) -> None:
     done = redraft(
-        *("bench", "load", *QUICK[:4], "--talks", "2", "--minutes", "0.1", "--model", "demo-tiny", "--threads", "1"),
+        *(
+            "bench",
+            "load",
+            *QUICK[:4],
+            "--talks",
+            "2",
+            "--minutes",
+            "0.1",
+            "--model",
+            "demo-tiny",
+            "--engine",
+            "threads=1",
+        ),
         *("--set", "slots=4", "--no-admission", "--out", str(tmp_path), "--json"),
     )
     assert done.status == 0, done.err

@@ -18,7 +18,7 @@ LANGUAGE = ("--to", "de", "--to", "ja", "--language", "de")
 def test_viewers(redraft: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program("redis-server")
     monkeypatch.setattr(viewers, "Show", partial(viewers.Show, alone=1.0))
-    options = "--viewers 60 --seconds 4 --rate 10 --model demo-tiny --threads 1 --json --replicas 2"
+    options = "--viewers 60 --seconds 4 --rate 10 --model demo-tiny --engine threads=1 --json --replicas 2"
     done = redraft("bench", "viewers", *options.split(), *LANGUAGE, "--out", str(tmp_path))
     assert (done.status, done.err) == (0, "")
     (row,) = done.rows

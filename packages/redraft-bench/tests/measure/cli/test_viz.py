@@ -8,7 +8,20 @@ import pytest
 
 from tests.cli.conftest import Run
 
-VIZ = ["viz", "-", "--to", "de", "--model", "demo-tiny", "--threads", "1", "--updates", "3", "--max-tokens", "12"]
+VIZ = [
+    "viz",
+    "-",
+    "--to",
+    "de",
+    "--model",
+    "demo-tiny",
+    "--engine",
+    "threads=1",
+    "--updates",
+    "3",
+    "--option",
+    "max_tokens=12",
+]
 
 
 @pytest.mark.parametrize(
@@ -32,7 +45,7 @@ def test_refusals(redraft: Run, given: list[str], said: list[str]) -> None:
 def test_stream(redraft: Run, tmp_path: Path, to_file: bool) -> None:
     path = tmp_path / "drafts.svg"
     stdin = b"We met\nWe met at the station.\n"  # without capital and full stop the final text is another prompt
-    settings = ["--beta", "0.9", "--option", "stop=0"]
+    settings = ["--option", "beta=0.9", "--option", "stop=0"]
     done = redraft(*VIZ, *settings, *(["--out", str(path)] if to_file else []), stdin=stdin)
     assert (done.status, done.err) == (0, "")
     page = path.read_text(encoding="utf-8").replace("&#160;", " ") if to_file else done.out
@@ -42,7 +55,7 @@ def test_stream(redraft: Run, tmp_path: Path, to_file: bool) -> None:
 
 @pytest.mark.parametrize("method", ["jacobi", "gs-jacobi", "hybrid-jacobi"])
 def test_graph_of_each_final_text_and_language(redraft: Run, tmp_path: Path, method: str) -> None:
-    command = ["viz", "-", "--to", "de", "--to", "ja", "--ddg", "--model", "demo-tiny", "--threads", "1"]
+    command = ["viz", "-", "--to", "de", "--to", "ja", "--ddg", "--model", "demo-tiny", "--engine", "threads=1"]
     stdin = b"We\nWe met.\n\nShe slept.\n"
     done = redraft(*command, "--method", method, "--json", stdin=stdin)
     assert done.status == 0, done.err

@@ -5,32 +5,31 @@ from __future__ import annotations
 import pytest
 
 from redraft.captions.events import Caption, Update
-from redraft.decoding.display import Display
 from redraft.decoding.methods import get_method
 from redraft_bench.eval.contender import Contender
 from redraft_bench.eval.measure import _Lines
 
 
 @pytest.mark.parametrize(
-    ("method", "display", "shows"),
+    ("method", "options", "shows"),
     [
-        ("ssbd", None, ""),
-        ("ssbd", Display(mask_k=3), "mask 3"),
-        ("ssbd", Display(mask_k=3, plain=True), "mask 3, plain"),
-        ("redraft", None, get_method("redraft").display.label),
-        ("redraft", Display(), ""),
-        ("redraft", Display(3, 0.9), "3 agree, first sight 0.9"),
-        ("local-agreement", None, ""),  # a peer shows what it shows
+        ("ssbd", {}, ""),
+        ("ssbd", {"mask_k": 3}, "mask 3"),
+        ("ssbd", {"mask_k": 3, "plain": 1}, "mask 3, plain"),
+        ("redraft", {}, get_method("redraft").display.label),
+        ("redraft", {"agree": 1, "first_sight": 1}, ""),
+        ("redraft", {"agree": 3, "first_sight": 0.9}, "3 agree, first sight 0.9"),
+        ("local-agreement", {}, ""),  # a peer shows what it shows
     ],
 )
-def test_display_is_named(method: str, display: Display | None, shows: str) -> None:
-    contender = Contender(method, "de", (("beta", 0.2),), display)
+def test_display_is_named(method: str, options: dict[str, float], shows: str) -> None:
+    contender = Contender(method, "de", (("beta", 0.2), *options.items()))
     assert contender.shows == shows
     assert contender.name == f"{method} beta=0.2, {f'shows {shows}, ' if shows else ''}de"
 
 
 def test_lines_never_change() -> None:
-    contender = Contender("ssbd", "de", display=Display(2), lines=0.0)
+    contender = Contender("ssbd", "de", (("agree", 2),), lines=0.0)
     assert contender.name == "ssbd, shows 2 agree, lines, 0 s, de"
     lines, shown = _Lines(contender), []
     text = "Sie sagten, dass sie morgen kommen, wenn es nicht regnet."

@@ -53,7 +53,7 @@ def test_saved_stream_is_loaded_as_it_was(stream: Stream, tmp_path_factory: pyte
     assert loaded == stream and hash(loaded) == hash(stream)
     assert loaded.hash == stream.hash
     with path.open("rb") as file:
-        assert tuple(updates_of(file, "jsonl", 3, None)) == stream.updates
+        assert tuple(updates_of(file, "jsonl", None)) == stream.updates
 
 
 def test_what_is_saved(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def result(signature: str, bench: str = "trade", **more: Any) -> Result:
     [
         ("trade", "", ""),
         ("trade", "lag:3|segments:1012|threads:adaptive|exact:False", "--limit 1012"),
-        ("trade", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --threads 2 --exact"),
+        ("trade", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --engine threads=2 --engine exact=1"),
         ("cold", "lag:0", ""),
         ("cold", "lag:3", "--lag 3"),
         ("trade", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2", ""),
@@ -57,6 +57,7 @@ def test_capacity() -> None:
     rows: list[Row] = [{"method": method, "options": "slots=255", "seconds": 20.0} for method in ("ssbd", "ar")]
     command = reproduce([Result("capacity", "talk", "de", tuple(rows), ("model:redraft-demo-q8_0.gguf@1|threads:1",))])
     assert command == (
-        "redraft bench capacity --data talk --to de --method ssbd --method ar --set slots=255 --seconds 20 --threads 1"
+        "redraft bench capacity --data talk --to de --method ssbd --method ar --set slots=255 --seconds 20 "
+        "--engine threads=1"
     )
     capacity.make_context("capacity", shlex.split(command)[3:], program()).close()

@@ -15,7 +15,7 @@ def test_runs_have_their_options() -> None:
     assert {run.table for run in runs()} == {*OWN} - {"language_model"}  # its models do not ship
     for run in runs():
         command = run.command(Path("out"))
-        assert ("--exact" in command) == (run.table == "cold")
+        assert ("exact=1" in command) == (run.table == "cold")
         assert command[command.index("--to") + 1] == run.language
 
 

@@ -50,6 +50,8 @@ VERSION = 1
 MOST_WORDS = 120
 #: Number of invalid messages in a row after which a connection is closed, and of updates that may wait.
 _MOST_WRONG, _MOST_WAITING = 20, 100
+#: Most earlier sentences in a prompt; clients that ask for more get none.
+_MOST_CONTEXT = 4
 #: How many translations agree on what is committed, where the method itself shows everything.
 _AGREE = 2
 #: Refusals -> error codes of the protocol; others are ``bad_protocol``.
@@ -300,6 +302,7 @@ def alignatt_mt(hub: Hub) -> list[BaseRoute]:
     """Return the route of the protocol, which is the server's address without a path."""
 
     async def serve(websocket: WebSocket) -> None:
+        """Translate what WhisperLiveKit has recognised, by version 1 of AlignAtt4LLM's protocol."""
         await websocket.accept()
         try:
             await _served(websocket, hub)
@@ -352,21 +355,23 @@ def _started(hub: Hub, init: Init) -> dict[str, Any]:
 async def _opened(hub: Hub, init: Init, opened: Callable[[Wanted], Awaitable[Exchange]]) -> Exchange:
     """Open an exchange by a function; with earlier sentences in the prompt if these were asked for and can be used."""
     context = init.overrides.get("max_history_utterances")
-    context = context if isinstance(context, int) and 0 < context <= hub.settings.context else 0
+    context = context if isinstance(context, int) and 0 < context <= _MOST_CONTEXT else 0
     method = next(iter(hub.service.methods.values()))
     wanted = Wanted(
         targets=(language_of(init.target_lang, "target_lang").tag,),
         source_language=language_of(init.source_lang, "source_lang").tag,
-        options={method.bias.name: KEEPS_ALL} if method.bias else {},
-        agree=max(_AGREE, method.display.agree),
-        context=context,
+        options={
+            **({method.bias.name: KEEPS_ALL} if method.bias else {}),
+            "agree": max(_AGREE, method.display.agree),
+            "context": context,
+        },
     )
     try:
         return await opened(wanted)
     except Refused as refused:
         if not context or refused.field != "context":
             raise
-        return await opened(wanted.model_copy(update={"context": 0}))
+        return await opened(wanted.model_copy(update={"options": {**wanted.options, "context": 0}}))
 
 
 async def _next_message(websocket: WebSocket, hub: Hub) -> dict[str, Any]:

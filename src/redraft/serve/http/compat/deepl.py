@@ -11,19 +11,19 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
 from redraft.protocol.codes import Refused
-from redraft.serve.http.compat.dialect import SOURCE, fields, refusing, routes, translated
-from redraft.serve.http.endpoints import Lenient, language_of
+from redraft.serve.http.compat.dialect import SOURCE, Body, fields, refusing, routes, translated
+from redraft.serve.http.endpoints import language_of
 from redraft.serve.sessions.hub import Hub
 
 _SCHEME = "deepl-auth-key "
 #: Character limit reported to clients; there is no limit.
 _UNLIMITED = 10**12
-#: Fields that would change the translation and are not supported.
-_UNABLE = ("glossary_id", "tag_handling", "style_id", "custom_instructions")
 
 
-class DeepLRequest(Lenient):
+class DeepLRequest(Body):
     """A translation request; formality and glossaries are rejected."""
+
+    unable = "glossary_id", "tag_handling", "style_id", "custom_instructions"
 
     text: list[str] = Field(min_length=1, max_length=50)
     target_lang: str = Field(min_length=1, max_length=100)
@@ -38,15 +38,16 @@ def deepl(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the DeepL API."""
 
     async def answer(request: Request) -> Response:
+        """Translate each text sentence by sentence, from `source_lang` (English if absent) into `target_lang`.
+
+        `split_sentences` is respected.
+        """
         found = await fields(request, ("text",))
         if isinstance(found.get("text"), str):
             found["text"] = [found["text"]]
         key = _key(request, found.get("auth_key"))
         hub.admission.owner(key)
-        for name in _UNABLE:
-            if found.get(name):
-                raise Refused("option", f"{name} is not supported by this server", name)
-        wanted = DeepLRequest.checked(found)
+        wanted = DeepLRequest.read(found)
         target = language_of(wanted.target_lang, "target_lang").canonical
         source_language = language_of(wanted.source_lang, "source_lang").canonical if wanted.source_lang else SOURCE
         cut = {"lines": wanted.split_sentences == "1", "marks": wanted.split_sentences != "0"}
@@ -60,6 +61,7 @@ def deepl(hub: Hub) -> list[BaseRoute]:
         return JSONResponse({"translations": translations})
 
     async def languages(request: Request) -> Response:
+        """List the languages that the model was trained on."""
         hub.admission.owner(_key(request))
         offer = hub.offer
         # DeepL's own client sends a form body with GET.
@@ -72,6 +74,7 @@ def deepl(hub: Hub) -> list[BaseRoute]:
         return JSONResponse([each | {"supports_formality": False} for each in names] if kind == "target" else names)
 
     async def usage(request: Request) -> Response:
+        """Report no usage and a limit that is never reached."""
         hub.admission.owner(_key(request))
         return JSONResponse({"character_count": 0, "character_limit": _UNLIMITED})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs
 
 from pydantic import TypeAdapter
@@ -16,6 +16,7 @@ from redraft.protocol.codes import Refused
 from redraft.serve.engine.requests import Translated
 from redraft.serve.http.endpoints import (
     Endpoint,
+    Lenient,
     address_of,
     answering,
     read_bytes,
@@ -27,6 +28,21 @@ from redraft.serve.sessions.hub import Hub
 _OBJECT = TypeAdapter(dict[str, Any])
 #: Source language of requests that name none.
 SOURCE = "en"
+
+
+class Body(Lenient):
+    """Fields of a request."""
+
+    #: Fields that would change the answer, and are not supported.
+    unable: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Self:
+        """Check the fields of a request.  Raises `Refused` if one is not supported, missing or invalid."""
+        for name in cls.unable:
+            if found.get(name):
+                raise Refused("option", f"{name} is not supported by this server", name)
+        return cls.checked(found)
 
 
 async def translated(

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.languages import parse_language
-from redraft.serve.http.compat.dialect import SOURCE, fields, refusing, routes, translated
+from redraft.serve.http.compat.dialect import SOURCE, Body, fields, refusing, routes, translated
 from redraft.serve.http.endpoints import Lenient, language_of
 from redraft.serve.sessions.hub import Hub
 
@@ -19,7 +19,7 @@ from redraft.serve.sessions.hub import Hub
 _CODES = {"zt": "zh-Hant", "pb": "pt-BR"}
 
 
-class LibreTranslateRequest(Lenient):
+class LibreTranslateRequest(Body):
     """A translation request; plain text only."""
 
     q: str | list[str] = Field(max_length=LONGEST_TEXT)
@@ -40,6 +40,10 @@ def libretranslate(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the LibreTranslate API."""
 
     async def answer(request: Request) -> Response:
+        """Translate `q`, a text or a list of texts, sentence by sentence, from `source` into `target`.
+
+        The source `auto` is English.
+        """
         found = await fields(request)
         key = found.get("api_key")
         key = key if isinstance(key, str) else ""
@@ -58,6 +62,7 @@ def libretranslate(hub: Hub) -> list[BaseRoute]:
         return JSONResponse(answer)
 
     async def languages(request: Request) -> Response:
+        """List the language pairs that the model was trained on."""
         offer = hub.offer
         sources = offer.source_languages or (SOURCE,)
         listed = [
@@ -71,6 +76,7 @@ def libretranslate(hub: Hub) -> list[BaseRoute]:
         return JSONResponse(listed)
 
     async def detect(request: Request) -> Response:
+        """Answer English with a confidence of 0, since Redraft detects no languages."""
         found = DetectRequest.checked(await fields(request))
         hub.admission.owner(found.api_key)
         return JSONResponse([{"confidence": 0.0, "language": SOURCE}])  # nothing is detected

@@ -28,7 +28,7 @@ from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.engine.chat import Answered, Chat
 from redraft.serve.engine.once import Task
-from redraft.serve.http.compat.dialect import SOURCE, fields, routes, translated
+from redraft.serve.http.compat.dialect import SOURCE, Body, fields, routes, translated
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of, retry_after, while_connected
 from redraft.serve.sessions.hub import Hub
 
@@ -40,8 +40,6 @@ ONLY_TRANSLATES = (
     "this model only translates: the model's name must say the target, as in {example!r}, and the last user message is "
     "the text"
 )
-#: Fields that would change an answer and are not supported.
-_UNABLE = ("stop", "tools", "functions", "logprobs", "logit_bias")
 #: Receives a piece of the answer.
 Hear: TypeAlias = Callable[[bytes], None]
 
@@ -57,7 +55,7 @@ class ChatMessage(Lenient):
     """A message of the chat."""
 
     role: str = "user"
-    content: str | list[ContentPart] | None = None
+    content: list[ContentPart] | str | None = None
 
     @property
     def turn(self) -> tuple[str, str]:
@@ -78,8 +76,10 @@ class TextFormat(Lenient):
     type: Literal["text"] = "text"
 
 
-class Asked(Lenient):
+class Asked(Body):
     """What all requests have; how to sample is ignored."""
+
+    unable = "stop", "tools", "functions", "logprobs", "logit_bias"
 
     model: str = Field("", max_length=1000)
     n: Literal[1] | None = None
@@ -212,8 +212,12 @@ def openai(hub: Hub) -> list[BaseRoute]:
     model = _Model(hub)
 
     async def chat(request: Request) -> Response:
+        """Return a chat model's own answer to the messages.
+
+        With a model that only translates, translate the last message of the user.
+        """
         hub.admission.owner(bearer(request))
-        wanted = ChatRequest.checked(await _fields(request))
+        wanted = ChatRequest.read(await fields(request))
         turns = [message.turn for message in wanted.messages]
         if wanted.stream:
             return await _streamed(wanted, partial(model.answer, request, wanted, turns))
@@ -223,21 +227,24 @@ def openai(hub: Hub) -> list[BaseRoute]:
         return JSONResponse({**answer, "usage": _usage(found)})
 
     async def complete(request: Request) -> Response:
+        """Continue `prompt` as it is with a chat model; translate it with a model that only translates."""
         hub.admission.owner(bearer(request))
-        wanted = CompletionRequest.checked(await _fields(request))
+        wanted = CompletionRequest.read(await fields(request))
         found = await model.complete(request, wanted)
         answer = {**_head("text_completion", wanted.model), "choices": [_choice(found, text=found.text)]}
         return JSONResponse({**answer, "usage": _usage(found)})
 
     async def respond(request: Request) -> Response:
+        """As a chat, with `instructions` and `input` as its messages."""
         hub.admission.owner(bearer(request))
-        wanted = ResponseRequest.checked(await _fields(request))
+        wanted = ResponseRequest.read(await fields(request))
         given = [ChatMessage(content=wanted.input)] if isinstance(wanted.input, str) else wanted.input
         system = [("system", wanted.instructions)] if wanted.instructions else []
         found = await model.answer(request, wanted, [*system, *(message.turn for message in given)])
         return JSONResponse(_response(wanted.model, found))
 
     async def models(request: Request) -> Response:
+        """List the model, and if it only translates, a name for each target language."""
         hub.admission.owner(bearer(request))
         name, targets = hub.offer.model, hub.offer.target_languages if model.chat is None else ()
         names = [name, *(f"{name}/{target}" for target in targets)]
@@ -253,15 +260,6 @@ def openai(hub: Hub) -> list[BaseRoute]:
         },
         refuse,
     )
-
-
-async def _fields(request: Request) -> dict[str, Any]:
-    """Return the fields of a request.  Raises `Refused` if one of them is not supported."""
-    found = await fields(request)
-    for name in _UNABLE:
-        if found.get(name):
-            raise Refused("option", f"{name} is not supported by this server", name)
-    return found
 
 
 def refuse(refused: Refused, status: int) -> Response:

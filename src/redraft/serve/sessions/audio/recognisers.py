@@ -19,6 +19,7 @@ from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.settings import ServeSettings
+from redraft.speech.endpoint import PAUSE
 from redraft.speech.process import RecogniserProcess
 from redraft.speech.registry import check_recogniser
 from redraft.speech.worker import Progress, command
@@ -84,7 +85,7 @@ class Recognisers:
 
 def command_of(settings: ServeSettings, language: str) -> list[str]:
     """Return the command of a recogniser's process."""
-    return command(settings.recogniser or "", language, settings.pause, settings.punctuation)
+    return command(settings.recogniser or "", language, PAUSE, settings.punctuation)
 
 
 def check_recognition(settings: ServeSettings) -> None:

@@ -77,7 +77,6 @@ class SessionAudio:
         #: The recogniser's last progress, and the position last sent to the client.
         self._last, self._sent_position = Progress(), 0
         #: Total seconds of audio.
-        self._seconds = 0.0
         self._finishing = self._closed = False
         self._first = True  # whether the next frame is the first after an `audio` message
         self._touched = monotonic()
@@ -169,11 +168,7 @@ class SessionAudio:
                 self._receive(self._stream, frame, monotonic())
 
     def _receive(self, stream: AudioStream, frame: bytes, now: float) -> None:
-        samples, settings = len(frame) // WIDTH, self._recognisers.settings
-        if self._seconds + samples / RATE > settings.audio_seconds:
-            self._finish_stream()
-            raise Refused("limit", f"a session may send at most {settings.audio_seconds:g} seconds of audio")
-        self._seconds += samples / RATE
+        samples = len(frame) // WIDTH
         self._recognisers.metrics.audio.inc(samples / RATE)
         dropping = stream.dropped > 0
         try:

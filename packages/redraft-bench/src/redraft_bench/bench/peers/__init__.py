@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import TypeVar
 
 from redraft import __version__
 from redraft.backends.hf.options import HfOptions
-from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.options import LlamaOptions, taken_by
 from redraft.decoding.method import Value
 from redraft.errors import CapabilityError, MissingExtra, install
 from redraft_bench.bench.peers.align_att import AlignAtt
@@ -28,6 +29,8 @@ from redraft_bench.bench.peers.retranslate import Retranslation, Task
 from redraft_bench.bench.peers.transformers_generate import LOOKUP, Transformers
 from redraft_bench.eval.measure import System
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class Models:
@@ -36,18 +39,16 @@ class Models:
     Attributes:
         path: GGUF file, or folder for transformers.
         small: the same for the draft model.
-        options: context length, threads and GPU layers.
+        engine: options of the engine (`redraft.backends.options`), of which libraries take what they have.
     """
 
     path: Path
     small: Path | None
-    options: LlamaOptions
+    engine: Mapping[str, Value]
 
-    @property
-    def for_transformers(self) -> HfOptions:
-        """Return the options for transformers."""
-        device = "auto" if self.options.gpu_layers else "cpu"
-        return HfOptions(self.options.context_length, device=device, threads=self.options.threads)
+    def options(self, kind: type[T]) -> T:
+        """Return the options for a library."""
+        return kind(**{name: value for name, value in self.engine.items() if name in taken_by(kind)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,13 @@ class Peer:
 
 
 def _llama(task: Task, models: Models, *, lookup: bool) -> System:
-    return Retranslation(task, LlamaCppPython(models.path, models.options, task.backend.end_tokens, lookup=lookup))
+    return Retranslation(
+        task, LlamaCppPython(models.path, models.options(LlamaOptions), task.backend.end_tokens, lookup=lookup)
+    )
 
 
 def _server(task: Task, models: Models, ngram: int = 0) -> System:
-    return Retranslation(task, LlamaServer(models.path, models.options, task.backend.end_tokens, ngram))
+    return Retranslation(task, LlamaServer(models.path, models.options(LlamaOptions), task.backend.end_tokens, ngram))
 
 
 def _transformers(
@@ -78,7 +81,7 @@ def _transformers(
 ) -> System:
     assistant = models.small if small else None
     ends = task.backend.end_tokens
-    return Retranslation(task, Transformers(models.path, models.for_transformers, ends, small=assistant, more=more))
+    return Retranslation(task, Transformers(models.path, models.options(HfOptions), ends, small=assistant, more=more))
 
 
 SERVER, _LLAMA, _HF = "llama-server", ("llama-cpp-python",), ("transformers", "torch")
@@ -93,7 +96,9 @@ PEERS: Mapping[str, Peer] = {
     "transformers-assistant": Peer(partial(_transformers, small=True), _HF, drafts=True),
     "local-agreement": Peer(lambda task, _models, n=2: LocalAgreement(task, n)),
     "nemo": Peer(lambda task, _models, waitk=0: Nemo(task, waitk)),
-    "align-att": Peer(lambda task, models, frames=4: AlignAtt(task, models.path, models.for_transformers, frames), _HF),
+    "align-att": Peer(
+        lambda task, models, frames=4: AlignAtt(task, models.path, models.options(HfOptions), frames), _HF
+    ),
 }
 
 

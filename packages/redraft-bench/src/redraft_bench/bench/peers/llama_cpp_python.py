@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from redraft.backends import kernels
-from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.options import LlamaOptions
 from redraft.cores import usable_cores
 from redraft.errors import ModelError
 from redraft.models.gguf_files import check_gguf

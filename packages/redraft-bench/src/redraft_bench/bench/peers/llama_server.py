@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from redraft.backends.llamacpp import LlamaOptions
+from redraft.backends.options import LlamaOptions
 from redraft.cores import usable_cores
 from redraft.errors import CapabilityError, ModelError
 from redraft.models.gguf_files import check_gguf

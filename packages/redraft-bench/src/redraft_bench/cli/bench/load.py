@@ -29,12 +29,12 @@ Examples:
 """
 CAPACITY_EXAMPLES = """\b
 Examples:
-  redraft bench capacity --threads 1
+  redraft bench capacity --engine threads=1
   redraft bench capacity --method ar --set engines=1 --first 16
 """
 
 #: Options for starting a server.
-_OF_THE_SERVER = {"model": "--model", "threads": "--threads", "settings": "--set", "admission": "--no-admission"}
+_OF_THE_SERVER = {"model": "--model", "engine": "--engine", "settings": "--set", "admission": "--no-admission"}
 
 #: Headings of the options in the help.
 GROUPS = {
@@ -52,7 +52,7 @@ GROUPS = {
         "most",
     ),
     "Schedule": ("stagger", "warm_up", "seed"),
-    "Server": ("server", "model", "threads", "settings", "admission"),
+    "Server": ("server", "model", "engine", "settings", "admission"),
     "Limits": ("max_p95", "max_slope"),
 }
 
@@ -60,7 +60,7 @@ shared = common.all_of(
     (
         click.option("--server", metavar="URL", help="Address of a running server.  [default: start one]"),
         common.model,
-        common.threads,
+        common.engine,
         click.option(
             "--set",
             "settings",
@@ -211,10 +211,9 @@ def _prepared(
             f"a run must last over {stagger + warm_up:g} seconds, --stagger and --warm-up, not {seconds:g}"
         )
     languages = tuple(dict.fromkeys(parse_language(each).tag for each in given["to"]))
-    named = {text.partition("=")[0] for text in given["option"]}
     options: dict[str, Value] = {}
     for method in methods:
-        options = {k: v for k, v in common.method_options(method, None, given["option"]).items() if k in named}
+        options = common.method_options(method, given["option"])
     job = Job(
         bench,
         open_script(given["data"], languages[0], given["rate"]),
@@ -222,7 +221,7 @@ def _prepared(
         options,
         given["server"] or "",
         given["model"],
-        given["threads"],
+        given["engine"],
         parse_settings(given["settings"]),
         given["out"],
         given["seed"],

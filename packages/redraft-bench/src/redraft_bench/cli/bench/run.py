@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ Tables and figures of papers (docs/papers.md):
 Examples:
   redraft bench run trade --data acl6060.talks --to de --limit 20
   redraft bench run ssbd --data my.tsv --model my.gguf --from de --to fr
-  redraft bench run ssbd --line "ssbd beta=0,0.2,0.5 mask_k=0,3 plain=off,on"
+  redraft bench run ssbd --line "ssbd beta=0,0.2,0.5 mask_k=0,3 plain=0,1"
   redraft bench run cold --line "my-plug-in window=2,4,8" --line pld
 """
 
@@ -74,10 +74,7 @@ run_options = (
     template,
     prompt,
     folder("Folder for records, rows and the page."),
-    common.threads,
-    common.gpu_layers,
-    common.exact,
-    common.dtype,
+    common.engine,
     common.as_json,
 )
 
@@ -86,8 +83,7 @@ run_options = (
     cls=common.Grouped,
     groups={
         "Data": ("data", "limit", "least_words", "lag", "from", "to"),
-        "Methods and models": ("line", "methods", "model", "small", "template", "prompt"),
-        "Engine": ("threads", "gpu_layers", "exact", "dtype"),
+        "Methods and models": ("line", "methods", "model", "small", "template", "prompt", "engine"),
     },
     epilog=EXAMPLES,
     short_help="Run a table of methods on your model, text and machine.",
@@ -181,7 +177,7 @@ def _bench(table: Table, language: str, out: Path, *, given: dict[str, Any]) -> 
     facts |= {"template": style.template} if style.template else {}
     facts |= {"prompt": text_hash(style.prompt)} if style.prompt else {}
     stream = open_stream(data, tag, source=source, **of_stream)
-    return Bench(table, stream, tag, _engine(**given), out, facts, style, tasks_of(data, of_stream["limit"]))
+    return Bench(table, stream, tag, _models(**given), out, facts, style, tasks_of(data, of_stream["limit"]))
 
 
 def _leave_out(bench: Bench, chosen: bool) -> None:
@@ -199,16 +195,12 @@ def _leave_out(bench: Bench, chosen: bool) -> None:
         click.echo(f"redraft: left out: {name}: {why}", err=True)
 
 
-def _engine(
-    *, model: str, small: str | None, threads: int, gpu_layers: int, exact: bool, dtype: str | None
-) -> BenchModels:
-    from redraft.backends.llamacpp import LlamaOptions
+def _models(*, model: str, small: str | None, engine: Mapping[str, float | str]) -> BenchModels:
     from redraft.models import SMALL_OF
     from redraft_bench.bench.run import BenchModels
 
     known = (SMALL_OF[model],) if model in SMALL_OF else ()
-    options = LlamaOptions(context_length=1024, threads=threads, gpu_layers=gpu_layers, exact=exact)
-    return BenchModels(model, (small,) if small else known, options, dtype)
+    return BenchModels(model, (small,) if small else known, {"context_length": 1024, **engine})
 
 
 def _progress(title: str, segments: Sequence[int]) -> Iterable[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -39,7 +40,7 @@ Examples:
     help="Target language that viewers ask for; repeatable.  [default: all]",
 )
 @common.model
-@common.threads
+@common.engine
 @folder("Folder for the rows and the servers' logs.")
 @common.as_json
 @common.needs("serve")
@@ -52,7 +53,7 @@ def viewers(
     to: tuple[str, ...],
     language: tuple[str, ...],
     model: str,
-    threads: int,
+    engine: Mapping[str, float | str],
     out: Path,
     as_json: bool,
 ) -> None:
@@ -73,7 +74,7 @@ def viewers(
     if unknown := [each for each in wanted if each not in languages]:
         raise OptionError(f"--language must be one of {', '.join(languages)}, as in --to, not {unknown[0]}")
     script = open_script("talk", languages[0], rate)
-    job = Job("viewers", script, languages, {}, "", model, threads, {}, out, 0, {"seconds": seconds})
+    job = Job("viewers", script, languages, {}, "", model, engine, {}, out, 0, {"seconds": seconds})
     plan = Show(viewers, replicas, seconds, languages=languages, method=method, wanted=wanted)
     with progress_of(f"{viewers} viewers", seconds) as passed:
         row = asyncio.run(run(job, plan, passed))

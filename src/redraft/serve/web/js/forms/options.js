@@ -5,51 +5,19 @@ import { Glossary } from "./glossary.js";
 
 const NUMBER = { inputMode: "decimal", maxLength: 20, spellcheck: false };
 
-/** Fields with names and ranges of the protocol. */
-const DISPLAY = [
-  {
-    name: "agree",
-    label: "Translations that agree",
-    help: "Shows a word once this many translations in a row agree on it. From 1, which shows every word at once, to 10.",
-    initial: "",
-    attributes: { ...NUMBER, placeholder: "the method's" },
-  },
-  {
-    name: "first_sight",
-    label: "First sight",
-    help: "Shows new words at once while their joint probability is at least this. From 0 to 1, which turns this off.",
-    initial: "",
-    attributes: { ...NUMBER, placeholder: "the method's" },
-  },
-  {
-    name: "mask_k",
-    label: "Hidden at the end",
-    help: "Also hides this many tokens, parts of words, at the end. From 0 to 100.",
-    initial: "",
-    attributes: { ...NUMBER, placeholder: "0" },
-  },
-];
-
 /** A field for a boolean of the protocol. */
 const makeSwitch = (name, label, help, initial) => ({ name, label, help, words: ["yes", "no"], initial: initial ? "yes" : "no" });
 const switchesOf = (offer) => [
   makeSwitch("take_over", "Take over", "Replaces the session that is running in the room.", false),
   ...(offer.recogniser ? [makeSwitch("sentences", "Whole sentences", "Cuts what the server recognises into sentences, whatever the pauses.", offer.sentences)] : []),
 ];
-const context = (most) => ({
-  name: "context",
-  label: "Earlier sentences",
-  help: `Number of earlier sentences that the model gets as context. From 0 to ${most}.`,
-  initial: 0,
-  attributes: NUMBER,
-});
 
 export class Options {
   #form;
   #offer;
   #method;
   #switches;
-  #glossary = null;
+  #glossary;
   /** Why `read` returned null. */
   reason = "";
 
@@ -64,9 +32,8 @@ export class Options {
     this.#method = Object.assign(document.createElement("div"), { className: "method" });
     const [takeOver, ...switches] = switchesOf(offer);
     this.#switches = [takeOver, ...switches].map(({ name }) => name);
-    const fields = [takeOver, ...DISPLAY, ...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
-    if (offer.most_context) fields.unshift(context(offer.most_context));
-    if (offer.most_glossary) this.#glossary = new Glossary(place, offer.most_glossary);
+    const fields = [takeOver, ...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
+    this.#glossary = new Glossary(place, offer.most_glossary);
     place.append(...fields.map(makeField), this.#method);
     form.elements.method.addEventListener("change", () => this.#showMethod());
     this.#showMethod();
@@ -82,9 +49,8 @@ export class Options {
     if (glossary === null) return null;
     const value = (name) => valueOf(this.#form.elements.namedItem(name));
     const entries = this.#own.map(({ name }) => [name, value(name)]).filter(([, found]) => found !== undefined);
-    const common = ["method", ...DISPLAY.map(({ name: field }) => field), "context"].map((name) => [name, value(name)]);
     const switches = this.#switches.map((name) => [name, value(name) === "yes"]);
-    return { ...Object.fromEntries(common), ...Object.fromEntries(switches), options: Object.fromEntries(entries), glossary };
+    return { method: value("method"), ...Object.fromEntries(switches), options: Object.fromEntries(entries), glossary };
   }
 
   /** Show the options of a session. */
@@ -105,13 +71,13 @@ export class Options {
 
   /** Offer a glossary for these languages. */
   offer(sourceLanguage, targets) {
-    this.#glossary?.offer(sourceLanguage, targets);
+    this.#glossary.offer(sourceLanguage, targets);
   }
 
   /** The terms of each language; null if they are invalid. */
   #terms(quiet) {
     try {
-      return this.#glossary?.read();
+      return this.#glossary.read();
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       this.reason = error.message;
@@ -123,11 +89,9 @@ export class Options {
   #showMethod() {
     document.getElementById("method-help").textContent = `${this.#offer.about[this.#form.elements.method.value].summary}.`;
     const [first, ...more] = this.#own.map(fieldOf).map(makeField);
-    this.#method.replaceChildren(...(first ? [first] : []));
-    if (!more.length) return;
     const rest = document.createElement("details");
     rest.append(Object.assign(document.createElement("summary"), { textContent: `More of ${this.#form.elements.method.value}` }), ...more);
-    this.#method.append(rest);
+    this.#method.replaceChildren(first, rest);
   }
 }
 

@@ -1,0 +1,197 @@
+"""Options of the engine: one table for all backends.
+
+A backend takes those that are fields of its options: `LlamaOptions`,
+`redraft.backends.hf.options.HfOptions` or `redraft.backends.remote.address.RemoteOptions`.  Those of llama.cpp have the
+names of its own options.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from redraft.decoding.method import Choice, Option, Value
+from redraft.errors import OptionError, expect, nearest, whole
+
+T = TypeVar("T")
+
+#: No options: all have their defaults.
+NOTHING: Mapping[str, Value] = MappingProxyType({})
+
+#: Maximum number of sequences in llama.cpp's cache.
+MOST_SEQUENCES = 256
+#: Maximum size in bytes of a small model, which runs on one thread.
+SMALL_MODEL = 64 << 20
+#: Minimum of the limit for exact passes: a longer request over floats is split into passes of at least two ids.
+LEAST_EXACT_BATCH = 3
+#: Types of llama.cpp's cache.
+_CACHES = ("f32", "f16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """An option whose value is a list of numbers with commas between."""
+
+    name: str
+    help: str
+    default: str = ""
+    allowed: str = "numbers of 0 or more with commas between, such as 3,1"
+
+    def check(self, value: object) -> Value:
+        """Check a value and return it.
+
+        Raises:
+            OptionError: the value is not allowed.
+        """
+        if value != "":
+            try:
+                shares = [float(each) for each in str(value).split(",")]
+            except ValueError:
+                shares = [-1.0]
+            if not all(0 <= each < math.inf for each in shares) or not any(shares):
+                raise OptionError(f"must be {self.allowed}, not {value!r}", self.name)
+        return str(value)
+
+
+#: Name -> option.
+OPTIONS: dict[str, Option | Choice | Shares] = {
+    each.name: each
+    for each in (
+        Option("context_length", 2048, 16, 1 << 20, "context length for each language, in tokens", whole=True),
+        Option("threads", 0, 0, 1024, "CPU threads; 0 adapts to the load", whole=True),
+        Option("exact", 0, 0, 1, "1: make all passes bit-identical, on the CPU only; slower", whole=True),
+        Option("batch", 2048, 1, 1 << 16, "most tokens of a pass", whole=True),
+        Option("gpu_layers", -1, -1, 10_000, "layers on the GPU; -1: all that fit", whole=True),
+        Choice("split_mode", "layer", ("none", "layer", "row"), "how several GPUs share a model"),
+        Option("main_gpu", 0, 0, 255, "number of the GPU that a model without a split is on", whole=True),
+        Shares("tensor_split", "share of each GPU in the model"),
+        Choice("flash_attn", "auto", ("auto", "on", "off"), "flash attention"),
+        Choice("cache_type_k", "f16", _CACHES, "type of the keys in the cache"),
+        Choice("cache_type_v", "f16", _CACHES, "type of the values in the cache; a quantised one needs flash_attn"),
+        Option("kv_offload", 1, 0, 1, "0: keep the cache in main memory", whole=True),
+        Choice(
+            "load_mode", "auto", ("auto", "none", "mmap", "mlock", "mmap_mlock", "direct_io"), "how the file is read"
+        ),
+        Choice("dtype", "float32", ("float32", "bfloat16"), "data type of weights and cache"),
+        Choice("device", "auto", ("auto", "cpu", "cuda"), "where the model runs; auto: on a GPU if there is one"),
+        Option("ahead", 64, 1, 1024, "tokens requested at a time where nothing is drafted", whole=True),
+        Option("timeout", 60, 0.001, 3600, "seconds to wait for an answer, or for the next token of one"),
+        Option("plugin", 1, 0, 1, "0: let the server verify no drafts itself", whole=True),
+    )
+}
+
+
+def checked(given: Mapping[str, Value]) -> dict[str, Value]:
+    """Check options of the engine.
+
+    Raises:
+        OptionError: one is unknown or has an invalid value.
+    """
+    expect(given, Mapping, "engine", "{'threads': 2}")
+    for name in given:
+        if name not in OPTIONS:
+            near = nearest(str(name), OPTIONS)
+            raise OptionError(f"has no option {name!r}{near}; its options: {', '.join(OPTIONS)}", "engine")
+    return {name: OPTIONS[name].check(value) for name, value in given.items()}
+
+
+def check_fields(options: object) -> None:
+    """Check the fields of a backend's options that are in the table.
+
+    Raises:
+        OptionError: one has an invalid value.
+    """
+    for name in taken_by(type(options)):
+        option, value = OPTIONS[name], getattr(options, name)
+        if isinstance(option, Option) and option.whole and not option.is_switch:
+            whole(name, value, int(option.low), int(option.high))
+        else:
+            option.check(value)
+
+
+def taken_by(kind: type) -> tuple[str, ...]:
+    """Return the names of the options that a type of options has."""
+    return tuple(each.name for each in fields(kind) if each.name in OPTIONS)
+
+
+def options_of(kind: type[T], given: Mapping[str, Value], what: str, **more: Any) -> T:
+    """Return the options of a backend.
+
+    Args:
+        kind: their type.
+        given: options of the engine.
+        what: what the backend runs, for the message.
+        more: fields that are not in the table.
+
+    Raises:
+        OptionError: one is unknown, has an invalid value, or is not for this backend.
+    """
+    values, known = checked(given), taken_by(kind)
+    for name in values:
+        if name not in known:
+            raise OptionError(f"{name} is not for {what}, so leave it out; its options: {', '.join(known)}", "engine")
+    return kind(**values, **more)
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaOptions:
+    """Options of the backend; every number is range-checked.
+
+    Attributes:
+        context_length: ids per slot.
+        slots: number of independent sequences, one for every stream and target language.
+        branches: maximum number of further branches of a draft tree; 0 allows only chains. Trees need a shared cache,
+            which is slower with many slots.
+        threads: CPU threads; 0 for one per core that other processes leave free, and one for models up to
+            `SMALL_MODEL`.
+        gpu_layers: layers on the GPU; -1 for all that fit.
+        split_mode: how several GPUs share the model: ``none``, ``layer`` or ``row``.
+        main_gpu: number of the GPU that a model without a split is on.
+        tensor_split: share of each GPU in the model, with commas between; empty for what fits.
+        flash_attn: ``auto``, ``on`` or ``off``.
+        cache_type_k: type of the keys in the cache, such as ``q8_0``.
+        cache_type_v: type of the values; a quantised one needs ``flash_attn``.
+        kv_offload: whether the cache is on the GPU.
+        load_mode: how the file is read, such as ``mmap``; ``auto`` leaves it to llama.cpp.
+        batch: maximum ids per call of the engine, at least 3 if ``exact``; longer requests are split.
+        exact: make batched and single passes bit-identical, on the CPU only; slower, especially with float weights and
+            with trees in several slots, which take turns.
+    """
+
+    context_length: int = 2048
+    slots: int = 1
+    branches: int = 0
+    threads: int = 0
+    gpu_layers: int = -1
+    batch: int = 2048
+    exact: bool = False
+    split_mode: str = "layer"
+    main_gpu: int = 0
+    tensor_split: str = ""
+    flash_attn: str = "auto"
+    cache_type_k: str = "f16"
+    cache_type_v: str = "f16"
+    kv_offload: bool = True
+    load_mode: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        whole("slots", self.slots, 1, MOST_SEQUENCES)
+        whole("branches", self.branches, 0, MOST_SEQUENCES - 1)
+        if self.exact:
+            whole("batch", self.batch, LEAST_EXACT_BATCH, 1 << 16)
+            for name in self.changed("flash_attn", "cache_type_k", "cache_type_v"):
+                raise OptionError(f"{name} cannot be set, since exact passes need their own: leave it out", "engine")
+        if self.slots + self.branches > MOST_SEQUENCES:
+            raise OptionError(f"slots and branches together must be at most {MOST_SEQUENCES}")
+
+    def changed(self, *names: str) -> list[str]:
+        """Return those of some options that have another value than their default."""
+        return [name for name in names if getattr(self, name) != OPTIONS[name].default]
+
+
+#: Defaults for GGUF files.
+LLAMA = LlamaOptions()
