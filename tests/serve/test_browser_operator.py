@@ -139,14 +139,16 @@ def test_links_of_room(server: Running, visit: Callable[..., Any]) -> None:
     type_in(page, "we saw", room="hall-1")
     wait_for_finals(page, "de", 1)
     links = page.locator("#links a").evaluate_all("(links) => links.map((link) => link.href)")
-    assert [link.removeprefix(server.url) for link in links] == ["/watch/hall-1", "/overlay-form?room=hall-1"]
+    assert [link.removeprefix(server.url) for link in links] == [
+        *("/watch/hall-1", "/overlay?room=hall-1", "/overlay-form?room=hall-1", "/rooms/hall-1")
+    ]
     viewer = visit("/watch/hall-1?language=de")
     wait_for_finals(viewer, "de", 1)
     form = visit("/overlay-form?room=hall-1")
     expect(form.locator("#address")).to_contain_text(f"{server.url}/overlay?room=hall-1")
     other = visit()
     type_in(other, "her duck", room="hall-1")
-    expect(other.locator("#room-wrong")).to_contain_text("room 'hall-1' is in use")
+    expect(other.locator("#take_over-wrong")).to_contain_text("room 'hall-1' is in use")
     other.select_option("[name=take_over]", "yes")
     type_in(other, "")  # Enter sends what was kept
     wait_for_finals(other, "de", 1)
