@@ -78,7 +78,7 @@ def test_hidden_with_its_translations(decisions: list[tuple[str | None, bool]], 
         if place == late:
             live.accept(Update("1", 0, "we saw", final=True))
         live.control(protocol.Hide(utterance="1", language=language, hidden=hide))
-        own = hide if language in (None, "en") else own
+        own = hide if language == "en" or (language is None and own is not None) else own
         hidden |= {each: hide for each in hidden if language in (None, each)}
     if late >= len(decisions):
         live.accept(Update("1", 0, "we saw", final=True))

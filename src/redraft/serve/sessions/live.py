@@ -323,7 +323,11 @@ class LiveSession:
         """Hide or correct a caption."""
         utterance, counted = message.utterance, message.decision is not None
         known = self.transcript.languages
-        languages = known if message.language is None else (same_of(message.language, known),)
+        if message.language is not None:
+            languages: tuple[str | None, ...] = (same_of(message.language, known),)
+        else:  # what was spoken follows its translations, unless there was a decision about it
+            source = self.transcript.find((utterance, self.transcript.source))
+            languages = known if source is not None and source.decided else self.targets
         if None in languages:
             if counted:  # the session began with other languages
                 return
