@@ -243,7 +243,7 @@ def _on_a_server(
     from redraft.cli.shared import remote  # needs an extra
 
     asked = {name: chosen[name] for name in ("server", "key", "room")}
-    asked |= {**wanted, "method": wanted["method"] if common.is_given("method") else None}
+    asked |= wanted if common.given() & {"method", "option"} else {"style": wanted["style"]}
     return remote.place(languages, news=news, **asked)
 
 
