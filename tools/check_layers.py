@@ -31,7 +31,7 @@ LAYERS = (
     "models",
     "captions",
     "decoding",
-    "backoff cores errors folders interrupt proxies",
+    "backoff cores deadlines errors folders interrupt proxies",
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 

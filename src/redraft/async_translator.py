@@ -22,6 +22,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypedDict, TypeVar, Unpack
 
+from redraft import deadlines
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.pace import pace
 from redraft.captions.events import Event, Failure, Order, Update
@@ -157,8 +158,8 @@ class AsyncTranslator:
 
     def _shut(self) -> None:
         if self._engine is not None:
-            self._engine.stop()
-        if self._translator is not None:
+            self._engine.stop(deadlines.HUNG)
+        if self._translator is not None and not (self._engine and self._engine.running):  # a model that hangs is in use
             self._translator.close()
 
     # Updates

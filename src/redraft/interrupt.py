@@ -1,7 +1,8 @@
-"""Make Ctrl-C end a starting program immediately, without a traceback."""
+"""End programs: while they start, without a traceback, and whatever hangs in them."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -25,3 +26,11 @@ def ends_process() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+def end_process_after(seconds: float, status: int = 1) -> threading.Timer:
+    """End the process after so many seconds, even if a thread or a library hangs, unless the timer is cancelled."""
+    timer = threading.Timer(seconds, os._exit, [status])
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -22,6 +22,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from redraft import deadlines
+
 if TYPE_CHECKING:
     from tests.serve.servers import Running
 
@@ -412,3 +414,34 @@ def eventually(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_third_signal() -> None:
+    """The second one is not enough for a call that never returns; the third one ends the process."""
+    code = """
+import time
+from redraft.cli.shared.ending import Ending
+with Ending() as ending, ending.by_signals():
+    print("ready", flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        time.sleep(2 * deadlines.TOGETHER)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        time.sleep(2 * deadlines.TOGETHER)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.wait(20)
+        if process.stdout is not None:
+            process.stdout.close()

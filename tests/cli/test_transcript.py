@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,18 +12,20 @@ from redraft.captions.events import Caption
 from redraft.cli.transcript import transcript
 from redraft.errors import InputError, OptionError
 from redraft.serve.sessions.broadcast import Broadcast
-from redraft.serve.sessions.transcript import SessionFile
+from redraft.serve.sessions.folder import Folder, SessionFile
+from tests.serve.talking import eventually
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     broadcast = Broadcast(("de", "ja"))
-    kept = SessionFile(tmp_path, "hall-1", broadcast.transcript)
+    folder, kept = Folder(tmp_path), SessionFile("hall-1", broadcast.transcript)
     for number, tag, text in ((1, "de", "Guten Tag."), (1, "ja", "こんにちは。"), (2, "de", "Ich habe einen Hund.")):
         broadcast.transcript.begin(str(number), 4 * number - 2.5)
         caption = Caption(str(number), 0, tag, text, final=True, time=float(4 * number), source="We saw.")
         broadcast.final(caption, 0.0)
-        kept.add(caption)
+        folder.add(kept, (caption.utterance, tag))
+    folder.close()
     return tmp_path / "hall-1.jsonl"
 
 
@@ -42,16 +45,16 @@ def test_forms(file: Path) -> None:
 
 
 def test_names(tmp_path: Path) -> None:
-    broadcast = Broadcast(("de",))
-    kept = SessionFile(tmp_path, "hall-1", broadcast.transcript)
+    broadcast, folder = Broadcast(("de",)), Folder(tmp_path)
+    broadcast.transcript.changes = partial(folder.add, SessionFile("hall-1", broadcast.transcript))
     for name, speaker in (("1", "Speaker 1"), ("2", "Speaker 2")):
         caption = Caption(name, 0, "de", "Ja.", final=True, speaker=speaker)
         broadcast.final(caption, 0.0)
-        kept.add(caption)
+    eventually(lambda: not folder.late)
     file = tmp_path / "hall-1.jsonl"
     assert convert(file, "--name", "Speaker 1 = Anna") == "Anna: Ja.\nSpeaker 2: Ja.\n"
     broadcast.name("Speaker 2", "Ben")
-    kept.rewrite()
+    folder.close()
     assert convert(file) == "Speaker 1: Ja.\nBen: Ja.\n"
     with pytest.raises(OptionError, match="Speaker 1=Anna"):
         convert(file, "--name", "Anna")

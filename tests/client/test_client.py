@@ -14,6 +14,7 @@ import pytest
 import websockets.asyncio.client
 from websockets.asyncio.server import ServerConnection, serve
 
+from redraft import deadlines
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.style import Style
 from redraft.client import Backoff, Client, ServerError
@@ -172,7 +173,7 @@ def test_refused_start(server: Running) -> None:
 
 
 def test_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.client.client._START_SECONDS", 0.1)
+    monkeypatch.setattr(deadlines, "STARTED", 0.1)
 
     async def silent(socket: ServerConnection) -> None:
         await socket.wait_closed()
@@ -338,7 +339,14 @@ def test_restore_at_smaller_server(most: int, lost: list[str]) -> None:
 
 def test_backoff_without_progress() -> None:
     """A client backs off from a server that accepts connections and drops them."""
-    started = {"type": "started", "session": "a" * 32, "token": "b" * 32, "targets": ["de"], "server": "x"}
+    started = {
+        "type": "started",
+        "session": "a" * 32,
+        "token": "b" * 32,
+        "targets": ["de"],
+        "server": "x",
+        "heartbeat": 5,
+    }
     times: list[float] = []
 
     async def drop(socket: ServerConnection) -> None:
@@ -400,13 +408,16 @@ def test_news_of_server(server: Running, away: list[bool]) -> None:
 
 
 def test_news_of_server_that_hangs(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("_PING_SECONDS", 0.05), ("_PONG_SECONDS", 0.2), ("_CLOSING_SECONDS", 0.05)):
-        monkeypatch.setattr(client_module, name, seconds)
+    """It is noticed after two heartbeats; while a server that is idle sends them, nothing is."""
+    for name, seconds in (("HEARTBEAT", 0.2), ("GOODBYE", 0.05)):
+        monkeypatch.setattr(deadlines, name, seconds)
 
     async def work() -> None:
         news: list[str] = []
         async with cabled(server) as (cable, client):
             client.news = news.append
+            await asyncio.sleep(5 * deadlines.HEARTBEAT)
+            assert not news and not client.reconnected
             cable.hangs = True
             while not news:
                 await asyncio.sleep(0.01)
@@ -414,14 +425,14 @@ def test_news_of_server_that_hangs(server: Running, monkeypatch: pytest.MonkeyPa
             await client.end()
             assert not [event async for event in client]
         lost, back = news
-        assert "did not answer a ping" in lost and back.endswith(" is back")
+        assert "sent nothing for 0.4 seconds" in lost and back.endswith(" is back")
 
     run(work())
 
 
 def test_end_while_server_hangs(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("_LAST_SECONDS", 0.1), ("_CLOSING_SECONDS", 0.05)):
-        monkeypatch.setattr(client_module, name, seconds)
+    for name, seconds in (("LAST", 0.1), ("GOODBYE", 0.05)):
+        monkeypatch.setattr(deadlines, name, seconds)
 
     async def work() -> None:
         async with cabled(server) as (cable, client):
@@ -435,7 +446,7 @@ def test_end_while_server_hangs(server: Running, monkeypatch: pytest.MonkeyPatch
 
 
 def test_end_while_server_is_away(server: Running, away: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "_LAST_SECONDS", 0.3)
+    monkeypatch.setattr(deadlines, "LAST", 0.3)
 
     async def work() -> None:
         slow = Backoff(5, 60, 3600)

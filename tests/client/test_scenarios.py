@@ -30,7 +30,14 @@ from tests.programs import program
 SECONDS = 30.0
 SCENARIOS: dict[str, list[list[Any]]] = json.loads(Path(__file__).with_name("scenarios.json").read_text("utf-8"))
 TOKEN, LONG = "t" * 32, "日" * 400
-STARTED = {"type": "started", "session": "s" * 32, "token": TOKEN, "targets": ["de"], "server": "first"}
+STARTED = {
+    "type": "started",
+    "session": "s" * 32,
+    "token": TOKEN,
+    "targets": ["de"],
+    "server": "first",
+    "heartbeat": 60,
+}
 Fields = dict[str, Any]
 
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.scheduler import Load, PassReport, Scheduler
 from redraft.serve.engine.service import Service
 from redraft.serve.engine.slots import SlotPool
+from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings
 from tests.fakes import RandomModel
@@ -90,10 +90,10 @@ def slow(_: Sequence[Score]) -> bool:
     return False
 
 
-def offline(*targets: str, folder: Path | None = None, engine: Engine | None = None) -> LiveSession:
+def offline(*targets: str, folder: Folder | None = None, engine: Engine | None = None) -> LiveSession:
     """A session without connections, and without lanes."""
     begin = Begin(targets=targets or ("de",))
-    return LiveSession("t" * 32, "", begin, folder, Metrics(), engine=engine)
+    return LiveSession("t" * 32, "", begin, folder or Folder(None), Metrics(), engine=engine)
 
 
 class Clock:

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from redraft import protocol
-from redraft.serve.http import sockets
+from redraft import deadlines, protocol
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, running
 from tests.serve.talking import all_given_back, eventually, expected, finals, say
@@ -79,7 +78,7 @@ def test_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_slow_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "SLOW_SECONDS", 0.3)
+    monkeypatch.setattr(deadlines, "SLOW_READER", 0.3)
     with running(updates_per_second=10_000) as server:
         with server.socket(max_queue=1, close_timeout=0.5) as socket, server.socket() as other:
             token = socket.start(method="ar")["token"]
@@ -174,7 +173,7 @@ def test_connect_while_draining(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_server_ends_without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redraft.serve.run._WITHOUT_ENGINE", 2.0)
+    monkeypatch.setattr(deadlines, "WITHOUT_ENGINE", 2.0)
     with running() as server, server.socket() as socket:
         socket.start()
         monkeypatch.setattr(server.engine.scheduler, "step", None)

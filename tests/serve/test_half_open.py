@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from websockets.frames import Frame, Opcode
 
+from redraft import deadlines
 from redraft.protocol import public_name
-from redraft.serve import run
 from tests.serve.servers import ATTEMPTS, Running, running
 from tests.serve.talking import all_given_back, eventually, expected, finals, say
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "PING_SECONDS", 0.2)
+    monkeypatch.setattr(deadlines, "PING", 0.2)
 
 
 def frame(message: dict[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.decoding.types import Score
 from redraft.serve.sessions import live
@@ -74,7 +75,7 @@ def test_back_in_time(server: Running) -> None:
 
 def test_back_while_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that comes back too late gets a session that takes its updates."""
-    monkeypatch.setattr(live, "STUCK_SECONDS", 60.0)
+    monkeypatch.setattr(deadlines, "STUCK", 60.0)
     with running(keep_seconds=0) as server:
         with server.socket() as socket:
             token = socket.start("de", method="ar")["token"]

@@ -17,8 +17,8 @@ import yaml
 from kubernetes_validate import validate
 
 from conftest import ROOT
+from redraft.deadlines import PING
 from redraft.serve.http.api import OPERATIONS
-from redraft.serve.run import PING_SECONDS
 from redraft.serve.settings import ServeSettings
 from tests.serve.proxies import nginx
 from tests.serve.servers import SECONDS, running
@@ -189,4 +189,4 @@ def test_manifest_settings() -> None:
         r"proxy-(?:read|send)-timeout: \"(\d+)\"", (PACKAGING / "kubernetes/ingress.yaml").read_text()
     )
     timeouts += re.findall(r"proxy_(?:read|send)_timeout (\d+)s", NGINX)
-    assert len(timeouts) == 6 and min(map(int, timeouts)) > PING_SECONDS
+    assert len(timeouts) == 6 and min(map(int, timeouts)) > PING

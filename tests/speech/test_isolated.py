@@ -53,7 +53,7 @@ def test_killed() -> None:
     recogniser, items = opened(), list[Item]()
     for item in transcribe(silence(10), recogniser):
         if len(items) == 7:  # in the second utterance
-            recogniser._process._process.kill()
+            recogniser._process._kill()
         items.append(item)
     assert finals(items) == [(SENTENCE, time) for time in (2.0, 4.0, 6.0, 8.0, 10.0)]
     assert failures(items) == [
@@ -114,7 +114,7 @@ def test_it_cannot_be_opened() -> None:
 @pytest.mark.parametrize("line", ["", "no JSON"])
 def test_process_that_does_not_begin(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     """It ends at once, or stays after a line that is no message: either way, nothing of it is left."""
-    monkeypatch.setattr("redraft.speech.isolated._ENDING", 0.5)
+    monkeypatch.setattr("redraft.deadlines.PROCESS_ENDS", 0.5)
     more = f"print({line!r}, flush=True); import time; time.sleep(60)" if line else "raise SystemExit(3)"
     threads = threading.active_count()
     with pytest.raises(ModelError, match="status 3" if not line else "SIGKILL"):
@@ -142,7 +142,7 @@ def test_bounded_memory() -> None:
     try:
         for block in islice(silence(3600), 600):
             list(recogniser.hear(block))
-        assert sum(map(len, recogniser._kept.again())) <= 30.2 * 16_000
+        assert len(recogniser._process._audio) <= 2 * 31.2 * 16_000
     finally:
         recogniser.close()
 

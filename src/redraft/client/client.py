@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -12,9 +11,9 @@ from itertools import chain
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.exceptions import ConnectionClosedOK, WebSocketException
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.style import Style
@@ -38,14 +37,6 @@ from redraft.proxies import is_local, needs_package
 
 #: Maximum number of unread events; beyond that the client stops receiving.
 _MOST_EVENTS = 1000
-#: Seconds within which a server must answer `start`.
-_START_SECONDS = 60.0
-#: Seconds between pings, without an answer to one after which a connection is lost, and for closing one.
-_PING_SECONDS, _PONG_SECONDS, _CLOSING_SECONDS = 5.0, 15.0, 1.0
-#: The library logs a traceback for each connection that misses pings.
-_SILENT = logging.Logger("redraft.client", logging.CRITICAL + 1)
-#: Seconds for which a lost connection is tried again once the end was asked for.
-_LAST_SECONDS = 3.0
 #: Error codes of temporary problems.
 _PASSING = {"capacity", "draining", "limit", "slow", "engine"}
 
@@ -92,6 +83,8 @@ class Client:
         self.session = self.able = self._server = ""
         #: Maximum length of a message to the server, in bytes.
         self._most = 0
+        #: Seconds without a message after which a connection is lost.
+        self._silence = math.inf
         #: Whether captions that were not known before have come on this connection.
         self._progress = False
         self.reconnected = 0
@@ -179,7 +172,7 @@ class Client:
 
     def hurry(self) -> None:
         """Wait for a server that is away or does not answer for three more seconds only, as the end was asked for."""
-        self._latest = time.monotonic() + _LAST_SECONDS
+        self._latest = time.monotonic() + deadlines.LAST
         self._hurried.set()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
@@ -234,7 +227,7 @@ class Client:
             except (OSError, WebSocketException, TimeoutError) as error:
                 if not self.session:
                     raise ServerError("connection", reason(self._address, error)) from None
-                problem = _silence(error) or error
+                problem = error
             if not self._done:
                 # A connection may fail again at once, for what is sent on it.
                 lasted = 0.0 if self._since is None else time.monotonic() - self._since
@@ -250,15 +243,15 @@ class Client:
             compression=None,
             max_size=1 << 24,
             proxy=proxy,
-            ping_interval=_PING_SECONDS,
-            ping_timeout=_PONG_SECONDS,
-            close_timeout=_CLOSING_SECONDS,
-            logger=_SILENT,
+            ping_interval=None,  # the server sends something all the time
+            open_timeout=deadlines.OPENED,
+            close_timeout=deadlines.GOODBYE,
         )
         try:
             async with connecting as socket:
                 self._since = time.monotonic()
-                await self._begin(socket)
+                async with asyncio.timeout(deadlines.STARTED):
+                    await self._begin(socket)
                 await self._exchange(socket)
         except ImportError as error:
             raise MissingExtra(needs_package(self._address, "python-socks[asyncio]")) from error
@@ -275,7 +268,7 @@ class Client:
     async def _sleep(self, seconds: float) -> None:
         """Wait before another attempt, for a short time if the end was asked for."""
         if self._hurried.is_set():
-            await asyncio.sleep(min(seconds, _LAST_SECONDS / 6))
+            await asyncio.sleep(min(seconds, deadlines.LAST / 6))
             return
         with suppress(TimeoutError):
             await asyncio.wait_for(self._hurried.wait(), seconds)
@@ -286,10 +279,10 @@ class Client:
             self._start = self._start.model_copy(update={"connection": self._start.connection + 1})
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
         try:
-            started = parse_started(await asyncio.wait_for(socket.recv(), _START_SECONDS))
+            started = parse_started(await asyncio.wait_for(socket.recv(), deadlines.STARTED))
         except TimeoutError:
-            raise TimeoutError(f"it did not answer `start` within {_START_SECONDS:g} seconds") from None
-        self._most = started.message_bytes
+            raise TimeoutError(f"it did not answer `start` within {deadlines.STARTED:g} seconds") from None
+        self._most, self._silence = started.message_bytes, 2 * started.heartbeat
         forgotten = bool(self.session) and not started.resumed
         if self.session:
             self.reconnected += 1
@@ -325,27 +318,35 @@ class Client:
                 await self._say(message, socket)
 
     async def _exchange(self, socket: ClientConnection) -> None:
-        """Send and receive until the connection closes, or does not answer although the end was asked for."""
+        """Send and receive until the connection closes, or is silent."""
         try:
             async with asyncio.timeout(None) as limit:
                 tasks = [asyncio.create_task(each) for each in (self._send_queued(socket), self._check(socket, limit))]
                 try:
-                    async for text in socket:
-                        await self._receive(parse(text), socket)
-                        if self._done:
-                            return
+                    while not self._done:
+                        await self._receive(parse(await self._heard(socket)), socket)
+                except ConnectionClosedOK:
+                    return
                 finally:
                     for task in tasks:
                         task.cancel()
                         with suppress(asyncio.CancelledError, WebSocketException):
                             await task
+        except TimeoutError as silence:
+            late = f"it did not answer a ping within {deadlines.LAST:g} seconds"
+            raise TimeoutError(late if limit.expired() else str(silence)) from None
+
+    async def _heard(self, socket: ClientConnection) -> str | bytes:
+        try:
+            async with asyncio.timeout(self._silence):
+                return await socket.recv()
         except TimeoutError:
-            raise TimeoutError(f"it did not answer a ping within {_LAST_SECONDS:g} seconds") from None
+            raise TimeoutError(f"it sent nothing for {self._silence:g} seconds") from None
 
     async def _check(self, socket: ClientConnection, limit: asyncio.Timeout) -> None:
         await self._hurried.wait()
         try:
-            await asyncio.wait_for(await socket.ping(), _LAST_SECONDS)
+            await asyncio.wait_for(await socket.ping(), deadlines.LAST)
         except TimeoutError:
             limit.reschedule(asyncio.get_running_loop().time())
 
@@ -411,10 +412,3 @@ class Client:
         with suppress(WebSocketException):
             corrected = (final and final.corrected) or 0
             await socket.send(protocol.Ack(utterance=utterance, language=language, corrected=corrected).wire())
-
-
-def _silence(error: Exception) -> TimeoutError | None:
-    """Return what to say of a connection that was closed here because the server did not answer a ping."""
-    if isinstance(error, ConnectionClosed) and error.sent is not None and error.sent.reason == "keepalive ping timeout":
-        return TimeoutError(f"it did not answer a ping within {_PONG_SECONDS:g} seconds")
-    return None

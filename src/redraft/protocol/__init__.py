@@ -19,6 +19,7 @@ from redraft.protocol.messages import (
     VERSION,
     VIEWED,
     Ack,
+    Alive,
     Audio,
     AudioEnd,
     Begin,

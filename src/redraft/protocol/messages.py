@@ -1,10 +1,11 @@
 """The messages of the protocol; their JSON schemas are made from these classes.
 
 A client sends `Start`, then `Declare`, then any number of `UpdateMessage` (type "update"), `Ack`, `Restore`, `Pause`,
-`Hide` and `Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden`
-and `Error`, and finally `Done`.  Viewers of a room get `RoomState` as well.  Each is a JSON object with a ``type``, in
-a text frame.  If the server recognises speech, a client can send audio instead of updates: `Audio`, then binary frames,
-then `AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md describes their order.
+`Hide` and `Correct`, then `End`.  The server answers with `Started`, `Partial`, `Final`, `Stats`, `Paused`, `Hidden`,
+`Error` and `Alive`, and finally `Done`.  Viewers of a room get `RoomState` as well.  Each is a JSON object with a
+``type``, in a text frame.  If the server recognises speech, a client can send audio instead of updates: `Audio`, then
+binary frames, then `AudioEnd`; the server answers with `Listening` and `Recognised`.  docs/protocol.md describes their
+order.
 """
 
 from __future__ import annotations
@@ -322,6 +323,9 @@ class End(Message):
     type: Literal["end"] = "end"
 
 
+_HEARTBEAT = "the server sends something at least every so many seconds; after two without anything, connect again"
+
+
 class Started(Told):
     """The session that a connection belongs to.
 
@@ -338,6 +342,14 @@ class Started(Told):
     resumed: bool = False
     server: str = Field(description="identifies this process among all that clients may reach at this address")
     message_bytes: int = Field(description="maximum length of a message from the client")
+    heartbeat: float = Field(description=_HEARTBEAT)
+
+
+class Alive(Told):
+    """The connection works: sent first to viewers, and whenever nothing else was for a while."""
+
+    type: Literal["alive"] = "alive"
+    heartbeat: float = Field(description=_HEARTBEAT)
 
 
 _AGE = {"description": "to viewers: milliseconds since it was made, in a caption from before they came"}
@@ -491,7 +503,7 @@ FromClient: TypeAlias = (
     Start | UpdateMessage | Audio | AudioEnd | Ack | Declare | Restore | Pause | Hide | Correct | NameSpeaker | End
 )
 #: Messages that viewers can get.
-ToViewer: TypeAlias = Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
+ToViewer: TypeAlias = Alive | Partial | Final | Stats | Paused | Hidden | RoomState | Error | Done
 FromServer: TypeAlias = Started | ToViewer | SpeakerNamed | Listening | Recognised
 #: The same as tuples.
 CONTROL, CLIENT, VIEWED, SERVER = map(

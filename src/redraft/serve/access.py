@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import ipaddress
 import secrets
 import time
 from collections import OrderedDict
@@ -138,8 +139,19 @@ class Rate:
             await asyncio.sleep(wait)
 
 
+def one_client(address: str) -> str:
+    """Return what counts as one client: an address, but of IPv6 the /64, all of which a single client may use."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(found, ipaddress.IPv6Address):
+        return address
+    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+
+
 class Rates:
-    """A `Rate` per address, for the most recent addresses."""
+    """A `Rate` per client, for the most recent ones; see `one_client`."""
 
     def __init__(self, per_second: float, burst: float) -> None:
         self._per_second, self._burst = per_second, burst
@@ -147,6 +159,7 @@ class Rates:
 
     def take(self, address: str) -> float:
         """Take a token for an address; see `Rate.take`."""
+        address = one_client(address)
         rate = self._rates.setdefault(address, Rate(self._per_second, self._burst))
         self._rates.move_to_end(address)
         if len(self._rates) > _MOST_ADDRESSES:

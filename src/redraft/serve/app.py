@@ -182,6 +182,7 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         with suppress(asyncio.CancelledError):
             await sweeping
         await hub.recognisers.close()
+        await asyncio.to_thread(hub.folder.close)
         await hub.fanout.stop()
         await asyncio.to_thread(hub.engines.stop)
 

@@ -6,7 +6,10 @@ import asyncio
 import errno
 import ipaddress
 import logging
+import os
+import signal
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -21,7 +24,9 @@ from rich.text import Text
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from redraft import deadlines
 from redraft.errors import OptionError
+from redraft.interrupt import end_process_after
 from redraft.serve.app import check, make_app, open_hub
 from redraft.serve.engine.engine import Stopped
 from redraft.serve.http.brake import Braked
@@ -30,13 +35,10 @@ from redraft.serve.http.turns import Turns
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
+from redraft.serve.tls import context_of
 
 log = logging.getLogger(__name__)
 
-#: Seconds for which a server continues after its engine has stopped, so that clients and monitoring notice.
-_WITHOUT_ENGINE = 5.0
-#: Seconds between pings; a connection without an answer is closed after twice as many.
-PING_SECONDS = 20.0
 #: Factor on `message_bytes` for uvicorn's own limit, at which it closes the connection immediately and drops what came
 #: in the same packet; a message between both limits is answered with an error.
 _HARD_LIMIT = 4
@@ -46,21 +48,23 @@ _QUEUE, _NOT_ACCEPTED = 1024, 1.0
 _MOST_HEAD = 2 * MOST_QUERY
 #: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
 _USER_TIMEOUT = 30_000
+#: Seconds within which a client must have agreed on TLS.
+_HANDSHAKE = 10.0
 #: Path -> description.
 _PLACES = {
     "Page": ("/", "speak, type or play the demo talk"),
-    "Viewers": ("/watch", "captions for an audience"),
-    "Overlay": ("/overlay", "captions for OBS"),
+    "Rooms": ("/rooms", "links, QR code and overlay of a room"),
     "API": ("/docs", "websocket and HTTP"),
 }
 
 #: What a server for viewers only has of these.
-_FOR_VIEWERS = ("Viewers", "Overlay")
+_FOR_VIEWERS = ("Rooms",)
 
 
-def url(host: str, port: int) -> str:
+def url(settings: ServeSettings, host: str, port: int) -> str:
     """Return the URL of the server for a browser."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if settings.tls is None and settings.tls_cert is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def greet(settings: ServeSettings, port: int, console: Console) -> None:
@@ -75,10 +79,9 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     table.add_column(no_wrap=True)
     table.add_column()
     places = [(name, place) for name, place in _PLACES.items() if name in _FOR_VIEWERS or not settings.viewers_only]
-    for number, room in enumerate(settings.rooms):
-        places.append(("" if number else "Rooms", (f"/watch/{room}", "captions of the session in this room")))
+    places += [("", (f"/rooms/{room}", "")) for room in settings.rooms]
     for name, (path, about) in places:
-        address = url(host, port) + path
+        address = url(settings, host, port) + path
         table.add_row(f"  {name}", Text(address, style=f"bold cyan link {address}"), Text(about, style="dim"))
     console.print(table)
     console.print()
@@ -109,8 +112,6 @@ def _own_address() -> str:
 
 
 def _remarks(settings: ServeSettings) -> Iterator[str]:
-    if not settings.viewers_only:
-        yield "The page shows the full links for viewers and overlays of its session."
     if settings.local:
         yield "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE"
     if settings.key_file:
@@ -134,11 +135,15 @@ class CaptionServer(uvicorn.Server):
     Connections to the listening socket are accepted in turn (`redraft.serve.http.turns`).
     """
 
-    def __init__(self, hub: Hub, listening: socket.socket) -> None:
-        self._hub, self._listening = hub, listening
+    def __init__(self, hub: Hub, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        self._hub, self._listening, self._tls = hub, listening, tls
+        #: Connections that are being set up.
+        self._beginning: set[asyncio.Task[None]] = set()
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dead_since: float | None = None
+        #: When the first signal came.
+        self._asked: float | None = None
         app = make_app(hub)
         self._turns: Turns = app.state.turns
         self._accepting: asyncio.Task[None] | None = None
@@ -149,8 +154,8 @@ class CaptionServer(uvicorn.Server):
                 h11_max_incomplete_event_size=_MOST_HEAD,
                 ws=_websocket,  # type: ignore[arg-type]
                 ws_max_size=_HARD_LIMIT * hub.settings.message_bytes,
-                ws_ping_interval=PING_SECONDS,
-                ws_ping_timeout=2 * PING_SECONDS,
+                ws_ping_interval=deadlines.PING,
+                ws_ping_timeout=2 * deadlines.PING,
                 ws_per_message_deflate=False,
                 timeout_graceful_shutdown=5,
                 log_config=None,
@@ -172,7 +177,10 @@ class CaptionServer(uvicorn.Server):
             # Nothing is accepted before it can be served: a cancelled `sock_accept` may lose what it has accepted.
             await anyio.wait_readable(self._listening)
             try:
-                await self._serve_one(loop, self._listening.accept()[0])
+                begun = loop.create_task(self._serve_one(loop, self._listening.accept()[0]))
+                self._beginning.add(begun)  # or it could be collected
+                begun.add_done_callback(self._beginning.discard)
+                await asyncio.wait([begun], timeout=0 if self._tls else None)  # others need not wait for a handshake
             except (BlockingIOError, ConnectionError):  # the client has gone
                 pass
             except OSError:  # such as too many open files
@@ -183,8 +191,11 @@ class CaptionServer(uvicorn.Server):
     async def _serve_one(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
         given = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
         try:
-            await loop.connect_accepted_socket(partial(_http, **given), connection)
-        except OSError:  # a client that has gone, on systems where it cannot be set up any more
+            deadline = _HANDSHAKE if self._tls else None
+            await loop.connect_accepted_socket(
+                partial(_http, **given), connection, ssl=self._tls, ssl_handshake_timeout=deadline
+            )
+        except OSError:  # a client that has gone, or has no certificate of ours, or speaks no TLS
             connection.close()
         except Exception:  # otherwise nobody could connect any more
             log.exception("a connection could not be set up")
@@ -198,11 +209,15 @@ class CaptionServer(uvicorn.Server):
         await super().shutdown([self._listening])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain at the first signal, stop at the second."""
-        if self._draining is not None or self._loop is None:
-            self.should_exit = self.force_exit = True
-        else:
+        """Drain at the first signal, stop at the second; end the process if it does neither in time, whatever hangs."""
+        now = time.monotonic()
+        if self._asked is None and self._loop is not None:
+            self._asked = now
             self._loop.call_soon_threadsafe(self.stop)
+            end_process_after(self._hub.settings.drain_seconds + deadlines.AFTER_DRAIN)
+        elif self._asked is None or now - self._asked > deadlines.TOGETHER:
+            self.should_exit = self.force_exit = True
+            end_process_after(deadlines.AT_ONCE)
 
     def stop(self) -> None:
         """Drain, then end."""
@@ -218,7 +233,7 @@ class CaptionServer(uvicorn.Server):
     @property
     def failed(self) -> bool:
         """Whether it ended because its engine has stopped."""
-        return self._dead_since is not None and time.monotonic() - self._dead_since >= _WITHOUT_ENGINE
+        return self._dead_since is not None and time.monotonic() - self._dead_since >= deadlines.WITHOUT_ENGINE
 
     async def _drain(self) -> None:
         log.info("stopping after the captions in progress")
@@ -259,15 +274,21 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
         RedraftError: a setting is invalid, a model cannot be loaded, or the engine has stopped.
     """
     check(settings)
+    tls = context_of(settings, {_name(settings), *settings.hosts})
     allow_open_files()
     with listen(settings.host, settings.port) as listening:
         hub = open_hub(settings)
         host, port = listening.getsockname()[:2]
         if console is None:
-            log.info("listening on %s", url(host, port))
+            log.info("listening on %s", url(settings, host, port))
         else:
             greet(settings, port, console)
-        server = CaptionServer(hub, listening)
+        server = CaptionServer(hub, listening, tls)
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # ignored under nohup
+            signal.signal(signal.SIGHUP, server.handle_exit)
         asyncio.run(server.serve())
+        if hub.engines.running:  # its model hangs, and may keep Python from ending
+            log.critical("the engine does not end: start the server again")
+            os._exit(1)
         if server.failed:
             raise Stopped("the engine has stopped, see the log: start the server again")

@@ -38,7 +38,7 @@ class Progress:
         samples: number of samples recognised so far.
         cpu: CPU seconds used so far.
         item: an update or a failure; None if it only reports progress.
-        kind: type of the exception that kept the recogniser from being opened.
+        kind: type of the exception that ended the recognition, or kept the recogniser from being opened.
     """
 
     samples: int = 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.captions.state import START
 from redraft.decoding.types import Score
@@ -217,7 +218,7 @@ def test_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_SECONDS", 0.05)
+    monkeypatch.setattr(deadlines, "TURN", 0.05)
     with running() as server:
         monkeypatch.setattr(server.engine.scheduler, "_most_requests", lambda: 0)
         with pytest.raises(Refused, match="no turn came") as no:

@@ -7,6 +7,7 @@ import json
 import threading
 import urllib.request
 from collections.abc import Iterator
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from starlette.responses import PlainTextResponse
 
 from redraft.errors import OptionError
-from redraft.serve.access import ApiKeys, Rate, Rates, new_key
+from redraft.serve.access import ApiKeys, Rate, Rates, new_key, one_client
 from redraft.serve.http.security import HEADERS, Guard
 from tests.serve.servers import SECONDS, Running, running
 from tests.serve.talking import expected, finals, say
@@ -207,10 +208,15 @@ def test_security_headers(server: Running) -> None:
         ({"origin": "http://[::1"}, "/v1/translate", "POST", 403),
         ({"origin": "//"}, "/v1/translate", "POST", 403),
         ({"origin": "http://evil.example\\@127.0.0.1"}, "/v1/translate", "POST", 403),
-        ({"host": "evil.example"}, "/health", "GET", 403),
+        ({"host": "evil.example"}, "/v1/offer", "GET", 403),
+        ({"host": "evil.example"}, "/", "GET", 403),
+        ({"host": "evil.example"}, "/healthy", "GET", 403),
+        ({"host": "10.0.0.7:8765"}, "/health", "GET", 200),
+        ({"host": "10.0.0.7:8765"}, "/ready", "GET", 200),
+        ({"host": "10.0.0.7:8765"}, "/metrics", "GET", 200),
         ({"host": "localhost:1"}, "/health", "GET", 200),
         ({"host": "[::1]:80"}, "/health", "GET", 200),
-        ({"host": "[nonsense"}, "/health", "GET", 403),
+        ({"host": "[nonsense"}, "/v1/offer", "GET", 403),
     ],
 )
 def test_foreign_origins_and_hosts(
@@ -231,6 +237,19 @@ def test_local_only(address: str, status: int) -> None:
     scope: Any = {"type": "http", "method": "GET", "headers": [], "client": (address, 1) if address else None}
     asyncio.run(Guard(PlainTextResponse("here"), local=True)(scope, mock.Mock(), send))
     assert sent[0]["status"] == status
+
+
+def test_one_client() -> None:
+    """All addresses of a /64 have one share, as have an address of IPv4 and the same one in IPv6."""
+    network = ip_network("2001:db8:1:2::/64")
+    addresses = [str(network[place]) for place in (1, 2, 2**40, 2**64 - 1)]
+    assert len({one_client(each) for each in addresses}) == 1
+    assert one_client("2001:db8:1:3::1") != one_client(addresses[0])
+    assert one_client("::ffff:192.0.2.1") == one_client("192.0.2.1") != one_client("192.0.2.2")
+    assert one_client(one_client(addresses[0])) == one_client(addresses[0])
+    assert one_client("fe80::1%eth0") == one_client("fe80::2%eth1")
+    rates = Rates(0.001, 5)
+    assert sum(not rates.take(str(network[number])) for number in range(100)) == 5
 
 
 def test_websocket_origin(server: Running) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from redraft.serve.http import sockets
+from redraft import deadlines
 from tests.serve.fakes import CachedModel
-from tests.serve.servers import Running, Socket, running
+from tests.serve.servers import SECONDS, Running, Socket, running
 from tests.serve.talking import expected, finals, say
 
 
@@ -326,7 +327,7 @@ def test_start_rate() -> None:
 
 
 def test_start_timeout(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "START_SECONDS", 0.2)
+    monkeypatch.setattr(deadlines, "FIRST_MESSAGE", 0.2)
     with server.socket() as socket:
         assert socket.hear()["code"] == "protocol"
 
@@ -359,3 +360,18 @@ def test_ended_sessions_make_room(tmp_path: Path) -> None:
             assert server.ask(f"/v1/sessions/{name}").json["done"] is True
         with server.socket() as first, server.socket() as second:
             assert [socket.start()["type"] for socket in (first, second)] == ["started"] * 2
+
+
+def test_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Owners and viewers can tell an idle server from a lost one, by what each connection says first."""
+    monkeypatch.setattr(deadlines, "HEARTBEAT", 0.1)
+    with running() as server, server.socket() as owner:
+        owner.say("start", targets=["de"], room="hall")
+        started = json.loads(owner.connection.recv(SECONDS))
+        assert (started["type"], started["heartbeat"]) == ("started", 0.1)
+        paths = ("/v1/live", f"/v1/watch/{started['session']}", "/v1/rooms/hall/watch", "/v1/rooms/empty/watch")
+        for path in paths:
+            with nullcontext(owner) if path == "/v1/live" else server.socket(path) as socket:
+                heard = [json.loads(socket.connection.recv(SECONDS)) for _ in range(6)]
+                assert path == "/v1/live" or heard[0]["type"] == "alive"
+                assert [each["heartbeat"] for each in heard[-3:]] == [0.1] * 3

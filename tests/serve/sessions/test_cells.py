@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Container
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -20,7 +19,6 @@ from redraft.protocol import Frame
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.cells import Key, key_of
 from redraft.serve.sessions.outbox import Outbox
-from redraft.serve.sessions.transcript import SessionFile
 from tests.serve.fakes import offline
 
 KEYS: list[Key] = [("1", "de"), ("1", "ja"), ("2", "de"), ("3", "ja")]
@@ -272,36 +270,6 @@ def test_hidden_before_it_is_restored() -> None:
         if isinstance(each, Frame)
     ]
     assert kinds == [("hidden", "1"), ("final", "2")]
-
-
-def test_captions_while_the_file_is_rewritten(tmp_path: Path) -> None:
-    broadcast = Broadcast(("de",))
-    file = SessionFile(tmp_path, "1", broadcast.transcript)
-    with file._writing:  # by another thread
-        broadcast.final(made := caption(("1", "de"), "wir", final=True), 0.0)
-        file.add(made)
-    assert file.outdated
-    file.rewrite()
-    assert json.loads((tmp_path / "1.jsonl").read_text("utf-8"))["text"] == "wir" and not file.outdated
-
-
-def test_file_follows_edits(tmp_path: Path) -> None:
-    broadcast = Broadcast(("de",))
-    file = SessionFile(tmp_path, "1", broadcast.transcript)
-
-    def rows() -> int:
-        file.rewrite()
-        return len((tmp_path / "1.jsonl").read_text(encoding="utf-8").splitlines())
-
-    for utterance in "12":
-        broadcast.final(made := caption((utterance, "de"), "wir", final=True), 0.0)
-        file.add(made)
-    assert rows() == 2
-    broadcast.hide(("1", "de"), True)
-    assert rows() == 1
-    broadcast.pause(True)
-    broadcast.hide(("1", "de"), False)
-    assert rows() == 2  # the operator's file has what is held back from viewers
 
 
 def test_subtitles_of_a_hidden_caption() -> None:

@@ -21,9 +21,12 @@ from redraft.serve.engine.engine import Engine
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.pending import MOST_PENDING
 from redraft.serve.http.sockets import Incoming, _parse
+from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import FULL, LiveSession
 from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.transcript import Transcript
 from tests.serve.fakes import offline
+from tests.serve.talking import eventually
 
 
 def answer(live: LiveSession, update: Update, text: str = "wir sahen") -> None:
@@ -78,7 +81,8 @@ def test_restored_language() -> None:
     assert [message["type"] for message in waiting(outbox)] == ["stats"]
     # What a client tells is one line, as what a model says is.
     assert live.transcript.text("txt", ["de"]) == "schon  00:00 --> da\n"
-    assert [caption.source for caption in live.transcript.finals] == ["there already"]
+    assert [caption.source for caption in live.transcript.finals if caption.language == "de"] == ["there already"]
+    assert live.transcript.text("txt", ["en"]) == "there already\n"
 
 
 def test_partly_restored() -> None:
@@ -96,23 +100,25 @@ def test_shared_file(tmp_path: Path) -> None:
     def rows() -> list[tuple[str, str]]:
         (file,) = tmp_path.iterdir()
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        return [(line["utterance"], line["text"]) for line in lines]
+        return [(line["utterance"], line["text"]) for line in lines if line["language"] == "de"]
 
     def ends(live: LiveSession, utterance: str, text: str) -> None:
         update = Update(utterance, 0, "we saw", final=True)
         live.accept(update)
         answer(live, update, text)
 
-    first, second = offline(folder=tmp_path), offline(folder=tmp_path)
+    folder = Folder(tmp_path)
+    first, second = offline(folder=folder), offline(folder=folder)
     for utterance in ("1", "2", "3", "4"):
         ends(first, utterance, "zuerst")
+    eventually(lambda: not folder.late)
     # The client has 2 and 3, of which it has hidden one; 1 it had before a reload that lost it, 4 it never got.
     finals = [protocol.Final(utterance=name, seq=0, language="de", text="wieder da") for name in ("2", "3")]
     second.control(protocol.Hide(utterance="3", language="de", decision=1))
     second.restore(finals)
     ends(second, "4", "noch einmal")
     ends(second, "5", "neu")
-    second.file.rewrite()
+    folder.close()
     assert rows() == [("1", "zuerst"), ("2", "wieder da"), ("4", "noch einmal"), ("5", "neu")]
 
 
@@ -133,7 +139,7 @@ def test_empty_final() -> None:
     live.answered(Answer("de", update, [Failure(EMPTY, None, "1", 0, "de")], 0.1, Tally()))
     error = waiting(outbox)[0]
     assert (error["type"], error["code"], error["message"], error["final"]) == ("error", "translation", EMPTY, True)
-    assert ("1", "de") in live.transcript and list(live.transcript.finals) == []
+    assert ("1", "de") in live.transcript and [each.language for each in live.transcript.finals] == ["en"]
 
 
 def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +148,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
     live.attach(outbox)
     taken = 0
     for number in range(20):
-        update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw " * 10, final=True)
+        update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw " * 5, final=True)
         problem = process(update, live)
         if problem is None:
             taken += 1
@@ -150,7 +156,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             assert (problem.code, problem.message, problem.utterance, problem.seq) == ("limit", FULL, str(number), 0)
     assert 2 <= taken <= 5 and live.kept < 1300
-    assert len(list(live.transcript.finals)) == taken
+    assert [caption.language for caption in live.transcript.finals] == ["en", "de"] * taken
     final = protocol.Final(utterance="x", seq=4, language="de", text="more")
     refused = process(protocol.Restore(finals=(final,)), live)
     assert refused is not None and refused.code == "limit"
@@ -161,6 +167,107 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         process(protocol.UpdateMessage(utterance=f"{number:0100}", seq=0, text="we"), live)
     assert sum(f"{number:0100}" in live.order for number in range(20)) == 5
+
+
+@pytest.mark.parametrize("by_post", [False, True])
+def test_long_talk(monkeypatch: pytest.MonkeyPatch, by_post: bool) -> None:
+    """Old captions leave before words are refused, which the owner is told before; those held back stay."""
+    monkeypatch.setattr("redraft.serve.sessions.live.MOST_CHARACTERS", 2000)
+    live, outbox, viewer = offline("de"), Outbox(999), Outbox(999)
+    live.by_post = by_post
+    live.attach(outbox)
+    live.broadcast.watch(viewer)
+    told = None
+    for number in range(200):
+        update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw " * 5, final=True)
+        assert process(update, live) is None
+        answer(live, update)
+        if not by_post:
+            process(protocol.Ack(utterance=str(number), language="de"), live)
+        if told is None and any(each["type"] == "error" for each in waiting(outbox)):
+            told = len(live.transcript.utterances)
+        assert live.kept < 2500
+    kept = list(live.transcript.utterances)
+    assert told is not None and told >= len(kept) - 2 and 5 <= len(kept) <= 15
+    assert kept == [str(number) for number in range(200 - len(kept), 200)]
+    errors = [each for each in waiting(outbox) if each["type"] == "error"]
+    assert [(each["code"], each["fatal"]) for each in errors] == [("limit", False)]
+    assert [caption.utterance for caption in live.transcript.finals] == kept
+    late, frames = Outbox(9), []
+    live.broadcast.watch(late)
+    while (message := late._next()) is not None:
+        frames.append(json.loads(message.text))
+    assert [each["utterance"] for each in frames] == kept
+    # A repeated update is not translated again, and the accounts agree with what is there.
+    live.accept(Update("0", 0, "we saw", final=True))
+    assert not live.pending
+    size = sum(200 + len(name) + len("we saw " * 5) + len("wir sahen") for name in kept)
+    assert live.kept == size
+
+
+def test_held_captions_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redraft.serve.sessions.live.MOST_CHARACTERS", 2000)
+    live = offline()
+    live.attach(Outbox(999))
+    live.control(protocol.Pause())
+    refused = False
+    for number in range(50):
+        update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw", final=True)
+        refused = process(update, live) is not None or refused
+        if not refused:
+            answer(live, update)
+            process(protocol.Ack(utterance=str(number), language="de"), live)
+    assert refused and live.transcript.utterances["0"].cells["de"].held
+    live.control(protocol.Pause(paused=False))
+    assert process(protocol.UpdateMessage(utterance="x", seq=0, text="we saw", final=True), live) is None
+
+
+def test_cost_of_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many decisions on one subject in a message, one is executed; a release looks at what is held back only."""
+    live = offline()
+    for number in range(100):
+        live.restore([protocol.Final(utterance=str(number), seq=0, language="de", text="da")])
+    monkeypatch.setattr(Transcript, "cells", property(lambda _: pytest.fail("all cells were looked at")))
+    with mock.patch.object(Transcript, "release", autospec=True, side_effect=Transcript.release) as release:
+        toggles = [protocol.Pause(paused=number % 2 == 0, decision=number) for number in range(1, 1001)]
+        live.control(protocol.Declare(decisions=tuple(toggles)))
+        assert live.transcript.paused and live.transcript.decided == 1000 and not release.called
+        live.restore([protocol.Final(utterance="new", seq=0, language="de", text="da")])
+        live.control(protocol.Declare(decisions=(protocol.Pause(paused=False, decision=1001),)))
+        assert release.call_count == 1
+    assert not live.transcript.held
+
+
+def test_owner_hears_of_own_correction() -> None:
+    """It was declared to a restarted server before the caption was restored, by a page that reconnected meanwhile."""
+    live, outbox = offline(), Outbox(99)
+    live.attach(outbox)
+    correct = protocol.Correct(utterance="1", language="de", text="besser", decision=2)
+    live.control(protocol.Declare(decisions=(correct,)))
+    finals = [protocol.Final(utterance=name, seq=0, language="de", text="da") for name in "12"]
+    live.restore(finals)
+    (found,) = [each for each in waiting(outbox) if each["type"] == "final"]
+    assert (found["utterance"], found["text"], found["corrected"]) == ("1", "besser", 2)
+
+
+def test_long_resume() -> None:
+    """What an owner has missed is not made at once, however much it is, and none of it is lost."""
+    live = offline()
+    for number in range(1000):
+        update = Update(str(number), 0, "we saw", final=True)
+        live.accept(update)
+        answer(live, update)
+        live.control(protocol.Correct(utterance=str(number), language="de", text="besser", decision=1))
+    outbox = Outbox(9)
+    live.attach(outbox)
+    assert len(outbox._waiting) < 5
+    process(protocol.Ack(utterance="7", language="de", corrected=1), live)
+    found = []
+    while (message := outbox._next()) is not None:
+        found.append(json.loads(message.text))
+    assert [each["utterance"] for each in found if each["type"] == "final"] == [
+        str(number) for number in range(1000) if number != 7
+    ]
 
 
 @pytest.mark.parametrize("end", [lambda live: live.fail("engine", "it has stopped"), lambda live: live.forget()])

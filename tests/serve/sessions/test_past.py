@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from contextlib import suppress
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-import redraft.serve.sessions.transcript
+import redraft.serve.sessions.past
 from redraft.captions.events import Caption
 from redraft.protocol import Begin
-from redraft.serve.sessions.transcript import PastSessions, SessionFile, Transcript
-from tests.serve.servers import SECONDS, Running, Socket, running
+from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.past import PastSessions
+from redraft.serve.sessions.transcript import Transcript
+from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected, say
 
 
@@ -37,7 +33,15 @@ def test_kept_after_the_end() -> None:
             answer = server.ask(f"{path}/transcript?language=de&live=true")
             assert answer.text == f"{expected('we saw')}\n{expected('her duck')}\n"
             assert answer.headers["content-disposition"] == 'attachment; filename="hall-1-de.txt"'
-        assert server.ask(f"/v1/sessions/{name}").status == 404  # its viewers wait for it to go on
+        assert server.ask(f"/v1/sessions/{name}").json["done"]
+        room = {"type": "room", "room": "hall-1", "state": "over", "session": name}
+        for path, first in ((f"/v1/watch/{name}", {}), ("/v1/rooms/hall-1/watch", room)):
+            with server.socket(f"{path}?language=de") as late:
+                heard = late.hear() if first else {}
+                assert heard.items() >= first.items()
+                texts = [late.hear()["text"] for _ in range(2)]
+                assert texts == [expected("we saw"), expected("her duck")]
+                assert first or late.hear() == {"type": "done"}  # in a room they wait for the next session
         assert server.ask("/v1/rooms/hall-2/transcript").status == 404
         assert server.ask("/v1/offer").json["transcript_seconds"] == 3600
 
@@ -88,24 +92,23 @@ def test_text_by_language() -> None:
         path = f"/v1/sessions/{name}/transcript?format=txt"
         german = ["German", "", expected("we saw"), expected("her duck")]
         japanese = ["Japanese", "", expected("we saw", "ja"), expected("her duck", "ja")]
-        original = ["Original (English)", "", "we saw", "her duck"]
+        original = ["English", "", "we saw", "her duck"]
         answer = server.ask(path)
         assert answer.text.splitlines() == [*german, "", *japanese]
         assert answer.headers["content-disposition"] == f'attachment; filename="{name[:8]}.txt"'
-        assert server.ask(f"{path}&original=true").text.splitlines() == [*original, "", *german, "", *japanese]
-        one = server.ask(f"{path}&original=true&language=ja")
+        one = server.ask(f"{path}&language=English&language=ja")
         assert one.text.splitlines() == [*original, "", *japanese]
-        assert one.headers["content-disposition"] == f'attachment; filename="{name[:8]}-ja.txt"'
-        for query in ("format=srt", "live=true"):
-            refused = server.ask(f"/v1/sessions/{name}/transcript?original=true&{query}")
-            assert refused.json["error"]["code"] == "option"
+        assert one.headers["content-disposition"] == f'attachment; filename="{name[:8]}-en-ja.txt"'
+        both = server.ask(f"/v1/sessions/{name}/transcript?format=srt&language=en&language=ja").text
+        lines = both.splitlines()[2:]
+        assert [line for line in lines if line] == ["we saw", "her duck", *japanese[2:]]
 
 
 def keep(past: PastSessions, name: str, text: str = "Hallo.") -> None:
     """Keep a session with one caption."""
-    transcript = Transcript(("de",))
-    transcript.end(("1", "de"), Caption("1", 0, "de", text, final=True), held=False)
-    past.keep(name, Begin(targets=("de",)), transcript)
+    broadcast = Broadcast(("de",))
+    broadcast.final(Caption("1", 0, "de", text, final=True), 0.0)
+    past.keep(name, Begin(targets=("de",)), broadcast)
 
 
 def names(past: PastSessions) -> str:
@@ -115,13 +118,13 @@ def names(past: PastSessions) -> str:
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     past = PastSessions(10, lambda: now)
-    monkeypatch.setattr(redraft.serve.sessions.transcript, "MOST", 2)
+    monkeypatch.setattr(redraft.serve.sessions.past, "MOST", 2)
     for name in "123":
         keep(past, name)
     assert names(past) == "23"
     past.drop("3")  # it has started again
     assert names(past) == "2"
-    monkeypatch.setattr(redraft.serve.sessions.transcript, "MOST_BYTES", 2000)
+    monkeypatch.setattr(redraft.serve.sessions.past, "MOST_BYTES", 2000)
     keep(past, "1", "ü" * 600)
     assert names(past) == "1"
     keep(past, "3", "u" * 2000)
@@ -133,97 +136,3 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 10.0
     past.sweep()
     assert names(past) == "" and past._bytes == 0
-
-
-def written(file: SessionFile, transcript: Transcript, *utterances: str) -> list[str]:
-    """The utterances in a file, to which some more have been added."""
-    for utterance in utterances:
-        caption = Caption(utterance, 0, "de", "wir sahen", "", True)
-        transcript.end((utterance, "de"), caption, held=False)
-        file.add(caption)
-    assert file._path is not None
-    return [json.loads(line)["utterance"] for line in file._path.read_text().splitlines() if line]
-
-
-@pytest.mark.parametrize("step", [(SessionFile, "add"), (Path, "open"), (SessionFile, "_line")])
-def test_caption_in_a_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]) -> None:
-    """A file may be rewritten between any two steps of adding a caption to it."""
-    file = SessionFile(tmp_path, "1", transcript := Transcript(["de"]))
-    assert written(file, transcript, "1") == ["1"]
-    real, rewriting = getattr(*step), threading.Thread(target=file.rewrite)
-
-    def after_a_rewrite(*given: Any, **more: Any) -> Any:
-        if rewriting.ident is None:
-            rewriting.start()
-            rewriting.join(0.05)
-        return real(*given, **more)
-
-    transcript.edited()
-    with monkeypatch.context() as patched:
-        patched.setattr(*step, after_a_rewrite)
-        written(file, transcript, "2")
-        rewriting.join()
-    file.rewrite()
-    assert written(file, transcript) == ["1", "2"]
-
-
-def test_end_while_a_file_is_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session that comes next appends to the file as it is then."""
-    file = SessionFile(tmp_path, "1", transcript := Transcript(["de"]))
-    written(file, transcript, "1")
-    transcript.edited()
-    begun, go, replace = threading.Event(), threading.Event(), Path.replace
-
-    def replace_late(path: Path, to: Path) -> Path:
-        begun.set()
-        assert go.wait(SECONDS)
-        return replace(path, to)
-
-    monkeypatch.setattr(Path, "replace", replace_late)
-    sweeping, ending = threading.Thread(target=file.rewrite), threading.Thread(target=file.rewrite)
-    sweeping.start()
-    assert begun.wait(SECONDS)
-    ending.start()
-    ending.join(0.05)
-    assert ending.is_alive()
-    go.set()
-    for each in (sweeping, ending):
-        each.join()
-
-
-def test_file_that_cannot_be_written(tmp_path: Path) -> None:
-    """What it lacks is written as soon as it can be, and a failure is not repeated for nothing."""
-    folder = tmp_path / "transcripts"
-    file = SessionFile(folder, "1", transcript := Transcript(["de"]))
-    with suppress(FileNotFoundError):
-        written(file, transcript, "1")
-    assert file.failing and file.outdated
-    file.rewrite()
-    assert file.failing and not file.outdated
-    folder.mkdir()
-    assert written(file, transcript, "2") == ["2"]
-    assert file.outdated and not file.failing
-    file.rewrite()
-    assert written(file, transcript) == ["1", "2"] and not file.outdated
-
-
-def test_end_after_a_failure(tmp_path: Path) -> None:
-    folder = tmp_path / "transcripts"
-    file = SessionFile(folder, "1", transcript := Transcript(["de"]))
-    with suppress(FileNotFoundError):
-        written(file, transcript, "1")
-    file.rewrite()
-    folder.mkdir()
-    file.rewrite()
-    assert written(file, transcript) == ["1"]
-
-
-def test_file_cut_within_character(tmp_path: Path) -> None:
-    """A server that was killed while it wrote."""
-    (tmp_path / "1.jsonl").write_bytes('{"text": "日'.encode()[:-1])
-    file = SessionFile(tmp_path, "1", Transcript(["de"]))
-    for utterance in ("1", "2"):
-        file.add(Caption(utterance, 0, "de", "wir sahen", "", True))
-    lines = (tmp_path / "1.jsonl").read_bytes().splitlines()[1:]
-    assert [json.loads(line)["utterance"] for line in lines] == ["1", "2"]
-    assert file.outdated

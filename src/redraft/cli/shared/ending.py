@@ -21,15 +21,15 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from types import FrameType
 from typing import Any, TypeVar
 
+from redraft import deadlines
 from redraft.cli.shared.notice import notice
+from redraft.interrupt import end_process_after
 
 _T = TypeVar("_T")
 
 #: SIGHUP means that the terminal was closed.  Signals that the system does not have are left out.
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 SIGNALS = tuple(signal.Signals[name] for name in _NAMES if name in signal.Signals.__members__)
-#: Seconds within which signals are one request: `timeout`, for example, sends its signal to a process and its group.
-_TOGETHER = 0.1
 #: Seconds to wait for what has arrived already, so that it is counted.
 _ARRIVING = 0.3
 #: A pipe is live if its latest reads have waited for so many seconds in all: a recogniser writes a few updates a
@@ -61,7 +61,8 @@ class Ending:
         self.open: Callable[[], int] = lambda: 0
         self.settle: Callable[[float], object] = lambda seconds: None
         self._first = 0.0
-        self._at_once = False
+        #: Ends the process after a second signal, if something hangs.
+        self._last: threading.Timer | None = None
         #: The signals that are handled, and the loop that handles them.
         self._ours: tuple[signal.Signals, ...] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -76,7 +77,7 @@ class Ending:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self.settle(_TOGETHER)
+        self.settle(deadlines.TOGETHER)
         self._asking.close()
         self._waiting.close()
 
@@ -134,7 +135,9 @@ class Ending:
 
     @contextmanager
     def by_signals(self) -> Iterator[None]:
-        """Let signals ask for the end; a second one raises `Interrupted` in the block.
+        """Let signals ask for the end; a second one raises `Interrupted` in the block, a third one ends the process.
+
+        After the second one, the block may take as long as a pass of the model.
 
         Signals that something else handles or ignores are left alone, as are threads other than the main one.
         """
@@ -147,6 +150,8 @@ class Ending:
         try:
             yield
         finally:
+            if self._last is not None:
+                self._last.cancel()
             for number in self._ours:
                 signal.signal(number, before[number])
 
@@ -184,9 +189,14 @@ class Ending:
             else:
                 self._loop.call_soon_threadsafe(self._stop_in_loop)
         # A closed terminal sends SIGHUP several times, through the shell and from the system.
-        elif now - self._first > _TOGETHER and not self._at_once and not hangup:
-            self.signal, self._at_once = number, True
+        elif now - self._first <= deadlines.TOGETHER or hangup:
+            return
+        elif self._last is None:
+            self.signal, self._first = number, now
+            self._last = end_process_after(deadlines.PASS, 128 + number)
             raise Interrupted
+        else:
+            os._exit(128 + number)
 
     def _stop_in_loop(self) -> None:
         self.stop()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from redraft import deadlines
 from redraft.captions.events import Event, Update
 from redraft.captions.spoken import Spoken
-from redraft.errors import OptionError, RedraftError
+from redraft.errors import OptionError, RedraftError, Unavailable
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
-from redraft.serve.engine.engine import Engine, Engines, Stopped
+from redraft.serve.engine.engine import LATE, Engine, Engines, Stopped
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.scheduler import NoCapacity
 from redraft.serve.engine.service import Service
@@ -21,8 +22,6 @@ VIEWERS_ONLY = "this server only serves viewers: send updates to another one"
 DRAINING = "the server is being stopped: connect again in a moment"
 #: Fields that the library names otherwise than the protocol.
 _FIELDS = {"source language": "source_language", "target": "targets", "target language": "targets"}
-#: Timeout of a translation in seconds.
-_SECONDS = 60
 
 
 class Admission:
@@ -46,6 +45,8 @@ class Admission:
             raise Refused("draining", DRAINING)
         if not self._engines.alive:
             raise Refused("engine", STOPPED)
+        if all(engine.late for engine in self._engines.all):
+            raise Refused("engine", LATE)
 
     def owner(self, key: str | None) -> str:
         """Return the owner of an API key; empty if none are needed.  Raises `Refused` if it is missing or unknown."""
@@ -93,12 +94,12 @@ class Admission:
                 made.update((lane.translation.language, lane) for lane in lanes)
 
             try:
-                await asyncio.wrap_future(engine.call(make))
-            except asyncio.CancelledError:  # the client has gone, but the engine may have added the lanes
+                await engine.ask(make)
+            except BaseException as error:  # the engine may have added the lanes, or may yet
                 engine.post(lambda: engine.remove(made.values()))
+                if isinstance(error, RedraftError):
+                    raise refused_option(error) from None
                 raise
-            except RedraftError as error:
-                raise refused_option(error) from None
             return engine, made
 
 
@@ -106,6 +107,8 @@ def refused_option(error: Exception) -> Refused:
     """Return the refusal of a request that the models or the engine cannot do."""
     if isinstance(error, Stopped):
         return Refused("engine", STOPPED)
+    if isinstance(error, Unavailable):
+        return Refused("engine", str(error))
     if isinstance(error, NoCapacity):
         return Refused("capacity", str(error))
     if not isinstance(error, RedraftError):
@@ -152,10 +155,10 @@ class Exchange:
         self._asked.update(found.values())
         try:
             self._submit(update, begun)
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(deadlines.TRANSLATION):
                 return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
         except TimeoutError:
-            raise Refused("capacity", f"no translation came within {_SECONDS} seconds") from None
+            raise Refused("capacity", f"no translation came within {deadlines.TRANSLATION:g} seconds") from None
         finally:
             self._asked.difference_update(found.values())
 

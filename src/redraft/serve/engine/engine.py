@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import queue
 import threading
 from collections import Counter
@@ -17,14 +18,17 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from redraft import deadlines
 from redraft.captions.events import Update
-from redraft.errors import OptionError, RedraftError
+from redraft.errors import OptionError, RedraftError, Unavailable
 from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.engine.scheduler import NoCapacity, Scheduler
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+LATE = "the model does not answer at the moment: if it does not recover, the server stops translating"
 
 
 class Stopped(RedraftError):
@@ -36,6 +40,7 @@ class Engine:
 
     Attributes:
         stopped: is done when the thread has ended, after `stop` or a crash.
+        late: how many times in a row `Engines.look` has found it later than `Scheduler.due`.
 
     Args:
         scheduler: the scheduler; after `start`, only the engine's thread may use it.
@@ -43,7 +48,7 @@ class Engine:
     """
 
     def __init__(self, scheduler: Scheduler, answered: Callable[[Answer], None] = lambda answer: None) -> None:
-        self.scheduler, self._answered = scheduler, answered
+        self.scheduler, self._answered, self.late = scheduler, answered, 0
         #: Functions to call between two rounds, with the futures for their results; None ends the thread.
         self._inbox: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closing, self._closed = threading.Lock(), False
@@ -56,13 +61,18 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread is running: false before `start`, after `stop` and after a crash."""
+        """Whether the thread is running, and its model answers: false before `start`, after `stop` and a crash."""
+        return self.running and self.late * deadlines.LOOK < deadlines.HUNG
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread is running, even if its model hangs."""
         return self._thread.is_alive()
 
-    def stop(self) -> None:
-        """End the thread after the current round, and join it."""
+    def stop(self, wait: float | None = None) -> None:
+        """End the thread after the current round, and join it, at most for ``wait`` seconds."""
         self._inbox.put(None)
-        self._thread.join()
+        self._thread.join(wait)
 
     def submit(self, lanes: Sequence[Lane], update: Update, since: float | None = None, *, rest: bool = False) -> None:
         """Give an update to the lanes that are to translate it.
@@ -104,6 +114,13 @@ class Engine:
                 self._inbox.put((work, done))
         return done
 
+    async def ask(self, work: Callable[[], T]) -> T:
+        """Return the result of ``work``, called as by `call`.  Raises `Unavailable` if it does not come in time."""
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(self.call(work)), deadlines.COMMAND)
+        except TimeoutError:
+            raise Unavailable(LATE) from None
+
     def post(self, work: Callable[[], object]) -> None:
         """Call ``work`` on the thread between two rounds; an exception is logged."""
         self.call(work).add_done_callback(_log)
@@ -121,6 +138,7 @@ class Engine:
     def _run(self) -> None:
         try:
             while self._obey():
+                self.scheduler.expect()
                 self.scheduler.step()
         except BaseException:
             log.critical("the engine has stopped", exc_info=True)
@@ -131,10 +149,12 @@ class Engine:
         """Run waiting commands; wait for one if no lane has work.  Return False when the thread should end."""
         block = not self.scheduler.working
         while True:
+            self.scheduler.due = math.inf
             try:
                 command = self._inbox.get(block=block)
             except queue.Empty:
                 return True
+            self.scheduler.expect()
             if command is None:
                 return False
             work, done = command
@@ -178,14 +198,33 @@ class Engines:
             engine.start()
 
     def stop(self) -> None:
-        """End all threads after their current rounds, and join them."""
+        """End all threads after their current rounds, and join those that do not hang."""
         for engine in self.all:
-            engine.stop()
+            engine.stop(0 if engine.late else deadlines.PASS)
+
+    @property
+    def running(self) -> bool:
+        """Whether any thread is running."""
+        return any(engine.running for engine in self.all)
+
+    def look(self) -> list[Engine]:
+        """Look whether models answer, every `deadlines.LOOK` seconds; return the engines whose model is late since now.
+
+        Looks are counted, not time: after a machine was suspended, nothing is late.
+        """
+        for engine in self.all:
+            engine.late = engine.late + 1 if engine.scheduler.clock() > engine.scheduler.due else 0
+        return [engine for engine in self.all if engine.late == 1]
 
     @property
     def alive(self) -> bool:
         """Whether all engines are running; if one has stopped, its sessions cannot continue."""
         return all(engine.alive for engine in self.all)
+
+    @property
+    def late(self) -> bool:
+        """Whether a model is late, and may hang."""
+        return any(engine.late for engine in self.all)
 
     @property
     def working(self) -> bool:
@@ -200,7 +239,7 @@ class Engines:
     @contextmanager
     def chosen(self, wanted: int) -> Iterator[Engine]:
         """Choose the engine with the fewest lanes and requests, and reserve ``wanted`` there while the block runs."""
-        engine = min(self.all, key=lambda each: each.scheduler.lanes + self._coming[each])
+        engine = min(self.all, key=lambda each: (each.late > 0, each.scheduler.lanes + self._coming[each]))
         self._coming[engine] += wanted
         try:
             yield engine

@@ -21,7 +21,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.captions.events import Caption, Failure
 from redraft.captions.words import WORD
 from redraft.decoding.types import Tally, common_prefix
@@ -77,6 +77,8 @@ class Metrics:
         total("redraft_languages", "Target languages of all sessions", lambda each: each.lanes)
         total("redraft_requests", "Texts and chats in progress, and waiting", lambda each: each.requests)
         total("redraft_slots_in_use", "Cache slots in use", lambda each: each.pool.lent)
+        late = "Seconds for which a pass of the model has been late"
+        self.gauge("redraft_late_seconds", late, lambda: max(each.late for each in engines.all) * deadlines.LOOK)
         total("redraft_failed_passes", "Failed passes", lambda each: each.failed_passes)
         total("redraft_failed_updates", "Updates that could not be translated", lambda each: each.failed_lanes)
         busy = "Share of time that the engines are busy with sessions, 0 to 1"

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
+from redraft import deadlines
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.sentence import as_sentence, cut_text, join_text
 from redraft.captions.spoken import AUTO
@@ -35,8 +36,8 @@ T = TypeVar("T")
 #: Translates a sentence in a state; returns the translation, or a failure, and the next state.
 _Ask: TypeAlias = Callable[[Translation, State, str], Awaitable[tuple["Translated | Failure", State]]]
 
-#: Maximum number of requests in progress; seconds that one waits for its turn; sentences of one request at a time.
-_MOST, _SECONDS, _AT_ONCE = 256, 300, 8
+#: Maximum number of requests in progress; sentences of one request at a time.
+_MOST, _AT_ONCE = 256, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class Requests:
 
     async def _on(self, engine: Engine, work: Callable[[], T]) -> T:
         try:
-            return await asyncio.wrap_future(engine.call(work))
+            return await engine.ask(work)
         except RedraftError as error:
             raise refused_option(error) from None
 
@@ -154,9 +155,9 @@ class Requests:
         self._asked.add(answer)
         engine.post(lambda: engine.scheduler.ask(request))
         try:
-            await asyncio.wait({answer}, timeout=_SECONDS)
+            await asyncio.wait({answer}, timeout=deadlines.TURN)
             if not answer.done() and not request.begun:
-                raise Refused("capacity", f"the server is busy: no turn came within {_SECONDS} seconds")
+                raise Refused("capacity", f"the server is busy: no turn came within {deadlines.TURN:g} seconds")
             result = await answer
         finally:
             self._asked.discard(answer)

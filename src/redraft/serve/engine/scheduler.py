@@ -13,6 +13,7 @@ sessions before the captions of the running ones lag.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from bisect import bisect_right
 from collections import deque
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from operator import attrgetter
 
+from redraft import deadlines
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.pace import busy_share, pace
 from redraft.captions.events import Update
@@ -207,6 +209,8 @@ class Scheduler:
         self.pool, self.load, self.clock = pool, load, clock
         #: Number of failed passes, and of requests that failed again when run alone.
         self.failed_passes = self.failed_lanes = 0
+        #: By when the model must answer, in seconds of the clock; infinite while nothing is asked of it.
+        self.due = math.inf
         self._backends, self._watch = backends, watch
         self._costs, self._given = costs, budget
         #: The curve for which the budget was computed last, and the budget.
@@ -233,6 +237,10 @@ class Scheduler:
     def working(self) -> bool:
         """Whether any lane has work, or a request waits."""
         return bool(self._busy or self._requests)
+
+    def expect(self, seconds: float = 0.0) -> None:
+        """Set `due` for work that usually takes so many seconds."""
+        self.due = self.clock() + max(deadlines.PASS, deadlines.PASS_FACTOR * seconds)
 
     def check_load(self, wanted: int) -> None:
         """Check that ``wanted`` more lanes can be admitted.  Raises `NoCapacity` if the load is too high."""
@@ -384,13 +392,15 @@ class Scheduler:
         for part in parts:
             if not part.score.is_aside:  # a backend keeps the cache of one search until it ends
                 part.lane.turn = next(self._turns)
+        new, curve = sum(part.new for part in parts), self._costs.curve()
+        self.expect(curve(new) if curve else deadlines.FIRST_PASS / deadlines.PASS_FACTOR)
         started = self.clock()
         try:
             answers = backend.score([(part.slot.numbers[model], part.score) for part in parts])
         except Exception as error:
             self._failed(parts, backend, error)
             return
-        new, seconds = sum(part.new for part in parts), self.clock() - started
+        seconds = self.clock() - started
         if model == TARGET and not parts[0].score.spare:  # of a search, it is not known how much was in its cache
             self._costs.took(new, seconds)
         if self._watch:

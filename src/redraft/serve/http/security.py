@@ -39,14 +39,18 @@ _PREFLIGHT = {
 MOST_QUERY = 8192
 
 
+#: Addresses for programs, which know the server by any name: load balancers, service managers, Prometheus.
+MONITORED = ("/health", "/ready", "/metrics")
+
+
 class Guard:
     """ASGI middleware that rejects unknown hosts and origins, and long queries, and adds `HEADERS` to every response.
 
     Browsers let any page open a websocket to any server and send the page's origin; clients without an origin are not
-    browsers.  The host check prevents DNS rebinding.
+    browsers.  The host check prevents DNS rebinding; `MONITORED` is exempt, since no page needs it.
 
     Args:
-        hosts: allowed host names; empty allows all.
+        hosts: allowed host names, except for `MONITORED`; empty allows all.
         origins: allowed origins besides the server's own, whose pages may also read responses; ``*`` allows all.
         local: whether to reject clients on other machines; for servers that others listen for (`ray_app`).
         refused: called with the error code of a rejected request.
@@ -104,7 +108,11 @@ class Guard:
             raise Refused(
                 "origin", "only this machine may connect: the operator can allow others with the settings host and keys"
             )
-        if self._hosts and (parsed_url(f"//{host}").hostname or "") not in self._hosts:
+        if (
+            self._hosts
+            and scope.get("path") not in MONITORED
+            and (parsed_url(f"//{host}").hostname or "") not in self._hosts
+        ):
             raise Refused(
                 "origin", "the server is not known by this host name: the operator can allow it with the setting hosts"
             )

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.protocol.codes import CODES, Refused
 from redraft.protocol.fields import describe
 from redraft.serve.access import Rate
@@ -25,11 +25,8 @@ log = logging.getLogger(__name__)
 
 #: Number of invalid messages in a row after which a connection is closed.
 _MOST_WRONG = 20
-#: Seconds within which a connection must send `start`, and until a client that reads nothing is disconnected.
-START_SECONDS, SLOW_SECONDS = 10.0, 10.0
 #: Maximum size in bytes, and number, of the messages of a connection that wait.
 _MOST_BYTES, _MOST_WAITING = 1 << 20, 1000
-_GOODBYE_SECONDS = 1.0
 
 
 async def live(websocket: WebSocket) -> None:
@@ -49,7 +46,7 @@ async def live(websocket: WebSocket) -> None:
     log.info("connected", extra={"session": session.name, "resumed": resumed})
     try:
         incoming = Incoming(session, outbox, hub)
-        await until_one_ends(_send(websocket, outbox, hub), incoming.read(websocket), incoming.work())
+        await until_one_ends(_send(websocket, outbox, hub), _beat(outbox), incoming.read(websocket), incoming.work())
     finally:
         session.detach(outbox)
         hub.fanout.left(session)
@@ -63,11 +60,12 @@ async def watch(websocket: WebSocket) -> None:
     hub: Hub = websocket.app.state.hub
     async with _accepted(websocket):
         outbox = Outbox(languages=wanted_languages(websocket.query_params))
+        outbox.put(_alive())
         session = await hub.session_named(websocket.path_params["session"])
         hub.check_places(session)
         session.broadcast.watch(outbox)
         try:
-            await until_one_ends(_send(websocket, outbox, hub), _ignore(websocket))
+            await until_one_ends(_send(websocket, outbox, hub), _beat(outbox), _ignore(websocket))
         finally:
             session.broadcast.detach(outbox)
 
@@ -77,9 +75,10 @@ async def watch_room(websocket: WebSocket) -> None:
     hub: Hub = websocket.app.state.hub
     async with _accepted(websocket):
         outbox = Outbox(stays=True, languages=wanted_languages(websocket.query_params))
+        outbox.put(_alive())
         room = await hub.enter(websocket.path_params["room"], outbox, address_of(websocket))
         try:
-            await until_one_ends(_send(websocket, outbox, hub), _ignore(websocket))
+            await until_one_ends(_send(websocket, outbox, hub), _beat(outbox), _ignore(websocket))
         finally:
             hub.rooms.leave(room, outbox)
 
@@ -97,9 +96,9 @@ async def _accepted(websocket: WebSocket) -> AsyncIterator[None]:
 async def _started(websocket: WebSocket, hub: Hub) -> tuple[LiveSession, bool]:
     """Start or resume the session that the first message asks for.  Raises `Refused` if the request is refused."""
     try:
-        frame = await asyncio.wait_for(next_frame(websocket), START_SECONDS)
+        frame = await asyncio.wait_for(next_frame(websocket), deadlines.FIRST_MESSAGE)
     except TimeoutError:
-        raise Refused("protocol", f"`start` must come within {START_SECONDS:g} seconds") from None
+        raise Refused("protocol", f"`start` must come within {deadlines.FIRST_MESSAGE:g} seconds") from None
     start = _parse(frame, hub.settings.message_bytes)
     if not isinstance(start, protocol.Start):
         raise Refused("protocol", f"the first message must be `start`, not `{start.type}`")
@@ -134,7 +133,10 @@ def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
-    websocket.app.state.hub.metrics.count_refusal(refusal.code)
+    hub: Hub = websocket.app.state.hub
+    hub.metrics.count_refusal(refusal.code)
+    if refusal.code == "limit" and not hub.limits_logged.take():
+        log.warning("a connection was refused: %s", refusal.sentence)
     error = protocol.Error(code=refusal.code, message=refusal.sentence, field=refusal.field, fatal=True)
     with suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(error.wire())
@@ -160,7 +162,7 @@ async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
         now = asyncio.get_running_loop().time
         async with asyncio.timeout(None) as slow:  # one for all messages, since they are many
             while (message := await outbox.get()) is not None:
-                slow.reschedule(now() + SLOW_SECONDS)
+                slow.reschedule(now() + deadlines.SLOW_READER)
                 await websocket.send_text(message.text)
                 slow.reschedule(None)
     except TimeoutError:
@@ -171,7 +173,20 @@ async def _send(websocket: WebSocket, outbox: Outbox, hub: Hub) -> None:
         outbox.close(1013, "messages were not read in time")
     if outbox.closing:
         with suppress(TimeoutError):
-            await asyncio.wait_for(websocket.close(*outbox.closing), _GOODBYE_SECONDS)
+            await asyncio.wait_for(websocket.close(*outbox.closing), deadlines.GOODBYE)
+
+
+def _alive() -> protocol.Frame:
+    return protocol.Alive(heartbeat=deadlines.HEARTBEAT).frame
+
+
+async def _beat(outbox: Outbox) -> None:
+    """Let the client hear something at least every `deadlines.HEARTBEAT` seconds."""
+    while True:
+        sent = outbox.sent
+        await asyncio.sleep(deadlines.HEARTBEAT / 2)
+        if outbox.sent == sent:
+            outbox.put(_alive(), "alive")
 
 
 class Incoming:
@@ -223,7 +238,7 @@ class Incoming:
                 continue
             self._execute(message)
             await rate.turn()
-            await self._session.pending.room()
+            await self._session.room()
             await self._outbox.room()
 
     def _at_once(self, message: protocol.FromClient) -> bool:

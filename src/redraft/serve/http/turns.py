@@ -18,7 +18,7 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from redraft.protocol.codes import CODES, Refused
-from redraft.serve.access import Bucket
+from redraft.serve.access import Bucket, one_client
 from redraft.serve.http.endpoints import refusal
 
 #: Minimum seconds between two turns, of which a request takes about half: at most 1000 requests a second.
@@ -100,7 +100,7 @@ class InTurn:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on when it is its turn."""
-        if scope["type"] != "lifespan" and not await self._turns.turn((scope.get("client") or ("",))[0]):
+        if scope["type"] != "lifespan" and not await self._turns.turn(one_client((scope.get("client") or ("",))[0])):
             self._refused(_TOO_MANY.code)
             await refusal(_TOO_MANY, CODES[_TOO_MANY.code].status)(scope, receive, send)
             return

@@ -10,33 +10,29 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property, partial
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
-from redraft.serve.access import ApiKeys, Rates
+from redraft.serve.access import ApiKeys, Rate, Rates
 from redraft.serve.engine.admission import DRAINING, STOPPED, Admission, Exchange, Exchanges
-from redraft.serve.engine.engine import Engines
+from redraft.serve.engine.engine import LATE, Engines
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.engine.requests import Requests
 from redraft.serve.engine.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.fanout import fanout_class
+from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession, Published
 from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.past import Past, PastSessions
 from redraft.serve.sessions.rooms import Room, Rooms, Session
-from redraft.serve.sessions.transcript import PastSessions
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
 
 #: Number of sessions that one address may start at once, before its rate limit applies.
 _BURST = 50
-#: Seconds that a session by POST is kept without captions.
-_POST_SECONDS = 3600.0
-_SWEEP_SECONDS = 1.0
-#: Seconds without an update after which a published session can be replaced by another one.
-QUIET_SECONDS = 10.0
 #: Maximum number of rooms without a session that have viewers.
 _WAITING = 2000
 
@@ -59,11 +55,17 @@ class Hub:
         keys = ApiKeys(settings.key_file) if settings.key_file else None
         self.admission = Admission(service, engines, keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
+        #: Limits that connections reach are logged once a minute.
+        self.limits_logged = Rate(1 / 60, 1)
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
-        self.rooms = Rooms(settings.rooms, _WAITING)
-        #: Transcripts of sessions that were forgotten.
+        #: Where final captions are stored.
+        self.folder = Folder(settings.transcripts)
+        unwritten = "Seconds for which captions wait to be written to the folder of transcripts"
+        metrics.gauge("redraft_unwritten_seconds", unwritten, lambda: self.folder.late)
+        #: Sessions that were forgotten.
         self.past = PastSessions(settings.transcript_seconds)
+        self.rooms = Rooms(settings.rooms, _WAITING, self.past.in_room)
         #: By public name.
         self._sessions: dict[str, LiveSession] = {}
         #: Recognisers for audio from sessions.
@@ -79,7 +81,13 @@ class Hub:
             settings, self._sessions, self.rooms, lambda: self.offer, self._superseded, self.name
         )
         #: Functions called about every second.
-        self.swept = [self.exchanges.sweep, self.requests.sweep, self.past.sweep, self.fanout.sweep]
+        self.swept = [
+            self._look_at_engines,
+            self.exchanges.sweep,
+            self.requests.sweep,
+            self.past.sweep,
+            self.fanout.sweep,
+        ]
         metrics.gauge("redraft_sessions", "Sessions", lambda: len(self._sessions))
         metrics.gauge("redraft_viewers", "Connected viewers", self._viewers)
         metrics.watch(engines)
@@ -144,9 +152,7 @@ class Hub:
         room_of = self.rooms.taken(begin.room, owner, take_over=begin.take_over) if begin.room else nullcontext()
         with room_of as room:
             async with self.fanout.reserved(begin, public_name(token), owner):
-                session = LiveSession(
-                    token, owner, begin, self.settings.transcripts, self.metrics, by_post, address, connection
-                )
+                session = LiveSession(token, owner, begin, self.folder, self.metrics, by_post, address, connection)
                 session.unproven = again
                 await self._begin(session)
             if room is not None:
@@ -159,10 +165,10 @@ class Hub:
         """Start a session in a room and return an exchange through it.  Raises `Refused` as for `open`.
 
         Clients of other protocols connect again without a name for their session.  So it replaces an earlier one of
-        such a client that has sent nothing for `QUIET_SECONDS`.
+        such a client that has sent nothing for `deadlines.QUIET`.
         """
         found, now = self.rooms.find(room).session, time.monotonic()
-        quiet = isinstance(found, LiveSession) and found.exchange is not None and now - found.touched > QUIET_SECONDS
+        quiet = isinstance(found, LiveSession) and found.exchange is not None and now - found.touched > deadlines.QUIET
         begin = protocol.Begin(**dict(wanted), room=room, take_over=quiet)
         session, _ = await self.open(begin, owner, address, by_post=True)
         if (engine := session.engine) is None:
@@ -229,11 +235,15 @@ class Hub:
 
     # Viewers, of sessions on any replica
 
-    async def session_named(self, name: str) -> Session:
-        """Return the session with a public name.  Raises `Refused` if it does not exist, or that is unknown."""
+    async def session_named(self, name: str) -> Session | Past:
+        """Return the session with a public name, which may be over.
+
+        Raises:
+            Refused: it does not exist, or that is unknown.
+        """
         if name not in self._sessions and (found := await self.fanout.find(name)):
             return found
-        return self.find(name)
+        return self._sessions.get(name) or self.past.find(name) or self.find(name)
 
     async def room_named(self, name: str) -> Room:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
@@ -248,11 +258,11 @@ class Hub:
         await self.fanout.follow_room(name)
         return room
 
-    def check_places(self, session: Session) -> None:
+    def check_places(self, session: Session | Past) -> None:
         """Raise `Refused` if a session cannot have another viewer here."""
         most = self.settings.viewers
         if session.broadcast.audience >= most:
-            raise Refused("limit", f"all {most} places for viewers of this session are taken")
+            raise Refused("limit", f"all {most} places for viewers of this session are taken (setting viewers)")
 
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
         if self._sessions.get(session.name) is session:  # else its owner has begun it again
@@ -261,9 +271,8 @@ class Hub:
         self.fanout.forget(session)
         session.release()
         self.rooms.forget(session)
-        session.file.rewrite()
         if keep:
-            self.past.keep(session.name, session.begin, session.transcript)
+            self.past.keep(session.name, session.begin, session.broadcast)
 
     def _superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""
@@ -283,26 +292,29 @@ class Hub:
     async def sweep(self) -> None:
         """Forget sessions that nobody has resumed, for as long as the server runs."""
         while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
+            await asyncio.sleep(deadlines.LOOK)
             looks: list[Callable[[], None]] = [partial(self._look_after, each) for each in self._sessions.values()]
             for look in [*self.swept, *looks]:
                 try:
                     look()
                 except Exception:  # otherwise the sweep would stop
                     log.exception("a session could not be looked after")
-            try:
-                for session in [each for each in self._sessions.values() if each.file.outdated]:
-                    await asyncio.to_thread(session.file.rewrite)
-            except Exception:
-                log.exception("a transcript could not be rewritten")
+
+    def _look_at_engines(self) -> None:
+        for engine in self.engines.look():
+            log.error("the model does not answer")
+            for session in self._sessions.values():
+                if session.engine is engine:
+                    session.broadcast.send_to_owner(protocol.Error(code="engine", message=LATE))
 
     def _look_after(self, session: LiveSession) -> None:
         session.send_stats()  # including those of the last captions
+        session.check_file()
         if session.audio:
             session.audio.look_after()
         if not self.engines.alive:
             session.fail("engine", STOPPED)
-        keep = _POST_SECONDS if session.by_post else self.settings.keep_seconds
+        keep = deadlines.POSTS if session.by_post else self.settings.keep_seconds
         # Without lanes it has only just started.
         if session.engine and session.broadcast.owner is None and time.monotonic() - session.touched > keep:
             session.leave()
@@ -320,7 +332,6 @@ class Hub:
             await asyncio.sleep(0.02)
         log.info("drained; closing %d session%s", len(self._sessions), "" if len(self._sessions) == 1 else "s")
         for session in self._sessions.values():
-            session.file.rewrite()
             session.fail("draining", DRAINING, 1012)
         self.rooms.close(1012, DRAINING)
         self.fanout.drain()

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
+from functools import partial
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.captions import events
 from redraft.captions.formats.read import finished, printable
 from redraft.captions.languages import same_of
@@ -29,14 +29,19 @@ from redraft.serve.engine.pending import Pending, Silence
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
 from redraft.serve.sessions.broadcast import Broadcast
-from redraft.serve.sessions.cells import Cell, key_of
+from redraft.serve.sessions.cells import key_of
+from redraft.serve.sessions.folder import Folder, SessionFile
 from redraft.serve.sessions.outbox import Outbox
 from redraft.serve.sessions.posts import Posts
-from redraft.serve.sessions.transcript import SessionFile, Transcript
+from redraft.serve.sessions.transcript import Transcript
 
-#: Maximum number of characters that a session keeps.
-MOST_CHARACTERS = 10_000_000
-FULL = "the session has as long a transcript as is allowed here: begin another one"
+#: Maximum number of characters that a session keeps, and the share of them at which its owner is told.
+MOST_CHARACTERS, NEARLY = 10_000_000, 0.9
+FULL = "the session has as long a transcript as is allowed here: acknowledge its captions, or begin another one"
+NEARLY_FULL = (
+    "the transcript will soon be longer than the server keeps: download it, since its oldest captions will be missing "
+    "in later downloads and for later viewers"
+)
 #: Overhead of an utterance besides its texts, in characters.
 _UTTERANCE = 100
 _UNWRITTEN = (
@@ -46,8 +51,6 @@ _UNWRITTEN = (
 MOST_OPEN = 64
 #: Maximum number of languages in the name of a file.
 _NAMED = 8
-#: Seconds without a pass after which a session whose client has left is given up.
-STUCK_SECONDS = 3.0
 
 
 class Published(Exchange):
@@ -72,7 +75,7 @@ class LiveSession:
     Attributes:
         token: the owner's secret name of it.
         owner: owner of the API key that started it; empty if no key is needed.
-        folder: where final captions that are not hidden are stored; None stores none.
+        folder: where final captions that are not hidden are stored.
         by_post: whether its captions come by POST or through an exchange, so that it never has a connection.
         address: its client's address, by which sessions are counted.
         connection: number of its client's latest attempt to resume it; a lower one never wins, here or elsewhere.
@@ -94,7 +97,7 @@ class LiveSession:
     token: str
     owner: str
     begin: protocol.Begin
-    folder: Path | None
+    folder: Folder
     metrics: Metrics
     by_post: bool = False
     address: str = ""
@@ -122,15 +125,20 @@ class LiveSession:
     #: Utterance -> its newest update, of the most recent ones that have not ended.
     _open: dict[str, events.Update] = field(default_factory=dict)
     _silence: Silence = field(init=False)
+    #: Whether its owner was told that captions are not being written.
+    _unwritten: bool = False
+    #: Whether its owner was told that old captions will be dropped.
+    _nearly_full: bool = False
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
-        self.broadcast = Broadcast(self.begin.targets)
+        self.broadcast = Broadcast(self.begin.targets, self.begin.source_language)
         self.transcript = self.broadcast.transcript
         self._counts = SessionCounts(self.targets)
         self._silence = Silence(self._rest)
         about = [date.today().isoformat(), *filter(None, [self.begin.room]), *self.targets[:_NAMED], ""]
-        self.file = SessionFile(self.folder, self.name, self.transcript, "-".join(about))
+        self.file = SessionFile(self.name, self.transcript, "-".join(about))
+        self.transcript.changes = partial(self.folder.add, self.file)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -147,6 +155,7 @@ class LiveSession:
             resumed=resumed,
             server=server,
             message_bytes=message_bytes,
+            heartbeat=deadlines.HEARTBEAT,
         )
 
     # From the client
@@ -186,9 +195,23 @@ class LiveSession:
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
         self.transcript.begin(update.utterance, update.time if begun is None else begun)
+        self._show_source(update, update.text)
         self.metrics.updates.inc()
         self._submit(update, missing, since)
         self._silence.follow(update, missing if self.engine else ())
+
+    def _show_source(self, spoken: events.Update | events.Caption, text: str, made: float | None = None) -> None:
+        """Show viewers what was spoken in an update, or in that of a caption; the owner knows it."""
+        language = self.transcript.source
+        if self.transcript.languages == self.targets or (spoken.utterance, language) in self.transcript:
+            return
+        final, time, speaker = spoken.final, spoken.time, spoken.speaker
+        caption = events.Caption(spoken.utterance, spoken.seq, language, text, final=final, time=time, speaker=speaker)
+        if final:
+            self.broadcast.final(caption, 0.0, made, known=True)
+            self._keep(caption)
+        else:
+            self.broadcast.partial(caption, 0.0, known=True)
 
     def _submit(
         self, update: events.Update, languages: Iterable[str], since: float | None = None, *, rest: bool = False
@@ -213,10 +236,31 @@ class LiveSession:
         if self.ended:
             raise Refused("stale", "the session has ended: it takes no more updates")
 
+    async def room(self) -> None:
+        """Wait until more updates can be accepted; if it is full, some seconds for captions that can be dropped."""
+        await self.pending.room()
+        until = time.monotonic() + deadlines.ROOM
+        while not self._made_room() and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+
     def check_room(self) -> None:
         """Check that the session may grow.  Raises `Refused` if it is full."""
-        if self.kept >= MOST_CHARACTERS:
+        if not self._made_room():
             raise Refused("limit", FULL)
+
+    def _made_room(self) -> bool:
+        """Drop the oldest captions if it is full; return whether it may grow."""
+        if self.kept >= NEARLY * MOST_CHARACTERS and not self._nearly_full:
+            self._nearly_full = True
+            self.broadcast.send_to_owner(protocol.Error(code="limit", message=NEARLY_FULL))
+        while self.kept >= MOST_CHARACTERS:
+            dropped = self.transcript.drop_oldest(acknowledged=not self.by_post)
+            if dropped is None:
+                break
+            self.kept -= _UTTERANCE + len(dropped.name)
+            for cell in dropped.cells.values():
+                self.kept -= len(cell.correction) + (_size(cell.final) if cell.final else 0)
+        return self.kept < MOST_CHARACTERS
 
     def posted(self, number: int, body: str, *, final: bool, speaker: str | None = None) -> None:
         """Accept a caption by POST, where a final one ends the utterance.  Raises `Refused` as for `accept`."""
@@ -227,21 +271,25 @@ class LiveSession:
 
     def restore(self, finals: Iterable[protocol.Final]) -> None:
         """Restore captions that the client has from elsewhere.  Raises `Refused` if the session is full."""
-        self.check_room()
         for final in finals:
-            key = final.utterance, same_of(final.language, self.targets) or final.language
-            if key[1] in self.targets and key not in self.transcript:
+            self.check_room()
+            key = final.utterance, same_of(final.language, self.transcript.languages) or final.language
+            if key[1] in self.transcript.languages and key not in self.transcript:
                 caption = protocol.caption_of(final)
                 text, source = printable(caption.text), printable(caption.source)
                 caption = replace(caption, language=key[1], text=text, source=source)
                 self.transcript.begin(final.utterance, final.begun)
-                cell = self.broadcast.final(caption, 0.0, final.made or 0.0, final.corrected or 0, known=True)
-                self._keep(caption, cell)
-                self._remember(caption)
+                known = self.transcript.cell(key).corrected <= (final.corrected or 0)
+                made = final.made or 0.0
+                self.broadcast.final(caption, 0.0, made, final.corrected or 0, known=known)
+                self._keep(caption)
+                if caption.source:
+                    self._show_source(caption, caption.source, made)
+                    self._remember(caption)
 
     def acknowledged(self, ack: protocol.Ack) -> None:
         """Record that the owner has received an utterance's end in a language."""
-        language = same_of(ack.language, self.targets) or ack.language
+        language = same_of(ack.language, self.transcript.languages) or ack.language
         self.broadcast.acknowledged((ack.utterance, language), ack.corrected)
 
     def _remember(self, caption: events.Caption) -> None:
@@ -259,7 +307,7 @@ class LiveSession:
             Refused: a decision without a number is about a caption that the session does not have, or it is full.
         """
         if isinstance(message, protocol.Declare):
-            for decision in message.decisions:
+            for decision in newest_decisions(message.decisions):
                 self.control(decision)
         elif isinstance(message, protocol.Pause):
             self.broadcast.pause(message.paused, message.decision)
@@ -274,11 +322,16 @@ class LiveSession:
     def _decide(self, message: protocol.Hide | protocol.Correct) -> None:
         """Hide or correct a caption."""
         utterance, counted = message.utterance, message.decision is not None
-        languages = self.targets if message.language is None else (same_of(message.language, self.targets),)
+        known = self.transcript.languages
+        if message.language is not None:
+            languages: tuple[str | None, ...] = (same_of(message.language, known),)
+        else:  # what was spoken follows its translations, unless there was a decision about it
+            source = self.transcript.find((utterance, self.transcript.source))
+            languages = known if source is not None and source.decided else self.targets
         if None in languages:
             if counted:  # the session began with other languages
                 return
-            raise Refused("caption", f"language must be one of {', '.join(self.targets)}", "language")
+            raise Refused("caption", f"language must be one of {', '.join(known)}", "language")
         if utterance not in self.transcript.utterances:
             if not counted:
                 raise Refused("caption", "utterance must be one that the session has received", "utterance")
@@ -297,16 +350,11 @@ class LiveSession:
             raise Refused(
                 "caption", "only a final caption can be corrected, and the utterance has none in this language"
             )
-        self.kept += len(message.text)
+        self.kept += len(message.text) - (len(cell.correction) if cell else 0)
         self.broadcast.correct((utterance, language), message.text, message.decision)
 
-    def _keep(self, caption: events.Caption, cell: Cell) -> None:
-        self.kept += _UTTERANCE + len(caption.text) + len(caption.source)
-        if not cell.hidden and (shown := cell.caption) is not None:
-            before = self.file.failing
-            self.file.add(shown)
-            if self.file.failing and not before:
-                self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
+    def _keep(self, caption: events.Caption) -> None:
+        self.kept += _size(caption)
 
     def end(self) -> None:
         """End the session and its utterances: no more updates will come, except from audio that is being recognised."""
@@ -336,7 +384,7 @@ class LiveSession:
         if self.audio and self.audio.running:  # it has a limit of its own
             return False
         worked = [lane.worked for lane in self.lanes.values() if lane.worked is not None]
-        return self.left is not None and time.monotonic() - max(self.left, *worked, 0.0) > STUCK_SECONDS
+        return self.left is not None and time.monotonic() - max(self.left, *worked, 0.0) > deadlines.STUCK
 
     def listen(self, recognisers: Recognisers) -> SessionAudio:
         """Return its audio, whose recognisers come from ``recognisers``."""
@@ -381,7 +429,8 @@ class LiveSession:
         if not caption.final:
             self.broadcast.partial(caption, lag_ms)
             return
-        self._keep(caption, self.broadcast.final(caption, lag_ms))
+        self.broadcast.final(caption, lag_ms)
+        self._keep(caption)
 
     def _publish_failure(self, failure: events.Failure, target: str, *, final: bool) -> None:
         key = failure.utterance or "", target
@@ -414,8 +463,10 @@ class LiveSession:
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is being recognised or translated, and nothing waits to be sent to its owner."""
-        if self.audio and self.audio.running:
+        """Whether nothing is being recognised or translated, or can be, and nothing waits to be sent to its owner."""
+        if self.engine and self.engine.late:
+            return True
+        if self.audio and self.audio.running and not self.audio.hangs:
             return False
         return not self.pending and (self.broadcast.owner is None or self.broadcast.owner.empty)
 
@@ -429,6 +480,7 @@ class LiveSession:
             self.transcript.close()
             self.release()
             self._publish_stats()
+            self.check_file()
             self.broadcast.end(1000, "done", protocol.Done())
             if self.over:
                 self.over()
@@ -458,6 +510,13 @@ class LiveSession:
             self.audio.close()
         self.pending.clear()
 
+    def check_file(self) -> None:
+        """Tell the owner, once, that captions are not being written."""
+        late = self.file.failing or self.file.late > deadlines.DISK
+        if late and not self._unwritten:
+            self.broadcast.send_to_owner(protocol.Error(code="transcript", message=_UNWRITTEN))
+        self._unwritten = late
+
     def release(self) -> None:
         """Release the lanes."""
         if self.engine:
@@ -475,3 +534,20 @@ class LiveSession:
         if self.broadcast.owner is outbox:
             self.touched = time.monotonic()
         self.broadcast.detach(outbox)
+
+
+def _size(caption: events.Caption) -> int:
+    """Return the number of characters that count for a caption."""
+    return _UTTERANCE + len(caption.text) + len(caption.source)
+
+
+def newest_decisions(decisions: Iterable[protocol.Control]) -> Iterable[protocol.Control]:
+    """Return those of many decisions that count: the newest on each subject, since executing one may take a while."""
+    found: dict[tuple[str, ...], protocol.Control] = {}
+    for each in decisions:
+        subject = (each.type, *(getattr(each, name, None) or "" for name in ("utterance", "language", "speaker")))
+        known = found.get(subject)
+        if known is None or each.decision is None or each.decision >= (known.decision or 0):
+            found.pop(subject, None)
+            found[subject] = each
+    return found.values()

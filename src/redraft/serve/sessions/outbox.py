@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 
 from redraft.captions.languages import canonical_tag
 from redraft.protocol import Frame
@@ -38,9 +38,11 @@ class Outbox:
         self.history: History | None = None
         #: Whether messages were lost because the reader was too slow.
         self.slow = False
+        #: Number of messages that were taken from the queue.
+        self.sent = 0
         self._most = most
-        #: Messages, and histories of messages that are made when their turn comes.
-        self._waiting: OrderedDict[Hashable, Frame | History] = OrderedDict()
+        #: Messages, and those that are made when their turn comes.
+        self._waiting: OrderedDict[Hashable, Frame | Iterator[Frame]] = OrderedDict()
         self._news, self._space = asyncio.Event(), asyncio.Event()
         self._space.set()
 
@@ -60,7 +62,7 @@ class Outbox:
         self._most += not counts
         self._put(message, object() if key is None else key)
 
-    def _put(self, message: Frame | History, key: Hashable) -> None:
+    def _put(self, message: Frame | Iterator[Frame], key: Hashable) -> None:
         if self.closing or self.slow:  # after a gap, more messages would look complete
             return
         self._waiting[key] = message
@@ -72,15 +74,15 @@ class Outbox:
         self._news.set()
 
     def fill(self, messages: Iterable[Frame]) -> None:
-        """Queue many messages, such as those a resuming client has missed; they do not count towards ``most``."""
+        """Queue many messages at once; they do not count towards ``most``."""
         for message in messages:
             self.put(message, counts=False)
 
-    def recount(self, history: History) -> None:
-        """Queue a history, each message of which is made when it is sent: a long one must not hold up others."""
-        self.history = history
+    def recount(self, messages: Iterator[Frame]) -> None:
+        """Queue messages each of which is made when it is sent, such as a history: many must not hold up others."""
+        self.history = messages if isinstance(messages, History) else None
         self._most += 1
-        self._put(history, object())
+        self._put(messages, object())
 
     def drop(self, key: Hashable) -> None:
         """Drop a queued message that is out of date."""
@@ -107,6 +109,7 @@ class Outbox:
             await self._news.wait()
         if 2 * len(self._waiting) <= self._most:
             self._space.set()
+        self.sent += 1
         return message
 
     def _next(self) -> Frame | None:

@@ -1,31 +1,21 @@
-"""The final captions of a session in order of utterances, exported by `redraft.captions.formats.write`.
-
-The operator's folder has a JSON Lines file for each session.
-"""
+"""The final captions of a session in order of utterances, exported by `redraft.captions.formats.write`."""
 
 from __future__ import annotations
 
 import asyncio
 import io
-import json
 import logging
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from redraft import protocol
-from redraft.captions.events import Caption, as_object
+from redraft.captions.events import Caption
 from redraft.captions.formats.cues import PROFILES, Profile
-from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
+from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, spoken
 from redraft.captions.languages import parse_language, same_of
 from redraft.errors import InputError, OptionError
-from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.cells import Cell, Key, Utterance, key_of
 
@@ -35,53 +25,71 @@ FINAL: TypeAdapter[protocol.Final] = TypeAdapter(protocol.Final)
 
 #: Format -> media type.
 FORMS = {"srt": "application/x-subrip", "vtt": "text/vtt", "jsonl": "application/jsonl", "txt": "text/plain"}
-#: Maximum number of transcripts, and of bytes of all of them, that are kept.
-MOST, MOST_BYTES = 1000, 256_000_000
 #: Number of utterances that `live` exports before others have a turn.
 _SLICE = 50
-#: Bytes of a caption besides its texts, about.
-_CAPTION = 500
+
+
+#: Stands in place of utterances that were dropped.
+_DROPPED = Utterance("")
 
 
 class Transcript:
     """The utterances of a session, and what its owner has decided about them.
 
     Attributes:
+        targets: the target languages.
+        source: the language that is spoken, whose captions are what was recognised; empty if it is unknown.
         utterances: all of them by name.
         ended: those that have ended in some language, in the order in which they did.
+        unended: those that have not, by name.
         partials: the cells with the newest partial captions.
+        held: the cells that wait for a release.
         paused: whether captions are held back from viewers and readers.
         decided: number of the decision to pause or to release; 0 if there is none.
         names: speakers that the owner has named, with the number of the decision.
         closed: whether no more captions will come.
-        edits: how often captions in it were corrected, hidden or shown again, or speakers named.
+        changes: called when a final caption has come, or was corrected, hidden or shown again, with its key, or None
+            when a speaker was named.
     """
 
-    def __init__(self, targets: Sequence[str]) -> None:
-        self.targets = tuple(targets)
+    def __init__(self, targets: Sequence[str], source: str = "") -> None:
+        self.targets, self.source = tuple(targets), source
         self.utterances: dict[str, Utterance] = {}
         self.ended: list[Utterance] = []
+        self.unended: dict[str, Utterance] = {}
         self.partials: dict[Key, Cell] = {}
+        self.held: dict[Key, Cell] = {}
+        #: Place of the oldest that was not dropped.
+        self._oldest = 0
         self.paused, self.decided = False, 0
         self.names: dict[str, tuple[str, int]] = {}
-        self.closed, self.edits = False, 0
+        self.closed = False
+        self.changes: Callable[[Key | None], object] = lambda key: None
         self._changed = asyncio.Event()
 
-    def target(self, language: str) -> str:
-        """Return the target language that is the same as one given by tag or name.
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of its captions: the one that is spoken, unless it is a target, and the targets."""
+        spoken = self.source and same_of(self.source, self.targets) is None
+        return (self.source, *self.targets) if spoken else self.targets
+
+    def language(self, name: str) -> str:
+        """Return the language of captions that is the same as one given by tag or name.
 
         Raises:
             Refused: there is none.
         """
-        if (found := same_of(language, self.targets)) is None:
+        if (found := same_of(name, self.languages)) is None:
             raise Refused(
-                "option", f"language must be one of {', '.join(self.targets)}, not {language[:100]!r}", "language"
+                "option", f"language must be one of {', '.join(self.languages)}, not {name[:100]!r}", "language"
             )
         return found
 
     def utterance(self, name: str) -> Utterance:
         """Return an utterance, added if it is new."""
-        return self.utterances.setdefault(name, Utterance(name))
+        if name not in self.utterances:
+            self.utterances[name] = self.unended[name] = Utterance(name)
+        return self.utterances[name]
 
     def cell(self, key: Key) -> Cell:
         """Return the cell of an utterance in a language, added if it is new."""
@@ -142,28 +150,48 @@ class Transcript:
         if utterance.place is None:
             utterance.place = len(self.ended)
             self.ended.append(utterance)
+            self.unended.pop(key[0], None)
         if isinstance(caption, Caption):
             cell.final, cell.error, cell.held = caption, None, held
             if corrected > cell.corrected:
                 cell.correction, cell.corrected = caption.text, corrected
         else:
             cell.error, cell.held = caption, held
+        if held:
+            self.held[key] = cell
         self.partials.pop(key, None)
         cell.partial = None
-        self.changed()
+        self.edited(key)
         return cell
 
     def release(self) -> list[Key]:
         """Show what was held back, and return its keys."""
-        held = [(key, cell) for key, cell in self.cells if cell.held]
-        for _, cell in held:
+        held, self.held = self.held, {}
+        for cell in held.values():
             cell.held = False
         self.changed()
-        return [key for key, _ in held]
+        return list(held)
 
-    def edited(self) -> None:
-        """Record that a caption was corrected, hidden or shown again, or a speaker named."""
-        self.edits += 1
+    def drop_oldest(self, *, acknowledged: bool) -> Utterance | None:
+        """Drop the oldest utterance, of which nothing is held back or to come; return it, or None if there is none.
+
+        Args:
+            acknowledged: whether its owner must have acknowledged it.
+        """
+        oldest = self.ended[self._oldest] if self._oldest < len(self.ended) else None
+        cells = [oldest.cells.get(target, Cell()) for target in self.targets] if oldest else []
+        if oldest is None or not all(
+            cell.ended and not cell.held and not (acknowledged and cell.unacknowledged) for cell in cells
+        ):
+            return None
+        self.ended[self._oldest] = _DROPPED
+        self._oldest += 1
+        del self.utterances[oldest.name]
+        return oldest
+
+    def edited(self, key: Key | None) -> None:
+        """Record that a caption has ended, or was corrected, hidden or shown again; None for all of them."""
+        self.changes(key)
         self.changed()
 
     def close(self) -> None:
@@ -185,21 +213,13 @@ class Transcript:
         writer.close()
         return out.getvalue()
 
-    def document(self, targets: Sequence[str], source_language: str, *, original: bool) -> str:
-        """Export as plain text, one language after the other, each under its English name.
-
-        Args:
-            original: whether to put the text as spoken first.
-        """
-        parts: dict[str, dict[str, str]] = {"": {}} if original else {}
-        parts |= {target: {} for target in targets}
+    def document(self, languages: Sequence[str]) -> str:
+        """Export as plain text, one language after the other, each under its English name."""
+        parts: dict[str, list[str]] = {language: [] for language in languages}
         for caption in self.finals:
-            if caption.language in targets:
-                parts[caption.language][caption.utterance] = spoken(caption)
-                if original:
-                    parts[""].setdefault(caption.utterance, by(caption.speaker, printable(caption.source).strip()))
-        titles = {"": f"Original ({_name(source_language)})", **{target: _name(target) for target in targets}}
-        return "\n".join("\n".join([titles[key], "", *lines.values(), ""]) for key, lines in parts.items() if lines)
+            if caption.language in parts:
+                parts[caption.language].append(spoken(caption))
+        return "\n".join("\n".join([_name(each), "", *lines, ""]) for each, lines in parts.items() if lines)
 
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """Yield the export in pieces as utterances end in all these languages; later corrections do not change them."""
@@ -262,7 +282,7 @@ def _writer(
 
 
 def from_lines(text: str) -> Transcript:
-    """Return the transcript in the text of a `SessionFile`, without a last line that is incomplete.
+    """Return the transcript in the text of a file in the operator's folder, without a last line that is incomplete.
 
     Raises:
         InputError: a line is not a final caption.
@@ -278,179 +298,11 @@ def from_lines(text: str) -> Transcript:
         except ValidationError:
             if number < len(lines) or not captions:
                 raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None
-    found = Transcript(tuple(dict.fromkeys(caption.language for caption in captions)))
+    languages = tuple(dict.fromkeys(caption.language for caption in captions))
+    targets = tuple(dict.fromkeys(caption.language for caption in captions if caption.source))
+    spoken = [each for each in languages if each not in targets]  # its captions have no source
+    found = Transcript(targets, spoken[0]) if targets and len(spoken) == 1 else Transcript(languages)
     for caption in captions:
         found.begin(caption.utterance, begun[caption.utterance])
         found.end(key_of(caption), caption, held=False)
     return found
-
-
-class SessionFile:
-    """The file of a session's final captions in ``folder``, perhaps from an earlier run; without a folder, no file.
-
-    Errors do not keep captions from clients.
-
-    Attributes:
-        failing: whether captions could not be written, lately.
-
-    Args:
-        name: name of the session, with which the file's name ends.
-        about: how the name of a new file begins.
-    """
-
-    def __init__(self, folder: Path | None, name: str, transcript: Transcript, about: str = "") -> None:
-        self.failing, self._transcript = False, transcript
-        #: Whether lines are missing in it or must be replaced, besides those of captions that were edited.
-        self._outdated, self._edits = False, 0
-        #: Whether it could not be rewritten; tried again with the next caption, and at the end.
-        self._failed = False
-        #: Held while it is written, perhaps by another thread; captions that come meanwhile are left to `rewrite`.
-        self._writing = threading.Lock()
-        earlier = next(folder.glob(f"*{name}.jsonl"), None) if folder else None
-        self._path = folder and (earlier or folder / f"{about}{name}.jsonl")
-        #: Captions that it had when it was last read or rewritten; None before.
-        self._had: set[Key] | None = None
-
-    def add(self, caption: Caption) -> None:
-        """Append a final caption of the transcript; one that the file has is replaced by `rewrite`."""
-        self._failed = False
-        if self._path is None:
-            return
-        if not self._writing.acquire(blocking=False):
-            self._outdated = True
-            return
-        try:
-            self._append(self._path, caption)
-        except OSError:
-            self.failing = self._outdated = True
-            log.exception("a caption could not be written to the folder of transcripts")
-        finally:
-            self._writing.release()
-
-    def _append(self, path: Path, caption: Caption) -> None:
-        if self._had is None:
-            text = _read(path)
-            if text and not text.endswith("\n"):  # a killed server left this line incomplete
-                with path.open("a", encoding="utf-8") as file:
-                    file.write("\n")
-                self._outdated = True
-            self._had = set(_rows(text))
-        if key_of(caption) in self._had:
-            self._outdated = True
-            return
-        with path.open("a", encoding="utf-8") as file:
-            file.write(self._line(caption))
-        self.failing = False
-
-    @property
-    def outdated(self) -> bool:
-        """Whether `rewrite` has something to do, in which it has not just failed."""
-        return self._path is not None and not self._failed and self._is_old
-
-    @property
-    def _is_old(self) -> bool:
-        return self._outdated or self._edits != self._transcript.edits
-
-    def rewrite(self) -> None:
-        """Rewrite the file if it is outdated; captions that only the file has are kept, before the others.
-
-        That takes a while for a long talk.  Other threads may call it while captions are added.  When it returns, none
-        of them rewrites the file any more: the next session of the same name may use it.
-        """
-        with self._writing:
-            if self._path is not None and self._is_old:
-                self._rewrite(self._path)
-
-    def _rewrite(self, path: Path) -> None:
-        self._outdated, self._edits = False, self._transcript.edits
-        fresh = path.with_suffix(".new")
-        try:
-            ours = {key_of(caption): self._line(caption) for caption in self._transcript.kept}
-            known = _rows(_read(path))
-            lines = {key: line for key, line in known.items() if key not in ours and not self._hidden(key)} | ours
-            fresh.write_text("".join(lines.values()), encoding="utf-8")
-            fresh.replace(path)
-            self._had = set(lines)
-        except OSError:
-            self._outdated = self._failed = True
-            log.exception("a corrected transcript could not be written")
-
-    def _line(self, caption: Caption) -> str:
-        """Return the line of a caption, with the time at which its utterance began, if that is known."""
-        utterance = self._transcript.utterances.get(caption.utterance)
-        begun = {} if utterance is None or utterance.begun is None else {"begun": utterance.begun}
-        return json.dumps(as_object(caption) | begun, ensure_ascii=False) + "\n"
-
-    def _hidden(self, key: Key) -> bool:
-        cell = self._transcript.find(key)
-        return cell is not None and cell.hidden
-
-
-def _read(path: Path) -> str:
-    """Return the text of a file, empty if there is none; a killed server may have stopped inside a character."""
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
-def _rows(text: str) -> dict[Key, str]:
-    """Return the lines of a transcript; an incomplete one from a killed server is left out."""
-    rows: dict[Key, str] = {}
-    for line in text.split("\n"):
-        with suppress(ValueError, KeyError, TypeError):
-            row = json.loads(line)
-            rows[row["utterance"], row["language"]] = line + "\n"
-    return rows
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A session that is over.
-
-    Attributes:
-        bytes: its approximate size in memory.
-        until: when it is dropped, in seconds of the monotonic clock.
-    """
-
-    name: str
-    begin: Begin
-    transcript: Transcript
-    bytes: int
-    until: float
-
-
-class PastSessions:
-    """Transcripts of past sessions, kept for ``seconds``; beyond `MOST` and `MOST_BYTES` the oldest go."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds, self._clock = seconds, clock
-        self._past: dict[str, Past] = {}
-        self._bytes = 0
-
-    def keep(self, name: str, begin: Begin, transcript: Transcript) -> None:
-        """Keep the transcript of a session that is forgotten, if it has captions."""
-        self.drop(name)
-        size = sum(_CAPTION + len((each.text + each.source).encode()) for each in transcript.kept)
-        if self._seconds and size:
-            self._past[name] = Past(name, begin, transcript, size, self._clock() + self._seconds)
-            self._bytes += size
-        self.sweep()
-
-    def drop(self, name: str) -> None:
-        """Drop the transcript of a session, which may have started again."""
-        if past := self._past.pop(name, None):
-            self._bytes -= past.bytes
-
-    def find(self, name: str) -> Past | None:
-        """Return a past session by its public name."""
-        return self._past.get(name)
-
-    def in_room(self, room: str) -> Past | None:
-        """Return the latest past session of a room."""
-        return next((each for each in reversed(self._past.values()) if each.begin.room == room), None)
-
-    def sweep(self) -> None:
-        """Drop what has been kept long enough, or is too much."""
-        now = self._clock()
-        for past in list(self._past.values()):  # the oldest first
-            if past.until > now and len(self._past) <= MOST and self._bytes <= MOST_BYTES:
-                return
-            self.drop(past.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosed
 
+from redraft import deadlines
 from redraft.serve.access import new_key
 from redraft.serve.http.compat.alignatt_mt import MOST_WORDS, MtUpdate
-from redraft.serve.sessions import hub
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually
@@ -327,7 +326,7 @@ def test_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A connection that waits for a translation is not idle.
     """
-    monkeypatch.setattr(sys.modules[MtUpdate.__module__], "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(deadlines, "IDLE_PEER", 0.5)
     pauses = [1.0]
 
     def broken(_: object) -> bool:
@@ -408,7 +407,7 @@ def test_room_in_use(server: Running, room: str, monkeypatch: pytest.MonkeyPatch
         begun(first)
         ask(first, WORDS[:3])
         assert begun(second)["code"] == "busy"
-        monkeypatch.setattr(hub, "QUIET_SECONDS", 0.0)
+        monkeypatch.setattr(deadlines, "QUIET", 0.0)
         assert begun(third)["type"] == "init_ok"
         assert ask(third, WORDS[:3])["type"] == "translation"
         replaced = ask(first, WORDS[:4])
@@ -418,7 +417,7 @@ def test_room_in_use(server: Running, room: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_session_of_a_page_is_not_replaced(server: Running, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(deadlines, "QUIET", 0.0)
     with server.socket() as page, server.socket(f"/?room={room}") as socket:
         assert page.start(room=room)["type"] == "started"
         assert begun(socket)["code"] == "busy"

@@ -27,6 +27,7 @@ from pydantic import Field
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from redraft import deadlines
 from redraft.captions.events import LONGEST_TEXT, Caption, Failure, Update, is_seconds
 from redraft.captions.formats.read import cleaned
 from redraft.captions.stabilise import whole_characters
@@ -47,11 +48,6 @@ from redraft.serve.sessions.live import Published
 VERSION = 1
 #: Number of committed words after which an utterance is ended, for clients that never do.
 MOST_WORDS = 120
-#: Seconds within which `init` must come, and until a client that reads nothing is disconnected.
-_INIT_SECONDS, _SLOW_SECONDS = 10.0, 10.0
-#: Seconds without an update after which a connection is closed: WhisperLiveKit leaves those of closed browsers open,
-#: and connects again when someone speaks.
-IDLE_SECONDS = 300.0
 #: Number of invalid messages in a row after which a connection is closed, and of updates that may wait.
 _MOST_WRONG, _MOST_WAITING = 20, 100
 #: Most earlier sentences in a prompt; clients that ask for more get none.
@@ -322,9 +318,9 @@ async def _served(websocket: WebSocket, hub: Hub) -> None:
     """Serve a connection until it ends.  Raises `Refused` if the first message is refused."""
     owner = hub.admission.owner(bearer(websocket) or websocket.query_params.get("key"))
     try:
-        init = Init.checked(await asyncio.wait_for(_next_message(websocket, hub), _INIT_SECONDS))
+        init = Init.checked(await asyncio.wait_for(_next_message(websocket, hub), deadlines.FIRST_MESSAGE))
     except TimeoutError:
-        raise Refused("protocol", f"`init` must come within {_INIT_SECONDS:g} seconds") from None
+        raise Refused("protocol", f"`init` must come within {deadlines.FIRST_MESSAGE:g} seconds") from None
     room, address = websocket.query_params.get("room"), address_of(websocket)
 
     async def opened(wanted: Wanted) -> Exchange:
@@ -417,10 +413,10 @@ async def _read(websocket: WebSocket, hub: Hub, mailbox: Mailbox) -> None:
 async def _work(websocket: WebSocket, hub: Hub, mailbox: Mailbox, conversation: Conversation) -> None:
     """Answer updates, one at a time; ends if the server cannot go on.
 
-    Raises `TimeoutError` if none comes for `IDLE_SECONDS` after the last answer, or if the client does not read.
+    Raises `TimeoutError` if none comes for `deadlines.IDLE_PEER` after the last answer, or if the client does not read.
     """
     while True:
-        async with asyncio.timeout(IDLE_SECONDS):
+        async with asyncio.timeout(deadlines.IDLE_PEER):
             update = await mailbox.get()
         try:
             hub.admission.check_working()
@@ -436,7 +432,7 @@ async def _work(websocket: WebSocket, hub: Hub, mailbox: Mailbox, conversation: 
 
 async def _send(websocket: WebSocket, message: dict[str, Any]) -> None:
     """Send a message.  Raises `TimeoutError` if the client does not read."""
-    async with asyncio.timeout(_SLOW_SECONDS):
+    async with asyncio.timeout(deadlines.SLOW_READER):
         await websocket.send_text(json.dumps(message, ensure_ascii=False))
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from redraft import deadlines
 from redraft.captions.events import Failure
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
@@ -21,96 +20,9 @@ from redraft.protocol.codes import Refused
 from redraft.serve.engine.metrics import Metrics
 from redraft.serve.settings import ServeSettings
 from redraft.speech.endpoint import PAUSE
+from redraft.speech.process import RecogniserProcess
 from redraft.speech.registry import check_recogniser
-from redraft.speech.worker import Progress, command, ended
-
-#: Maximum length in bytes of a line from a recogniser's process.
-_LONGEST_LINE = 1 << 20
-#: Seconds within which a recogniser must start.
-_TRIAL_SECONDS = 120
-
-
-class RecogniserProcess:
-    """A process with a recogniser; iterating over `progress` starts it.
-
-    Args:
-        command: command line of the process, see `redraft.speech.worker`.
-        details: whether to pass on its standard error, which may contain transcript text.
-    """
-
-    def __init__(self, command: Sequence[str], *, details: bool = False) -> None:
-        self._command, self._details = command, details
-        self._process: Process | None = None
-        self._unsent = bytearray()
-        self._finished = False
-        #: Whether it was killed; its later output is ignored.
-        self.killed = False
-
-    def feed(self, samples: bytes) -> None:
-        """Send samples to the recogniser."""
-        self._unsent += samples
-        self._send()
-
-    def finish(self) -> None:
-        """End the audio: the current utterance is finished, then the process ends."""
-        self._finished = True
-        self._send()
-
-    def kill(self) -> None:
-        """Kill the process."""
-        self.killed = True
-        if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-
-    async def progress(self) -> AsyncGenerator[Progress, None]:
-        """Yield the process's messages until it ends; closing the generator kills it."""
-        try:
-            # In a separate session, so that after Ctrl-C in a terminal it can recognise the rest.
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=None if self._details else DEVNULL,
-                limit=_LONGEST_LINE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            yield Progress(item=Failure(f"the recogniser cannot be started: {error.strerror}"))
-            return
-        try:
-            async for each in self._lines(self._process):
-                yield each
-        finally:
-            self.kill()
-            await self._process.wait()
-
-    async def _lines(self, process: Process) -> AsyncGenerator[Progress, None]:
-        assert process.stdout is not None  # noqa: S101  # for the type checker
-        if self.killed:
-            self.kill()
-        self._send()
-        last = Progress()
-        try:
-            while line := await process.stdout.readline():
-                yield (last := Progress.read(line))
-        except ValueError:  # too long, or invalid
-            failure = Failure("the recogniser's process sent an invalid message")
-            yield Progress(last.samples, last.cpu, failure)
-            return
-        status = await process.wait()
-        if status and not self.killed and not isinstance(last.item, Failure):
-            yield Progress(last.samples, last.cpu, Failure(f"the recogniser's process {ended(status)}"))
-
-    def _send(self) -> None:
-        process = self._process
-        if process is None or process.stdin is None or process.stdin.is_closing():
-            return
-        if self._unsent:
-            process.stdin.write(bytes(self._unsent))
-            self._unsent.clear()
-        if self._finished:
-            process.stdin.close()
+from redraft.speech.worker import Progress, command
 
 
 class Recognisers:
@@ -141,7 +53,12 @@ class Recognisers:
                 f"all {self.settings.listeners} places for speech recognition on this server are taken: try again "
                 "later, or send text",
             )
-        return RecogniserProcess(self.command(language), details=self.settings.log_text)
+        return RecogniserProcess(
+            self.command(language),
+            opens=deadlines.RECOGNISER_OPENS,
+            stalled=deadlines.STALLED_AT_SERVER,
+            details=self.settings.log_text,
+        )
 
     def public(self, sentence: str) -> str:
         """Return a recogniser's message for clients, without the operator's paths and addresses."""
@@ -193,7 +110,10 @@ def try_recogniser(settings: ServeSettings, languages: Sequence[str]) -> None:
     language = parse_language(languages[0] if languages else "en").code
     try:
         tried = subprocess.run(
-            command_of(settings, language), stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECONDS
+            command_of(settings, language),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=deadlines.RECOGNISER_OPENS,
         )
         answer = Progress.read(tried.stdout.partition(b"\n")[0])
     except (OSError, ValueError, subprocess.TimeoutExpired):

@@ -13,25 +13,22 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager, suppress
 from time import monotonic
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.captions.events import LONGEST_TEXT, Failure, Update
 from redraft.captions.formats.read import Item, finished
 from redraft.protocol import BACKLOG_SECONDS
 from redraft.protocol.codes import Refused
-from redraft.serve.sessions.audio.recognisers import RecogniserProcess, Recognisers
+from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.stream import WIDTH, AudioStream, WaitingStream
 from redraft.speech.audio import RATE, container
+from redraft.speech.process import RecogniserProcess
 from redraft.speech.sentences import SentenceCutter
 from redraft.speech.worker import Progress
 
 log = logging.getLogger(__name__)
 
-#: Seconds without audio after which a stream ends and frees its place.
-IDLE_SECONDS = 15.0
 #: Seconds of audio without text beyond which the position is sent even if the recogniser makes no progress.
 BEHIND_SECONDS = 5.0
-#: Seconds within which a recogniser must finish.
-FINISH_SECONDS = 30.0
 #: Seconds by which a word may be spoken before the update that has it first.
 _BEFORE = 1.0
 #: Maximum bytes of a frame: two seconds.
@@ -46,8 +43,7 @@ NO_RECOGNISER = (
 NO_STREAM = "a binary frame is audio and must come after a message `audio`; messages are sent in text frames"
 ODD = "a binary frame of audio must have an even number of bytes, two per sample"
 TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
-IDLE = f"no audio came for {IDLE_SECONDS:g} seconds, so the server has stopped listening"
-NOT_ENDED = f"the recogniser has not ended within {FINISH_SECONDS:g} seconds and was stopped"
+IDLE = f"no audio came for {deadlines.AUDIO:g} seconds, so the server has stopped listening"
 FAILED = "speech recognition has failed, see the server's log"
 TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
 
@@ -78,7 +74,6 @@ class SessionAudio:
         #: Cuts the recogniser's text.
         self._sentences = SentenceCutter()
         self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         #: The recogniser's last progress, and the position last sent to the client.
         self._last, self._sent_position = Progress(), 0
         #: Total seconds of audio.
@@ -94,6 +89,11 @@ class SessionAudio:
     def running(self) -> bool:
         """Whether a recogniser is running."""
         return self._task is not None
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the recogniser has made no progress for a while, although it has something to do."""
+        return self._process is not None and self._process.silent > deadlines.RECOGNISER_SILENT
 
     @property
     def _listens(self) -> bool:
@@ -217,13 +217,12 @@ class SessionAudio:
         if not asked:
             self._reported.add(NO_STREAM)  # frames still in flight are no error
         self._process.finish()
-        self._timer = asyncio.get_running_loop().call_later(FINISH_SECONDS, self._stop, _error("audio", NOT_ENDED))
 
     def look_after(self) -> None:
         """End a stream that gets no more audio; report the position of a slow recogniser."""
         if self._stream and self.running and self._stream.behind(self._last.samples) > BEHIND_SECONDS:
             self._send_position()
-        if self.running and not self._finishing and monotonic() - self._touched > IDLE_SECONDS:
+        if self.running and not self._finishing and monotonic() - self._touched > deadlines.AUDIO:
             self._send(_error("audio", IDLE))
             self._finish_stream()
 
@@ -306,9 +305,7 @@ class SessionAudio:
 
     def _over(self, stream: AudioStream) -> None:
         """Clean up after the recogniser has ended for any reason."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._task = self._process = self._timer = None
+        self._task = self._process = None
         if not self._finishing:
             self._reported.add(NO_STREAM)  # frames still in flight are no error
         self._finishing = False

@@ -1,0 +1,63 @@
+"""How long anything waits, in seconds: every wait has a deadline, and all of them are here."""
+
+# Connections
+
+#: A server sends something at least this often; a client counts a connection as lost after two such intervals.
+HEARTBEAT = 5.0
+#: A client must send `start`, and a reader must read what it is sent.
+FIRST_MESSAGE, SLOW_READER = 10.0, 10.0
+#: The closing of a connection.
+GOODBYE = 1.0
+#: A client is pinged this often; one that answers to nothing for twice as long is dropped.
+PING = 20.0
+#: A server must accept a connection.
+OPENED = 10.0
+#: A server must answer `start`, and a client waits for one that is away once the end was asked for.
+STARTED, LAST = 60.0, 3.0
+
+# Sessions
+
+#: Sessions are looked after this often.
+LOOK = 1.0
+#: A session by POST without captions.
+POSTS = 3600.0
+#: A session whose client has left, without a pass.
+STUCK = 3.0
+#: Room in a session whose transcript is as long as it may be.
+ROOM = 5.0
+#: An update of WhisperLiveKit after its last answer: it leaves connections of closed browsers open, and connects again.
+IDLE_PEER = 300.0
+#: A published session without an update, until another one may replace it.
+QUIET = 10.0
+
+# The disk
+
+#: A caption must be written to the folder of transcripts; one that could not be is tried again.
+DISK, RETRY = 5.0, 2.0
+
+# The model
+
+#: A pass: so many times its measured cost, but no less, or this if nothing was measured.
+PASS_FACTOR, PASS, FIRST_PASS = 20.0, 10.0, 300.0
+#: After that, the model may still answer; then it is given up, and a little later the process ends.
+HUNG, WITHOUT_ENGINE = 30.0, 5.0
+#: The answer to a command, a translation, and the turn of a text or chat.
+COMMAND, TRANSLATION, TURN = 30.0, 60.0, 300.0
+
+# The recogniser
+
+#: It must open, at a server, where it was opened before; elsewhere it may download a model.
+RECOGNISER_OPENS = 120.0
+#: It must make progress, or is started again; at a server sooner, before audio is dropped.
+STALLED, STALLED_AT_SERVER = 60.0, 20.0
+#: Audio must come, or its place is given to others.
+AUDIO = 15.0
+#: A drain waits for one without progress, and its process must end after its last message.
+RECOGNISER_SILENT, PROCESS_ENDS = 8.0, 30.0
+
+# Signals
+
+#: Signals that come together are one: `timeout`, for example, sends its signal to a process and its group.
+TOGETHER = 0.1
+#: What ends a process may take so long after the drain, and after a second signal.
+AFTER_DRAIN, AT_ONCE = 10.0, 0.5

@@ -1,0 +1,257 @@
+"""A recogniser in a process of its own, so that a crash or a hang of its library ends neither the program nor the talk.
+
+A process that dies, or does nothing for a while, is started again and gets the audio of the current utterance once
+more, so nothing that was spoken is lost.  Only if it soon fails again does recognition end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from time import monotonic
+
+from redraft import deadlines
+from redraft.captions.events import Failure, Update
+from redraft.errors import InputError, ModelError
+from redraft.speech.audio import RATE
+from redraft.speech.worker import Progress, ended
+
+#: Bytes of a sample.
+_WIDTH = 2
+#: Maximum length in bytes of a message.
+_LONGEST_LINE = 1 << 20
+#: Seconds of audio that a process may have before it, since it reports its progress every half second.
+BEHIND = 1.0
+#: Seconds of audio within which a second failure ends the recognition; maximum seconds that are recognised again.
+_SOON, _AGAIN = 10.0, 30.0
+
+
+class _Died(Exception):
+    """A process has ended or hangs; the message says how."""
+
+
+class RecogniserProcess:
+    """Recognises one stream of audio; iterating over `progress` starts it.  Use it on one event loop.
+
+    Utterances are named "1", "2" and so on, whichever process recognised them, and times count from the stream's
+    beginning.
+
+    Attributes:
+        fed: number of samples so far.
+        recognised: number of samples recognised so far.
+        killed: whether it was killed; its later output is to be ignored.
+
+    Args:
+        command: command line of the process, see `redraft.speech.worker`.
+        opens: seconds within which the process must open the recogniser.
+        stalled: seconds without progress after which the process is started again.
+        details: whether to pass on its standard error, which may contain transcript text.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        opens: float = math.inf,
+        stalled: float = deadlines.STALLED,
+        details: bool = True,
+    ) -> None:
+        self._command, self._opens, self._stalled, self._details = command, opens, stalled, details
+        self.fed = self.recognised = 0
+        self.killed = False
+        self._process: Process | None = None
+        #: The audio that waits or may be needed again, the sample with which it begins, and the one to be sent next.
+        self._audio, self._first, self._next = bytearray(), 0, 0
+        self._news, self._finished = asyncio.Event(), False
+        #: When it last made progress, or was last given audio while it had recognised all before.
+        self._since = monotonic()
+        #: Number of utterances that have ended, and of updates of the current one.
+        self._ended = self._updates = 0
+        #: Time of the first update of the current utterance, and number of samples recognised by then.
+        self._begun = 0.0, 0
+        #: Processor seconds of earlier processes and of all of them.
+        self._cpu_before = self._cpu = 0.0
+
+    @property
+    def silent(self) -> float:
+        """For how many seconds there has been no progress, although there is something to do."""
+        return monotonic() - self._since if self._finished or self.is_behind else 0.0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether more than `BEHIND` seconds of audio are not recognised yet."""
+        return self.fed - self.recognised > BEHIND * RATE
+
+    def feed(self, samples: bytes) -> None:
+        """Send samples: signed 16-bit little-endian, mono, at 16 kHz."""
+        if not self.is_behind:
+            self._since = monotonic()
+        self._audio += samples
+        self.fed += len(samples) // _WIDTH
+        self._news.set()
+
+    def finish(self) -> None:
+        """End the audio: the current utterance is finished, then the process ends."""
+        if not self.is_behind:
+            self._since = monotonic()
+        self._finished = True
+        self._news.set()
+
+    def kill(self) -> None:
+        """Kill the process; iterating ends."""
+        self.killed = True
+        self._kill()
+
+    def _kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def progress(self) -> AsyncGenerator[Progress, None]:
+        """Yield messages until everything is recognised; closing the generator kills the process.
+
+        After a message with a ``kind`` none follows.
+        """
+        failed: int | None = None  # after so many samples
+        while True:
+            try:
+                async with aclosing(self._one_process()) as messages:
+                    async for each in messages:
+                        yield each
+                return
+            except _Died as death:
+                if self.killed:
+                    return
+                if failed is not None and self.fed - failed < _SOON * RATE:
+                    yield self._failure(f"{death}, twice within {_SOON:g} s of audio", InputError)
+                    return
+                failed = self.fed
+                yield self._failure(f"{death}; it was started again, and no audio is lost")
+
+    def _failure(self, sentence: str, kind: type[Exception] | None = None) -> Progress:
+        return Progress(self.recognised, self._cpu, Failure(sentence), kind.__name__ if kind else None)
+
+    async def _one_process(self) -> AsyncGenerator[Progress, None]:
+        self._cpu_before, origin = self._cpu, self._first
+        try:
+            # In a separate session, so that after Ctrl-C in a terminal it can recognise the rest.
+            self._process = process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=None if self._details else DEVNULL,
+                limit=_LONGEST_LINE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            yield self._failure(f"the recogniser cannot be started: {error.strerror}", ModelError)
+            return
+        self._since = monotonic()
+        writing = asyncio.create_task(self._write(process))
+        try:
+            if self.killed:
+                self._kill()
+            first = await self._read(process, opening=True)
+            if first is None:
+                sentence = f"the recogniser cannot be started: its process {ended(await self._status(process))}"
+                yield self._failure(sentence, ModelError)
+                return
+            yield replace(first, samples=self.recognised, cpu=self._cpu)
+            if first.kind is not None:
+                return
+            async for each in self._messages(process, origin):
+                yield each
+        finally:
+            writing.cancel()
+            self._kill()
+            await process.wait()
+
+    async def _messages(self, process: Process, origin: int) -> AsyncGenerator[Progress, None]:
+        """Yield the messages after the first one; ``origin`` is the sample with which the process began."""
+        failure: Progress | None = None  # the last one, unless more was recognised after it
+        while (message := await self._read(process)) is not None:
+            self._cpu = self._cpu_before + message.cpu
+            self.recognised = max(self.recognised, origin + message.samples)
+            if failure is not None and origin + message.samples > failure.samples:
+                yield failure
+                failure = None
+            if isinstance(message.item, Failure):
+                failure = Progress(origin + message.samples, self._cpu, message.item)
+                continue
+            item = message.item and self._placed(message.item, origin, origin + message.samples)
+            yield Progress(self.recognised, self._cpu, item)
+        status = await self._status(process)
+        if failure is not None and isinstance(failure.item, Failure):
+            raise _Died(failure.item.message)
+        if status or not self._finished:
+            raise _Died(f"the recogniser's process {ended(status)}")
+
+    def _placed(self, update: Update, origin: int, recognised: int) -> Update:
+        """Return a process's update with its name and time in the stream."""
+        again = self._updates and not update.seq  # of an utterance that an earlier process began
+        time = origin / RATE + (update.time or 0.0)
+        if again and not update.final:  # the time of a first update is that of its start
+            time = recognised / RATE
+        placed = replace(update, utterance=str(self._ended + 1), seq=self._updates, time=round(time, 3))
+        self._updates += 1
+        if not update.seq and not update.final:
+            self._begun = time, recognised
+        if update.final:
+            self._ended, self._updates = self._ended + 1, 0
+            # A process that fails ends an utterance that had one update with the time of that, which is where it began.
+            self._forget(self._begun[1] if update.seq and time == self._begun[0] else round(time * RATE))
+        return placed
+
+    def _forget(self, sample: int) -> None:
+        """Drop the audio before a sample that was sent."""
+        if (samples := min(sample, self._next) - self._first) > 0:
+            del self._audio[: samples * _WIDTH]
+            self._first += samples
+
+    async def _read(self, process: Process, *, opening: bool = False) -> Progress | None:
+        """Return the next message; None at the end, and after an invalid one.  Raises `_Died` if none comes in time."""
+        assert process.stdout is not None  # noqa: S101  # for the type checker
+        seconds, reading = self._opens if opening else self._stalled, asyncio.ensure_future(process.stdout.readline())
+        try:
+            while not reading.done():
+                await asyncio.wait({reading}, timeout=min(deadlines.LOOK, seconds))
+                late = monotonic() - self._since if opening else self.silent
+                if not reading.done() and late > seconds:
+                    raise _Died(f"the recogniser did nothing for {seconds:g} s")
+            line = reading.result()
+            self._since = monotonic()
+            return Progress.read(line) if line else None
+        except ValueError:  # too long, or invalid
+            self._kill()
+            return None
+        finally:
+            reading.cancel()
+
+    async def _status(self, process: Process) -> int:
+        """Return the exit status after the last message; a process that has more to do than to end is killed."""
+        try:
+            return await asyncio.wait_for(process.wait(), deadlines.PROCESS_ENDS)
+        except TimeoutError:
+            self._kill()
+            return await process.wait()
+
+    async def _write(self, process: Process) -> None:
+        """Send the audio as fast as it is read; an error means that the process has ended, as its reader notices."""
+        assert process.stdin is not None  # noqa: S101  # for the type checker
+        self._next = self._first
+        with suppress(OSError):
+            while not (self._finished and self._next == self.fed):
+                self._news.clear()
+                piece = bytes(self._audio[(self._next - self._first) * _WIDTH :][: RATE * _WIDTH])
+                if not piece:
+                    await self._news.wait()
+                    continue
+                process.stdin.write(piece)
+                self._next += len(piece) // _WIDTH
+                self._forget(min(self.recognised, self._next) - round(_AGAIN * RATE))
+                await process.stdin.drain()
+            process.stdin.close()

@@ -1,0 +1,148 @@
+"""A model that hangs: the server says so, others go on, and it ends when it is told to."""
+
+from __future__ import annotations
+
+import math
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from websockets.sync.client import connect
+
+from redraft import deadlines
+from redraft.captions.events import Update
+from redraft.serve.engine.engine import Engine, Engines
+from tests.serve.fakes import CachedModel, Rig
+from tests.serve.servers import SECONDS, Socket, running
+from tests.serve.talking import eventually, expected, finals, say
+
+#: A server whose passes never return; it prints its port.
+PROGRAM = """
+import logging, threading
+from redraft.decoding.types import TARGET
+from redraft.serve import run
+from redraft.serve.app import make_hub
+from redraft.serve.engine.service import Service
+from redraft.serve.settings import ServeSettings
+from tests.serve.fakes import CachedModel
+
+settings = ServeSettings(port=0, methods=("ar",))
+engines = [{TARGET: CachedModel(1, broken=lambda _: threading.Event().wait())}]
+run.open_hub = lambda settings: make_hub(settings, Service(engines[0], settings), engines)
+run.log.info = lambda text, *about: "listening" in text and print(*about, flush=True)
+run.serve(settings)
+"""
+
+
+@pytest.fixture
+def hold() -> Iterator[threading.Event]:
+    """Lets all passes return."""
+    go_on = threading.Event()
+    yield go_on
+    go_on.set()
+
+
+def test_looks_not_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "HUNG", 3.0)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def hang(_: object) -> bool:
+        reached.set()
+        return not go_on.wait(SECONDS)
+
+    rig = Rig(CachedModel(1, broken=hang))
+    (lane,) = rig.lanes()
+    engine = Engine(rig.scheduler)
+    engines = Engines([engine], 8)
+    assert rig.scheduler.due == math.inf
+    engine.start()
+    engine.submit([lane], Update("u", 1, "we saw", final=True))
+    assert reached.wait(SECONDS)
+    assert engines.look() == [] and not engines.late
+    rig.clock.now += 10 * deadlines.FIRST_PASS  # as after a machine was suspended
+    assert engines.look() == [engine] and engines.late and engines.alive
+    assert engines.look() == [] and engines.alive
+    assert engines.look() == [] and not engines.alive
+    go_on.set()
+    eventually(lambda: rig.scheduler.due == math.inf)
+    engines.look()
+    assert engines.alive and not engines.late
+    engine.stop()
+
+
+def test_cost_sets_deadline() -> None:
+    rig = Rig(CachedModel(1))
+    for seconds in (0.0, 0.1, 1.0, 60.0):
+        rig.scheduler.expect(seconds)
+        allowed = rig.scheduler.due - rig.clock()
+        assert allowed >= deadlines.PASS and allowed >= deadlines.PASS_FACTOR * seconds
+        assert allowed <= max(deadlines.PASS, deadlines.PASS_FACTOR * seconds)
+
+
+def test_one_of_two_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
+    """Its talks are told, new ones go to the other engine, and later the server is to be started again."""
+    for name, seconds in (("LOOK", 0.05), ("PASS", 0.1), ("FIRST_PASS", 0.1), ("HUNG", 2.0), ("WITHOUT_ENGINE", 1.0)):
+        monkeypatch.setattr(deadlines, name, seconds)
+    hangs = CachedModel(1, broken=lambda _: not hold.wait())
+    with running(hangs, CachedModel(1)) as server:
+        with server.socket() as first, server.socket() as second:
+            tokens = [each.start()["token"] for each in (first, second)]
+            for socket in (first, second):
+                say(socket, "we saw")
+            talks = [first, second] if server.hub.owned(tokens[0]).engine is server.engine else [second, first]
+            late = talks[0].until("error")[-1]
+            assert (late["code"], late.get("fatal")) == ("engine", False)
+            assert (server.ask("/ready").status, server.ask("/health").status) == (503, 200)
+            assert "redraft_late_seconds 0.0" not in server.ask("/metrics").text
+            assert finals(talks[1].until("final")) == [("1", "de", expected("we saw"))]
+            with server.socket() as third:
+                assert third.start()["type"] == "started"
+                say(third, "her duck")
+                assert finals(third.until("final")) == [("1", "de", expected("her duck"))]
+            last = talks[0].until("error")[-1]
+            assert (last["code"], last["fatal"]) == ("engine", True)
+            assert server.ask("/health").status == 503
+        eventually(lambda: not server.loop.is_running())
+        assert server.server.failed
+
+
+def test_command_has_deadline(monkeypatch: pytest.MonkeyPatch, hold: threading.Event) -> None:
+    monkeypatch.setattr(deadlines, "COMMAND", 0.3)
+    with running(CachedModel(1, broken=lambda _: not hold.wait())) as server, server.socket() as socket:
+        socket.start()
+        say(socket, "we saw")
+        eventually(lambda: server.engine.scheduler.due < math.inf and bool(server.engine.scheduler._busy))
+        with server.socket() as other:
+            assert other.start()["code"] == "engine"
+        answer = server.ask("/v1/translate", {"text": "we saw", "targets": ["de"]})
+        assert (answer.status, answer.json["error"]["code"]) == (503, "engine")
+        hold.set()
+        eventually(lambda: server.engine.scheduler.lanes == 1)
+
+
+def test_second_signal() -> None:
+    """The first, here of a terminal that was closed, drains; the second ends the process, though a pass hangs."""
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip().replace("http", "ws")
+        with connect(f"{address}/v1/live", close_timeout=1) as connection:
+            socket = Socket(connection)
+            socket.start()
+            say(socket, "we saw")
+            process.send_signal(signal.SIGHUP)
+            time.sleep(2 * deadlines.TOGETHER)
+            assert process.poll() is None  # it drains
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS)
+        assert time.monotonic() - began < deadlines.AT_ONCE + 5
+    finally:
+        process.kill()
+        process.wait(SECONDS)
+        if process.stdout is not None:
+            process.stdout.close()
