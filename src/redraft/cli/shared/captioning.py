@@ -248,7 +248,7 @@ def _on_a_server(
     from redraft.cli.shared import remote  # needs an extra
 
     asked = {name: chosen[name] for name in ("server", "key", "room", "take_over")}
-    asked |= {**wanted, "method": wanted["method"] if common.is_given("method") else None}
+    asked |= wanted if common.given() & {"method", "option"} else {"style": wanted["style"]}
     return remote.place(languages, news=news, **asked)
 
 
