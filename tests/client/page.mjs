@@ -12,6 +12,8 @@ globalThis.WebSocket = class extends WebSocket {
   }
 };
 
+globalThis.window = globalThis.document = new EventTarget();
+
 const [web] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${web}/js/net/${name}.js`));
 const [{ Memory, Volatile }, { Session }] = await Promise.all(["memory", "session"].map(load));

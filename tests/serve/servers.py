@@ -24,6 +24,7 @@ from redraft.serve.run import CaptionServer, listen
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings
+from redraft.serve.tls import context_of
 from tests.serve.fakes import CachedModel
 
 SECONDS = 20
@@ -157,7 +158,7 @@ def running(model: CachedModel | None = None, *others: CachedModel, **settings: 
     service = Service(engines[0], chosen) if engines else None
     hub = make_hub(chosen, service, engines)
     listening = listen("127.0.0.1", chosen.port)
-    server = CaptionServer(hub, listening)
+    server = CaptionServer(hub, listening, context_of(chosen, ()))
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve()))
     thread.start()

@@ -196,7 +196,7 @@ def test_overlay_is_a_table(server: Running, visit: Callable[..., Any]) -> None:
         page = visit(f"/overlay?session={name}&clear=0")
         expect(page.get_by_role("table", name="Captions").get_by_role("rowgroup").get_by_role("row")).to_have_count(1)
         expect(page.get_by_role("heading", level=1)).to_have_count(1)
-        watch = visit(f"/watch?session={name}&original=true")
+        watch = visit(f"/watch?session={name}&language=en&language=ar")
         title = watch.locator(".head > [data-key=ar]")
         expect(title).to_have_attribute("dir", "rtl")
     expect(visit("/watch").get_by_role("main").locator("#which")).to_be_visible()

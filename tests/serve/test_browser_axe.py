@@ -102,7 +102,10 @@ def test_page(judge: Judge) -> None:
 
 
 def test_others(judge: Judge, server: Running) -> None:
-    for path in ("/watch", "/docs", "/overlay", "/overlay?size=x", "/nothing/here", "/watch?session=" + "a" * 32):
+    for path in (
+        *("/watch", "/docs", "/overlay", "/overlay-form?room=hall-1", "/overlay?room=hall-1&size=x", "/nothing/here"),
+        *("/rooms", "/rooms/hall-1", "/watch?session=" + "a" * 32),
+    ):
         page = judge.open(path, tolerated=f"404|{OWN}")
         page.wait_for_load_state("networkidle")
         judge.look(page, path)
@@ -120,7 +123,6 @@ def test_viewers(judge: Judge) -> None:
         page = judge.open(f"{server.url}/watch?{query}&language=ar")
         wait_for_finals(page, "ar", 1)
         judge.look(page, "a language")
-        page.click("text=Original")
         page.click("text=Side by side")
         judge.look(page, "side by side")
         page.close()

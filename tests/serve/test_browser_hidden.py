@@ -47,7 +47,7 @@ def test_original_of_hidden(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "de", "ja")
-        page = visit(f"/watch?session={public_name(token)}&original=true&language=de&language=ja")
+        page = visit(f"/watch?session={public_name(token)}&language=en&language=de&language=ja")
         sources = page.locator(".cell.source.final")
         expect(sources).to_have_text(list(TEXTS))
         socket.say("hide", utterance="1", language="de")

@@ -10,6 +10,10 @@ from tests.serve.servers import Running
 from tests.serve.talking import eventually
 
 
+#: Translations that viewers do not see.
+UNSEEN = ".unseen:not(.source)"
+
+
 def type_in(page: Any, *sentences: str, room: str = "") -> None:
     """Type sentences, of which the first begins a session in German."""
     if not page.locator("#end").is_visible():
@@ -66,13 +70,14 @@ def test_hide_and_correct(server: Running, visit: Callable[..., Any]) -> None:
     expect(page.locator(final("de")).nth(1)).to_have_attribute("aria-description", "Press Enter to hide or correct it.")
     page.keyboard.press("Space")
     button(page, "Hide from viewers").click()
-    expect(page.locator(".unseen")).to_have_text(second)
+    expect(page.locator(UNSEEN)).to_have_text(second)
+    expect(page.locator(".source.unseen")).to_have_text("her duck")  # goes with its only translation
     assert transcript(server, page) == ["Wir sahen es"]
     page.reload()
-    expect(page.locator(".unseen")).to_have_text(second)
+    expect(page.locator(UNSEEN)).to_have_text(second)
     assert finals(page, "de") == ["Wir sahen es", second]
     button(page, "Hide or correct").click()
-    page.locator(".unseen").click()
+    page.locator(UNSEEN).click()
     button(page, "Show to viewers").click()
     expect(page.locator(".unseen")).to_have_count(0)
     assert transcript(server, page) == ["Wir sahen es", second]
@@ -108,7 +113,7 @@ def test_partial_can_be_hidden(server: Running, visit: Callable[..., Any]) -> No
     page.locator(".cell[lang=de]").click()
     expect(button(page, "Correct")).to_be_disabled()
     button(page, "Hide from viewers").click()
-    expect(page.locator(".unseen")).to_have_count(1)
+    expect(page.locator(UNSEEN)).to_have_count(1)
     page.locator("#typed").press_sequentially(" her\n")
     wait_for_finals(page, "de", 1)
     assert transcript(server, page) == []
@@ -122,7 +127,7 @@ def test_hidden_after_restart(server: Running, visit: Callable[..., Any]) -> Non
     button(page, "Hide or correct").click()
     page.locator(final("de")).nth(1).click()
     button(page, "Hide from viewers").click()
-    expect(page.locator(".unseen")).to_have_count(1)
+    expect(page.locator(UNSEEN)).to_have_count(1)
     button(page, "Pause for viewers").click()
     expect(page.locator("#paused")).to_be_visible()
     session = server.hub.find(session_of(page)["name"])
@@ -139,14 +144,16 @@ def test_links_of_room(server: Running, visit: Callable[..., Any]) -> None:
     type_in(page, "we saw", room="hall-1")
     wait_for_finals(page, "de", 1)
     links = page.locator("#links a").evaluate_all("(links) => links.map((link) => link.href)")
-    assert [link.removeprefix(server.url) for link in links] == ["/watch/hall-1", "/overlay-form?room=hall-1"]
+    assert [link.removeprefix(server.url) for link in links] == [
+        *("/watch/hall-1", "/overlay?room=hall-1", "/overlay-form?room=hall-1", "/rooms/hall-1")
+    ]
     viewer = visit("/watch/hall-1?language=de")
     wait_for_finals(viewer, "de", 1)
     form = visit("/overlay-form?room=hall-1")
     expect(form.locator("#address")).to_contain_text(f"{server.url}/overlay?room=hall-1")
     other = visit()
     type_in(other, "her duck", room="hall-1")
-    expect(other.locator("#room-wrong")).to_contain_text("room 'hall-1' is in use")
+    expect(other.locator("#take_over-wrong")).to_contain_text("room 'hall-1' is in use")
     other.select_option("[name=take_over]", "yes")
     type_in(other, "")  # Enter sends what was kept
     wait_for_finals(other, "de", 1)

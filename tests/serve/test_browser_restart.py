@@ -147,7 +147,7 @@ def test_shorter_caption_moves_nothing(visit: Callable[..., Any]) -> None:
           const { Columns } = await import("/js/captions/columns.js");
           document.getElementById("stage").hidden = false;
           const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
-          const columns = new Columns(place, region, ["de", "ja"]);
+          const columns = new Columns(place, region, ["de", "ja"], "en");
           const caption = (language, text) => ({ utterance: "1", language, text, unstable: "" });
           const tops = () => [...document.querySelectorAll(".cell")].map((cell) => cell.getBoundingClientRect().y);
           columns.partial(caption("de", "Wir sahen ihre Ente unter dem alten Tisch. ".repeat(9)));
@@ -171,13 +171,13 @@ def test_finished_row_leaves_no_hole(visit: Callable[..., Any]) -> None:
           const { Columns } = await import("/js/captions/columns.js");
           document.getElementById("stage").hidden = false;
           const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
-          const columns = new Columns(place, region, ["de"]);
-          const say = (kind, utterance, text) => columns[kind]({ utterance, language: "de", text, unstable: "" });
+          const columns = new Columns(place, region, ["de"], "en");
+          const say = (kind, utterance, text, language = "de") => columns[kind]({ utterance, language, text, unstable: "" });
           const height = (n) => document.querySelectorAll(".utterance")[n].getBoundingClientRect().height;
           say("final", "1", "Wir");
-          columns.showSource({ utterance: "1", text: "we", final: true });
+          say("final", "1", "we", "en");
           say("partial", "2", "Wir sahen ihre Ente unter dem alten Tisch. ".repeat(9));
-          columns.showSource({ utterance: "2", text: "we", final: true });
+          say("final", "2", "we", "en");
           await new Promise(requestAnimationFrame);
           say("final", "2", "Wir");
           return [height(0), height(1)];

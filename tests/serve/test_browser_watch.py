@@ -55,7 +55,7 @@ def test_a_session_is_waited_for(server: Running, visit: Callable[..., Any]) -> 
         wait_for_finals(page, "ar", 2)
         expect(page.locator("#state")).to_have_text("Live")
         expect(page.locator("#notice")).not_to_be_visible()
-        server.call(lambda: server.hub._forget(server.hub.owned(token)))  # as a restart does
+        server.call(lambda: server.hub._forget(server.hub.owned(token), keep=False))  # as a restart does
         expect(page.locator("#state")).to_have_text("Waiting")
     with server.socket() as socket:
         speak(socket, token, "it was")
@@ -83,19 +83,19 @@ def test_choose_language(server: Running, visit: Callable[..., Any]) -> None:
         page.click("#languages [lang=de]")  # one stays
         assert page.get_attribute("#languages [lang=de]", "aria-pressed") == "true"
         assert page.url.endswith("&language=de")
-        page.click("text=Original")
-        assert titles(page) == ["en", "de"]
-        expect(page.locator(".cell.source")).to_have_text("we saw")
+        page.click("#languages [lang=en]")
+        expect(page.locator(final("en"))).to_have_text("we saw")
         page.reload()
-        wait_for_finals(page, "de", 1)
-        assert titles(page) == ["en", "de"]
+        wait_for_finals(page, "en", 1)
+        assert titles(page) == ["en"]
         page.click("text=Side by side")
+        wait_for_finals(page, "ar", 1)
         assert titles(page) == ["en", "de", "ar"]
         page.click("#languages [lang=de]")
         assert titles(page) == ["en", "ar"]
         page.click("text=QR code")
         expect(page.locator("dialog img")).to_have_attribute("alt", f"QR code of {page.url}")
-        assert page.url.endswith("&language=ar&original=true")
+        assert page.url.endswith("&language=en&language=ar")
         until(page, "document.querySelector('dialog img').naturalWidth > 0")
         expect(page.locator("dialog")).to_contain_text("on this computer only")
         page.keyboard.press("Escape")
@@ -129,12 +129,12 @@ def test_added_language(server: Running, visit: Callable[..., Any]) -> None:
             socket.say("update", utterance=str(number), seq=0, text=text, final=True)
         page = visit("/watch")
         connections = sent(page)
-        page.goto(f"{server.url}/watch?room=hall-1&language=de&original=true")
+        page.goto(f"{server.url}/watch?room=hall-1&language=de")
         wait_for_finals(page, "de", 3)
         assert finals(page, "ar") == []
         page.click("#languages [lang=ar]")  # in place of the other one
         wait_for_finals(page, "ar", 3)
-        assert titles(page) == ["en", "ar"] * 3
+        assert titles(page) == ["ar"] * 3
         page.click("text=Side by side")
         wait_for_finals(page, "de", 3)
         socket.say("update", utterance="3", seq=0, text=texts[3], final=True)
@@ -149,8 +149,9 @@ def test_added_language(server: Running, visit: Callable[..., Any]) -> None:
         expect(page.locator("#state")).to_have_text("Live")
         socket.say("end")
         expect(page.locator("#state")).to_have_text("Ended")
-    assert [query for query, _ in connections] == ["language=de", "language=ar", "language=de&language=ar"]
-    assert [sorted(set(languages)) for _, languages in connections] == [["de"], ["ar"], ["ar", "de"]]
+    every = "language=en&language=de&language=ar"
+    assert [query for query, _ in connections] == ["language=de", "language=ar", every]
+    assert [sorted(set(languages)) for _, languages in connections] == [["de"], ["ar"], ["ar", "de", "en"]]
 
 
 def test_added_after_end(server: Running, visit: Callable[..., Any]) -> None:
@@ -183,8 +184,8 @@ def test_side_by_side(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     with server.socket() as socket:
         speak(socket, token, "we saw her duck and it was her cat " * 6, "her duck", "it was")
-        page = visit(f"/watch?session={public_name(token)}&language=de&language=ar&original=true")
-        for tag in ("de", "ar"):
+        page = visit(f"/watch?session={public_name(token)}&language=de&language=ar&language=en")
+        for tag in ("de", "ar", "en"):
             wait_for_finals(page, tag, 3)
         tops = [
             [cell.bounding_box()["y"] for cell in row.locator(".cell").all()]
@@ -200,7 +201,7 @@ def test_side_by_side(server: Running, visit: Callable[..., Any]) -> None:
 def test_missing_session(server: Running, visit: Callable[..., Any]) -> None:
     token = new_token()
     page = visit("/watch")
-    expect(page.locator("#which")).to_contain_text("This address has no session in it")
+    expect(page.locator("#which")).to_contain_text("Enter the name of the room")
     expect(page.locator("#state")).to_have_text("Not connected")
     with server.socket() as socket:
         speak(socket, token, "we saw")
@@ -290,7 +291,7 @@ def test_overlay_form(server: Running, visit: Callable[..., Any]) -> None:
         speak(socket, token, "we saw")
         form = visit(f"/overlay-form?session={public_name(token)}")
         sample = form.locator("#sample p").first
-        expect(form.locator("[name=language] option")).to_have_text(["German", "Arabic"])
+        expect(form.locator("[name=language] option")).to_have_text(["German", "Arabic", "English"])
         expect(sample).to_have_attribute("lang", "de")
         form.select_option("[name=language]", "ar")
         expect(sample).to_have_attribute("dir", "rtl")
@@ -362,11 +363,11 @@ def test_language_of_the_browser(
 
 
 def test_missing_room(visit: Callable[..., Any]) -> None:
-    with running(rooms={"hall": ()}) as other:
+    with running(rooms={"atrium": ()}) as other:
         page = visit(f"{other.url}/watch/stage", locale="de")
         expect(page.locator("#problem")).to_contain_text("Diesen Raum gibt es nicht.")
         expect(page.locator("#state")).to_have_text("Nicht verbunden")
-        assert "hall" not in page.content()
+        assert "atrium" not in page.content()
         page.close()  # before the server, whose end it would report
 
 
@@ -420,7 +421,7 @@ def test_language_of_next_talk(server: Running, visit: Callable[..., Any]) -> No
             socket.say("end")
             expect(page.locator("#state")).to_have_text("Ended")
         if shown == "de":
-            expect(page.locator("#problem")).to_contain_text("no captions in ja. It has de, ar")
+            expect(page.locator("#problem")).to_contain_text("no captions in ja. It has en, de, ar")
             expect(overlay.locator("#problem")).to_contain_text("no captions in ja: language must be one of de, ar")
             expect(overlay.locator(".cell")).to_have_count(0)
     wait_for_finals(overlay, "ja", 1)

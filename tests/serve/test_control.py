@@ -324,12 +324,13 @@ def test_file_follows(tmp_path: Path) -> None:
             speak(socket, utterance, text)
         eventually(lambda: list(tmp_path.glob(f"*{name}.jsonl")))
         (file,) = tmp_path.glob(f"*{name}.jsonl")
-        eventually(lambda: len(file.read_text().splitlines()) == 3)
+        eventually(lambda: len(file.read_text().splitlines()) == 6)  # what was spoken, too
         socket.say("correct", utterance="1", language="de", text="wir sahen")
         socket.say("hide", utterance="2")
 
         def texts() -> list[str]:
-            return [json.loads(line)["text"] for line in file.read_text().splitlines()]
+            lines = [json.loads(line) for line in file.read_text().splitlines()]
+            return [line["text"] for line in lines if line["language"] == "de"]
 
         eventually(lambda: texts() == ["wir sahen", expected("it was")])
         speak(socket, "4", "and")

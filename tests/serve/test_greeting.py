@@ -22,7 +22,7 @@ def greeted(**settings: object) -> str:
 def test_local_server() -> None:
     shown = greeted(model="demo", methods=("ar", "ssbd"))
     assert "demo" in shown and "ar, ssbd" in shown
-    for path in ("/ ", "/watch ", "/overlay ", "/docs "):
+    for path in ("/ ", "/rooms ", "/docs "):
         assert f"http://127.0.0.1:9000{path}" in shown
     assert "Only this machine" in shown and "API key" not in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -30,19 +30,19 @@ def test_local_server() -> None:
 
 def test_rooms() -> None:
     shown = greeted(rooms={"hall-1": (), "hall-2": ()})
-    assert all(f"http://127.0.0.1:9000/watch/{room} " in shown for room in ("hall-1", "hall-2"))
+    assert all(f"http://127.0.0.1:9000/rooms/{room}" in shown for room in ("hall-1", "hall-2"))
     assert shown.count("Rooms") == 1
 
 
 @pytest.mark.parametrize(
     ("host", "hosts", "own", "named"),
     [
-        ("0.0.0.0", (), "192.0.2.7", "http://192.0.2.7:9000/watch"),
-        ("::", (), "192.0.2.7", "http://192.0.2.7:9000/watch"),
-        ("0.0.0.0", (), "", "http://127.0.0.1:9000/watch"),
-        ("0.0.0.0", ("stage.example",), "192.0.2.7", "http://stage.example:9000/watch"),
-        ("::1", (), "192.0.2.7", "http://[::1]:9000/watch"),
-        ("stage.example", (), "192.0.2.7", "http://stage.example:9000/watch"),
+        ("0.0.0.0", (), "192.0.2.7", "http://192.0.2.7:9000/rooms"),
+        ("::", (), "192.0.2.7", "http://192.0.2.7:9000/rooms"),
+        ("0.0.0.0", (), "", "http://127.0.0.1:9000/rooms"),
+        ("0.0.0.0", ("stage.example",), "192.0.2.7", "http://stage.example:9000/rooms"),
+        ("::1", (), "192.0.2.7", "http://[::1]:9000/rooms"),
+        ("stage.example", (), "192.0.2.7", "http://stage.example:9000/rooms"),
     ],
 )
 def test_public_address(
@@ -61,5 +61,5 @@ def test_own_address() -> None:
 def test_viewers_only() -> None:
     shown = greeted(viewers_only=True, fanout="redis://127.0.0.1", rooms={"hall-1": ()})
     assert "viewers of sessions on other servers" in shown and "ssbd" not in shown
-    assert "9000/watch" in shown and "9000/overlay" in shown
+    assert "9000/rooms" in shown
     assert "9000/docs" not in shown and "Page" not in shown

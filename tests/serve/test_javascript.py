@@ -49,11 +49,13 @@ return { sent, longest: Math.max(...sent.map(module.bytesOf)), lost };
 PAGE = """
 let socket = null, retry = null;
 globalThis.location = { href: "http://127.0.0.1/" };
+globalThis.window = globalThis.document = new EventTarget();
 globalThis.setTimeout = (work) => (retry = work);
 globalThis.WebSocket = class {
   static OPEN = 1;
   readyState = 1;
   constructor() { socket = this; }
+  close() {}
   send(text) { sends(JSON.parse(text)); }
 };
 const remembering = (session) => {
@@ -152,14 +154,16 @@ return made;
 """
 #: Options of an overlay -> what is wrong with them.
 WRONG = {
-    "": "session or room is missing",
+    "": "room is missing",
     "session=../../etc": "session must be the name of a session",
     "size=9999": "size must be a number from 8 to 400",
     "size=1e2": "size must be a number",
     "lines=0": "lines must be a number from 1 to 20",
     "colour=red;x:url(/)": "colour must be 3, 6 or 8 hexadecimal digits",
     "align=left": "align must be start, center, end",
-    "language=<img src=x>": "language must be a target language",
+    "language=<img src=x>": "language must be languages of the session",
+    "language=a,b,c,d,e": "at most four",
+    "font=x;color:red": "font must be names of fonts",
     "<b>=1": "<b> is not an option",
     "clear=-1": "clear must be a number from 0 to 600",
 }

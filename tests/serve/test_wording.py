@@ -107,8 +107,8 @@ REFUSED: list[tuple[dict[str, Any], str | None, str]] = [
     ({**START, "room": "other"}, "room", "there is no room 'other' on this server"),
     (
         {**START, "room": "hall-1"},
-        "room",
-        "room 'hall-1' is in use: end its session, or begin this one with take_over to end it",
+        "take_over",
+        "room 'hall-1' is in use: end its session first, or take it over",
     ),
     (
         {**START, "targets": ["de", "ja"]},

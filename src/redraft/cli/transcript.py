@@ -44,9 +44,9 @@ def transcript(file: Path, form: str, wanted: tuple[str, ...], names: tuple[str,
         if not speaker or not name:
             raise OptionError(f"must be a speaker and a name, such as Speaker 1=Anna, not {each!r}", "name")
         found.names[speaker] = name, 1
-    targets = [same_of(each, found.targets) for each in wanted] or list(found.targets)
-    if None in targets:
-        raise OptionError(f"must be one of {', '.join(found.targets)}, which the file has", "to")
-    known = [each for each in targets if each is not None]
+    languages = [same_of(each, found.languages) for each in wanted] or list(found.targets)
+    if None in languages:
+        raise OptionError(f"must be one of {', '.join(found.languages)}, which the file has", "to")
+    known = [each for each in languages if each is not None]
     form, profile = common.profile_of(form)
     click.echo(found.text(form, known, profile), nl=False)

@@ -51,8 +51,10 @@ class Control:
         return {(each.utterance, each.language or "") for each in hides}
 
     def is_hidden(self, utterance: str, language: str) -> bool:
-        """Whether viewers do not see a caption."""
+        """Whether viewers do not see a caption; what was spoken is hidden with all of its translations."""
         latest = self._decisions.get(("hide", utterance, language))
+        if latest is None and language not in self._targets:
+            return all(self.is_hidden(utterance, each) for each in self._targets)
         return isinstance(latest, protocol.Hide) and latest.hidden
 
     def pause(self, paused: bool = True) -> None:

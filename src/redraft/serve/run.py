@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -34,6 +35,7 @@ from redraft.serve.http.turns import Turns
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
+from redraft.serve.tls import context_of
 
 log = logging.getLogger(__name__)
 
@@ -46,21 +48,23 @@ _QUEUE, _NOT_ACCEPTED = 1024, 1.0
 _MOST_HEAD = 2 * MOST_QUERY
 #: Milliseconds after which the system gives up a peer that accepts no data, to close connections of dropped readers.
 _USER_TIMEOUT = 30_000
+#: Seconds within which a client must have agreed on TLS.
+_HANDSHAKE = 10.0
 #: Path -> description.
 _PLACES = {
     "Page": ("/", "speak, type or play the demo talk"),
-    "Viewers": ("/watch", "captions for an audience"),
-    "Overlay": ("/overlay", "captions for OBS"),
+    "Rooms": ("/rooms", "links, QR code and overlay of a room"),
     "API": ("/docs", "websocket and HTTP"),
 }
 
 #: What a server for viewers only has of these.
-_FOR_VIEWERS = ("Viewers", "Overlay")
+_FOR_VIEWERS = ("Rooms",)
 
 
-def url(host: str, port: int) -> str:
+def url(settings: ServeSettings, host: str, port: int) -> str:
     """Return the URL of the server for a browser."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if settings.tls is None and settings.tls_cert is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def greet(settings: ServeSettings, port: int, console: Console) -> None:
@@ -75,10 +79,9 @@ def greet(settings: ServeSettings, port: int, console: Console) -> None:
     table.add_column(no_wrap=True)
     table.add_column()
     places = [(name, place) for name, place in _PLACES.items() if name in _FOR_VIEWERS or not settings.viewers_only]
-    for number, room in enumerate(settings.rooms):
-        places.append(("" if number else "Rooms", (f"/watch/{room}", "captions of the session in this room")))
+    places += [("", (f"/rooms/{room}", "")) for room in settings.rooms]
     for name, (path, about) in places:
-        address = url(host, port) + path
+        address = url(settings, host, port) + path
         table.add_row(f"  {name}", Text(address, style=f"bold cyan link {address}"), Text(about, style="dim"))
     console.print(table)
     console.print()
@@ -109,8 +112,6 @@ def _own_address() -> str:
 
 
 def _remarks(settings: ServeSettings) -> Iterator[str]:
-    if not settings.viewers_only:
-        yield "The page shows the full links for viewers and overlays of its session."
     if settings.local:
         yield "Only this machine can connect. For others: --host 0.0.0.0 --keys FILE"
     if settings.key_file:
@@ -134,8 +135,10 @@ class CaptionServer(uvicorn.Server):
     Connections to the listening socket are accepted in turn (`redraft.serve.http.turns`).
     """
 
-    def __init__(self, hub: Hub, listening: socket.socket) -> None:
-        self._hub, self._listening = hub, listening
+    def __init__(self, hub: Hub, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        self._hub, self._listening, self._tls = hub, listening, tls
+        #: Connections that are being set up.
+        self._beginning: set[asyncio.Task[None]] = set()
         self._draining: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dead_since: float | None = None
@@ -174,7 +177,10 @@ class CaptionServer(uvicorn.Server):
             # Nothing is accepted before it can be served: a cancelled `sock_accept` may lose what it has accepted.
             await anyio.wait_readable(self._listening)
             try:
-                await self._serve_one(loop, self._listening.accept()[0])
+                begun = loop.create_task(self._serve_one(loop, self._listening.accept()[0]))
+                self._beginning.add(begun)  # or it could be collected
+                begun.add_done_callback(self._beginning.discard)
+                await asyncio.wait([begun], timeout=0 if self._tls else None)  # others need not wait for a handshake
             except (BlockingIOError, ConnectionError):  # the client has gone
                 pass
             except OSError:  # such as too many open files
@@ -185,8 +191,11 @@ class CaptionServer(uvicorn.Server):
     async def _serve_one(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
         given = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
         try:
-            await loop.connect_accepted_socket(partial(_http, **given), connection)
-        except OSError:  # a client that has gone, on systems where it cannot be set up any more
+            deadline = _HANDSHAKE if self._tls else None
+            await loop.connect_accepted_socket(
+                partial(_http, **given), connection, ssl=self._tls, ssl_handshake_timeout=deadline
+            )
+        except OSError:  # a client that has gone, or has no certificate of ours, or speaks no TLS
             connection.close()
         except Exception:  # otherwise nobody could connect any more
             log.exception("a connection could not be set up")
@@ -265,15 +274,16 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
         RedraftError: a setting is invalid, a model cannot be loaded, or the engine has stopped.
     """
     check(settings)
+    tls = context_of(settings, {_name(settings), *settings.hosts})
     allow_open_files()
     with listen(settings.host, settings.port) as listening:
         hub = open_hub(settings)
         host, port = listening.getsockname()[:2]
         if console is None:
-            log.info("listening on %s", url(host, port))
+            log.info("listening on %s", url(settings, host, port))
         else:
             greet(settings, port, console)
-        server = CaptionServer(hub, listening)
+        server = CaptionServer(hub, listening, tls)
         if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # ignored under nohup
             signal.signal(signal.SIGHUP, server.handle_exit)
         asyncio.run(server.serve())

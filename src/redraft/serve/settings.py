@@ -11,7 +11,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import (
@@ -37,6 +37,11 @@ class ServeSettings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on; needs API keys unless it is a loopback address")
     port: int = Field(8765, ge=0, le=65535, description="port; 0 picks a free one")
     keys: Path | None = Field(None, description="file of hashed API keys; `redraft serve --new-key NAME` adds one")
+    tls_cert: Path | None = Field(None, description="file with a TLS certificate and its chain, to serve https")
+    tls_key: Path | None = Field(None, description="file with its key, if that is not in the same file")
+    tls: Literal["self-signed"] | None = Field(
+        None, description="`self-signed`: serve https with a certificate of the server's own; browsers ask once"
+    )
     origins: tuple[str, ...] = Field((), description="other web origins whose pages may use the server; `*` for all")
     hosts: tuple[str, ...] = Field((), description="other host names that the server answers to")
     rooms: dict[str, tuple[str, ...]] = Field(
@@ -76,7 +81,9 @@ class ServeSettings(BaseSettings):
         0.85, gt=0, le=1000, description="engine load above which new sessions are refused; 1000 admits all"
     )
     targets: int = Field(8, ge=1, le=64, description="maximum target languages per session")
-    viewers: int = Field(200, ge=0, le=100_000, description="maximum viewers per session")
+    viewers: int = Field(
+        5_000, ge=0, le=100_000, description="maximum viewers of a session or a room, overlays included"
+    )
 
     fanout: str | None = Field(
         None,

@@ -22,7 +22,7 @@ from redraft.decoding.methods.redraft import STOP
 from redraft.decoding.types import TARGET
 from redraft.serve.access import new_key
 from redraft.serve.engine.service import Service, offer_of
-from redraft.serve.http.pages import PAGES, WEB
+from redraft.serve.http.pages import PAGES, STYLED, WEB
 from redraft.serve.http.security import HEADERS
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CachedModel
@@ -37,7 +37,7 @@ BELOW = {
     "net": {"captions"},
     "captions": set[str](),
 }
-PATHS = {name: path for path, name in PAGES.items()}
+PATHS = {name: path for path, name in PAGES.items()} | {"overlay.html": "/overlay?room=hall-1"}
 TYPES = {
     ".html": ("text/html",),
     ".js": ("text/javascript", "application/javascript"),
@@ -76,7 +76,19 @@ def test_static_files(server: Running, name: str) -> None:
     answer = server.ask(PATHS.get(name, f"/{name}"))
     assert (answer.status, answer.text) == (200, (WEB / name).read_text(encoding="utf-8"))
     assert answer.headers["content-type"].partition(";")[0] in TYPES[Path(name).suffix]
-    assert all(answer.headers[header] == value for header, value in HEADERS.items())
+    styled = {"content-security-policy": STYLED} if name == "overlay.html" else {}
+    assert all(answer.headers[header] == value for header, value in (HEADERS | styled).items())
+
+
+def test_addresses_of_rooms(server: Running) -> None:
+    for path, end in (
+        ("/watch/hall-1?language=de", "/watch?room=hall-1&language=de"),
+        ("/overlay/hall-1", "/overlay?room=hall-1"),
+        ("/rooms/hall%201", "/rooms?room=hall%201"),
+        ("/overlay", "/overlay-form"),
+    ):
+        with urllib.request.urlopen(server.url + path, timeout=SECONDS) as answer:
+            assert answer.url == server.url + end
 
 
 def test_compressed_texts(server: Running) -> None:

@@ -81,7 +81,8 @@ def test_restored_language() -> None:
     assert [message["type"] for message in waiting(outbox)] == ["stats"]
     # What a client tells is one line, as what a model says is.
     assert live.transcript.text("txt", ["de"]) == "schon  00:00 --> da\n"
-    assert [caption.source for caption in live.transcript.finals] == ["there already"]
+    assert [caption.source for caption in live.transcript.finals if caption.language == "de"] == ["there already"]
+    assert live.transcript.text("txt", ["en"]) == "there already\n"
 
 
 def test_partly_restored() -> None:
@@ -99,7 +100,7 @@ def test_shared_file(tmp_path: Path) -> None:
     def rows() -> list[tuple[str, str]]:
         (file,) = tmp_path.iterdir()
         lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        return [(line["utterance"], line["text"]) for line in lines]
+        return [(line["utterance"], line["text"]) for line in lines if line["language"] == "de"]
 
     def ends(live: LiveSession, utterance: str, text: str) -> None:
         update = Update(utterance, 0, "we saw", final=True)
@@ -138,7 +139,7 @@ def test_empty_final() -> None:
     live.answered(Answer("de", update, [Failure(EMPTY, None, "1", 0, "de")], 0.1, Tally()))
     error = waiting(outbox)[0]
     assert (error["type"], error["code"], error["message"], error["final"]) == ("error", "translation", EMPTY, True)
-    assert ("1", "de") in live.transcript and list(live.transcript.finals) == []
+    assert ("1", "de") in live.transcript and [each.language for each in live.transcript.finals] == ["en"]
 
 
 def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +148,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
     live.attach(outbox)
     taken = 0
     for number in range(20):
-        update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw " * 10, final=True)
+        update = protocol.UpdateMessage(utterance=str(number), seq=0, text="we saw " * 5, final=True)
         problem = process(update, live)
         if problem is None:
             taken += 1
@@ -155,7 +156,7 @@ def test_full_session(monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             assert (problem.code, problem.message, problem.utterance, problem.seq) == ("limit", FULL, str(number), 0)
     assert 2 <= taken <= 5 and live.kept < 1300
-    assert len(list(live.transcript.finals)) == taken
+    assert [caption.language for caption in live.transcript.finals] == ["en", "de"] * taken
     final = protocol.Final(utterance="x", seq=4, language="de", text="more")
     refused = process(protocol.Restore(finals=(final,)), live)
     assert refused is not None and refused.code == "limit"

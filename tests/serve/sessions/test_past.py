@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-import redraft.serve.sessions.transcript
+import redraft.serve.sessions.past
 from redraft.captions.events import Caption
 from redraft.protocol import Begin
-from redraft.serve.sessions.transcript import PastSessions, Transcript
+from redraft.serve.sessions.broadcast import Broadcast
+from redraft.serve.sessions.past import PastSessions
+from redraft.serve.sessions.transcript import Transcript
 from tests.serve.servers import Running, Socket, running
 from tests.serve.talking import eventually, expected, say
 
@@ -31,7 +33,15 @@ def test_kept_after_the_end() -> None:
             answer = server.ask(f"{path}/transcript?language=de&live=true")
             assert answer.text == f"{expected('we saw')}\n{expected('her duck')}\n"
             assert answer.headers["content-disposition"] == 'attachment; filename="hall-1-de.txt"'
-        assert server.ask(f"/v1/sessions/{name}").status == 404  # its viewers wait for it to go on
+        assert server.ask(f"/v1/sessions/{name}").json["done"]
+        room = {"type": "room", "room": "hall-1", "state": "over", "session": name}
+        for path, first in ((f"/v1/watch/{name}", {}), ("/v1/rooms/hall-1/watch", room)):
+            with server.socket(f"{path}?language=de") as late:
+                heard = late.hear() if first else {}
+                assert heard.items() >= first.items()
+                texts = [late.hear()["text"] for _ in range(2)]
+                assert texts == [expected("we saw"), expected("her duck")]
+                assert first or late.hear() == {"type": "done"}  # in a room they wait for the next session
         assert server.ask("/v1/rooms/hall-2/transcript").status == 404
         assert server.ask("/v1/offer").json["transcript_seconds"] == 3600
 
@@ -82,24 +92,23 @@ def test_text_by_language() -> None:
         path = f"/v1/sessions/{name}/transcript?format=txt"
         german = ["German", "", expected("we saw"), expected("her duck")]
         japanese = ["Japanese", "", expected("we saw", "ja"), expected("her duck", "ja")]
-        original = ["Original (English)", "", "we saw", "her duck"]
+        original = ["English", "", "we saw", "her duck"]
         answer = server.ask(path)
         assert answer.text.splitlines() == [*german, "", *japanese]
         assert answer.headers["content-disposition"] == f'attachment; filename="{name[:8]}.txt"'
-        assert server.ask(f"{path}&original=true").text.splitlines() == [*original, "", *german, "", *japanese]
-        one = server.ask(f"{path}&original=true&language=ja")
+        one = server.ask(f"{path}&language=English&language=ja")
         assert one.text.splitlines() == [*original, "", *japanese]
-        assert one.headers["content-disposition"] == f'attachment; filename="{name[:8]}-ja.txt"'
-        for query in ("format=srt", "live=true"):
-            refused = server.ask(f"/v1/sessions/{name}/transcript?original=true&{query}")
-            assert refused.json["error"]["code"] == "option"
+        assert one.headers["content-disposition"] == f'attachment; filename="{name[:8]}-en-ja.txt"'
+        both = server.ask(f"/v1/sessions/{name}/transcript?format=srt&language=en&language=ja").text
+        lines = both.splitlines()[2:]
+        assert [line for line in lines if line] == ["we saw", "her duck", *japanese[2:]]
 
 
 def keep(past: PastSessions, name: str, text: str = "Hallo.") -> None:
     """Keep a session with one caption."""
-    transcript = Transcript(("de",))
-    transcript.end(("1", "de"), Caption("1", 0, "de", text, final=True), held=False)
-    past.keep(name, Begin(targets=("de",)), transcript)
+    broadcast = Broadcast(("de",))
+    broadcast.final(Caption("1", 0, "de", text, final=True), 0.0)
+    past.keep(name, Begin(targets=("de",)), broadcast)
 
 
 def names(past: PastSessions) -> str:
@@ -109,13 +118,13 @@ def names(past: PastSessions) -> str:
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     past = PastSessions(10, lambda: now)
-    monkeypatch.setattr(redraft.serve.sessions.transcript, "MOST", 2)
+    monkeypatch.setattr(redraft.serve.sessions.past, "MOST", 2)
     for name in "123":
         keep(past, name)
     assert names(past) == "23"
     past.drop("3")  # it has started again
     assert names(past) == "2"
-    monkeypatch.setattr(redraft.serve.sessions.transcript, "MOST_BYTES", 2000)
+    monkeypatch.setattr(redraft.serve.sessions.past, "MOST_BYTES", 2000)
     keep(past, "1", "ü" * 600)
     assert names(past) == "1"
     keep(past, "3", "u" * 2000)

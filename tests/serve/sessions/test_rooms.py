@@ -111,7 +111,7 @@ def test_refused_session(server: Running) -> None:
 
 
 def test_forgotten_session() -> None:
-    with running(keep_seconds=0) as server, server.socket(WATCH) as viewer:
+    with running(keep_seconds=0, transcript_seconds=1) as server, server.socket(WATCH) as viewer:
         with server.socket() as socket:
             talk(socket, "we saw")
         assert [viewer.until("room")[-1]["state"] for _ in range(3)] == ["waiting", "live", "over"]

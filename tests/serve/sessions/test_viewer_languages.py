@@ -211,9 +211,10 @@ def test_errors_by_language(final: bool) -> None:
         live.answered(Answer(language, update, [failure], 0.1, Tally()))
     everything = [("error", "de"), ("error", "ja")]
     seen = everything if final else []  # viewers need not know of a partial caption
+    spoken = [("final" if final else "partial", "en")]
     assert {name: waiting(outbox) for name, outbox in outboxes.items()} == {
         "owner": everything,
-        "feed": seen,
+        "feed": spoken + seen,
         "all": seen,
         "ja": seen[1:],
     }

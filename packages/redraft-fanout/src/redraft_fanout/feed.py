@@ -247,7 +247,7 @@ class Mirror:
                 self._position = entry.position
                 if entry.first:
                     self.begin = protocol.Begin.model_validate_json(entry.message)
-                    self.transcript.targets = self.begin.targets
+                    self.transcript.targets, self.transcript.source = self.begin.targets, self.begin.source_language
                 elif message := _parse(entry.message):
                     self._apply(message)
         self.loaded.set()

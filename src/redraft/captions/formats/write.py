@@ -11,7 +11,7 @@ import json
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Protocol
 
 import pysubs2
@@ -31,6 +31,8 @@ RESTART = 60.0
 SUBTITLES = ("srt", "vtt")
 #: Maximum number of utterances that wait for another language.
 MOST_UNPAIRED = 8
+#: Number of the newest utterances whose sources are not written again.
+MOST_SPOKEN = 256
 
 
 class Writer(Protocol):
@@ -123,6 +125,31 @@ class JsonlWriter(Writer):
     def write(self, event: Event) -> None:
         """Write the event."""
         _put(self._out, json.dumps(as_object(event), ensure_ascii=False) + "\n")
+
+
+class SpokenWriter(Writer):
+    """Adds what was spoken to the captions, as captions in its language: each new source, before its translations."""
+
+    def __init__(self, writer: Writer, language: str) -> None:
+        self.writer, self._language = writer, language
+        #: Utterance -> whether its newest source was final, and its `seq`.
+        self._newest: dict[str, tuple[bool, int]] = {}
+
+    def write(self, event: Event) -> None:
+        """Write what is new in the source of a caption, then the event."""
+        if isinstance(event, Caption) and event.source:
+            newest = event.final, event.seq
+            if newest > self._newest.get(event.utterance, (False, -1)):
+                self._newest[event.utterance] = newest
+                text, language = event.source, self._language
+                self.writer.write(replace(event, language=language, text=text, unstable="", source="", cut=False))
+            while len(self._newest) > MOST_SPOKEN:
+                del self._newest[next(iter(self._newest))]
+        self.writer.write(event)
+
+    def close(self) -> None:
+        """Close the other writer."""
+        self.writer.close()
 
 
 @dataclass(slots=True)

@@ -55,7 +55,7 @@ def groups(inputs: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
         **inputs,
         "Captions": ("output", "reading", "push"),
         "Model": ("model", "draft_model", "template", "prompt", "method", "option", "engine"),
-        "Server": ("server", "room", "key"),
+        "Server": ("server", "room", "take_over", "key"),
     }
 
 
@@ -110,6 +110,7 @@ translation = common.all_of(
             "--server", metavar="URL", help="Translate on this `redraft serve`, such as http://127.0.0.1:8765."
         ),
         click.option("--room", metavar="NAME", help="Room of --server: links stay the same from talk to talk."),
+        click.option("--take-over", is_flag=True, help="Replace the session that is running in --room."),
         click.option(
             "--key",
             envvar="REDRAFT_KEY",
@@ -150,17 +151,21 @@ def caption(
     options = common.method_options(chosen["method"], chosen["option"])
     with interrupt.ends_process():  # slow imports
         from redraft.captions.fields import prompt_file
-        from redraft.captions.languages import parse_languages
+        from redraft.captions.languages import parse_languages, same_of
         from redraft.captions.style import Style
         from redraft.cli.shared import driver, stream
         from redraft.cli.shared.uncaptioned import accounted
 
-    languages = parse_languages(chosen["to"])
+    shown = parse_languages(chosen["to"])
+    first, *also_spoken = chosen["sources"]
+    spoken = None if also_spoken else same_of(first, shown)
+    languages = [each for each in shown if each != spoken]
+    if not languages:
+        raise OptionError("must have a language other than the one that is spoken", "to")
     glossary = _glossary(chosen["term"], languages)
     output, profile = common.profile_of(chosen["output"] or ("live" if sys.stdout.isatty() else "lines"))
-    pushed = [_pushed(each, languages) for each in chosen["push"]]
+    pushed = [_pushed(each, shown) for each in chosen["push"]]
     own = chosen["prompt"] and prompt_file(chosen["prompt"])
-    first, *also_spoken = chosen["sources"]
     wanted = {
         "style": Style(first, chosen["template"], own, glossary, also_spoken),
         "method": chosen["method"],
@@ -180,7 +185,7 @@ def caption(
             delay, None if remote else backlog, ending, lambda: place.translator.able or (_REMOTE if remote else "")
         )
         writer = stack.enter_context(
-            stream.writer(output, languages, chosen["reading"], pushed, live=live, profile=profile)
+            stream.writer(output, shown, chosen["reading"], pushed, spoken=spoken, live=live, profile=profile)
         )
 
         def seen(event: Event) -> None:
@@ -242,7 +247,7 @@ def _on_a_server(
     """Return the server as the place; options that were not given are left to it."""
     from redraft.cli.shared import remote  # needs an extra
 
-    asked = {name: chosen[name] for name in ("server", "key", "room")}
+    asked = {name: chosen[name] for name in ("server", "key", "room", "take_over")}
     asked |= {**wanted, "method": wanted["method"] if common.is_given("method") else None}
     return remote.place(languages, news=news, **asked)
 
@@ -250,9 +255,9 @@ def _on_a_server(
 def _check_server(server: str | None) -> None:
     """Raise `OptionError` for server options without ``--server``, and for options that a server decides itself."""
     given = common.given()
-    for name in ("key", "room"):
+    for name in ("key", "room", "take_over"):
         if server is None and name in given:
-            raise OptionError(f"--{name} needs --server")
+            raise OptionError(f"--{name.replace('_', '-')} needs --server")
     if server is not None and (wrong := [f"--{name.replace('_', '-')}" for name in _OF_THE_SERVER if name in given]):
         raise OptionError(f"{', '.join(wrong)} cannot be combined with --server, which decides this itself")
 

@@ -132,7 +132,7 @@ to = click.option(
     required=True,
     multiple=True,
     metavar="LANGUAGE",
-    help="Target language: de, ja, zh-CN, ...; repeatable.",
+    help="Target language: de, ja, zh-CN, ..., or the one that is spoken; repeatable.",
 )
 MODELS = "A name from `redraft models`, or a GGUF file."
 HF_MODELS = "Transformers: hf:NAME, hf:FILE.gguf or a folder."

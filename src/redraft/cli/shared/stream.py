@@ -17,7 +17,7 @@ from redraft.captions.formats.push import Audience, CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, SubtitleWriter, Writer, layers
+from redraft.captions.formats.write import JsonlWriter, LinesWriter, SpokenWriter, SubtitleWriter, Writer, layers
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other
 from redraft.cli.shared.options import is_file
@@ -104,6 +104,7 @@ def writer(
     width: int | None = None,
     push: Sequence[tuple[str, CaptionService]] = (),
     *,
+    spoken: str | None = None,
     live: bool = False,
     profile: Profile = PROFILES["web"],
 ) -> Iterator[Writer]:
@@ -111,9 +112,10 @@ def writer(
 
     Args:
         form: output format.
-        languages: target languages.
+        languages: languages of the output.
         width: width of the lines of reading mode in cells; None turns it off.
         push: languages whose captions are also sent to a service.
+        spoken: the language that is spoken, if it is one of them.
         live: whether captions come while they are spoken.
         profile: what readers of subtitles need.
     """
@@ -130,6 +132,8 @@ def writer(
         made = PushWriter(made, service, language)
     if width is not None:
         made = RowsWriter(made, width, live=live)
+    if spoken is not None:
+        made = SpokenWriter(made, spoken)
     try:
         yield made
     except KeyboardInterrupt:

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from redraft import protocol
 from redraft.captions import events, languages
 from redraft.captions.sentence import cut_text
+from redraft.captions.spoken import AUTO
 from redraft.captions.talk import load_talk
 from redraft.errors import OptionError
 from redraft.protocol import Line
@@ -27,8 +28,9 @@ from redraft.serve.access import one_client
 from redraft.serve.http.qr import MOST_LINK
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
+from redraft.serve.sessions.past import Past
 from redraft.serve.sessions.rooms import Room, Session
-from redraft.serve.sessions.transcript import FORMS, Past
+from redraft.serve.sessions.transcript import FORMS
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -88,7 +90,7 @@ def owned(request: Request) -> LiveSession:
     return found
 
 
-async def viewed(request: Request) -> Session:
+async def viewed(request: Request) -> Session | Past:
     """Return the session with the public name in a request's path.  Raises `Refused` if the session does not exist."""
     return await request.app.state.hub.session_named(request.path_params["session"])
 
@@ -112,7 +114,8 @@ def language_of(name: str, field: str = "language") -> languages.Language:
 def wanted_languages(query: QueryParams) -> frozenset[str]:
     """Return the canonical tags of the languages that a viewer asks for; empty for all.
 
-    The session need not have them, since a later session in the same room may.
+    The session need not have them, since a later session in the same room may; `auto` is what is spoken where any
+    language may be.
 
     Raises:
         Refused: one of them is no language, or there are too many.
@@ -120,7 +123,7 @@ def wanted_languages(query: QueryParams) -> frozenset[str]:
     wanted = query.getlist("language")
     if len(wanted) > MOST_LANGUAGES:
         raise Refused("option", f"language must be given at most {MOST_LANGUAGES} times, not {len(wanted)}", "language")
-    return frozenset(language_of(each).canonical for each in wanted)
+    return frozenset(AUTO if each == AUTO else language_of(each).canonical for each in wanted)
 
 
 class Lenient(BaseModel):
@@ -299,8 +302,11 @@ class TranscriptQuery(Query):
     """The query of a transcript."""
 
     format: Literal[tuple(FORMS)] = Field("txt", description="form")  # type: ignore[valid-type]
-    language: tuple[str, ...] = Field((), max_length=MOST_LANGUAGES, description="target languages; all if absent")
-    original: bool = Field(False, description="put the text as spoken first; with txt only")
+    language: tuple[str, ...] = Field(
+        (),
+        max_length=MOST_LANGUAGES,
+        description="languages, of which one may be the language that is spoken; all target languages if absent",
+    )
     live: bool = Field(False, description="keep sending until the session ends")
 
 
@@ -308,39 +314,31 @@ async def transcript(request: Request) -> Response:
     """Get the final captions of a session, or of the latest session of a room, also for a while after its end."""
     session = await _with_transcript(request)
     found, query = session.transcript, TranscriptQuery.of(request)
-    form, original, live = query.format, query.original, query.live
-    targets = list(dict.fromkeys(map(found.target, query.language))) or list(found.targets)
-    if original and (live or form != "txt"):
-        raise Refused("option", "original needs format=txt without live", "original")
+    form, live = query.format, query.live
+    languages = list(dict.fromkeys(map(found.language, query.language))) or list(found.targets)
     kind = f"{FORMS[form]}; charset=utf-8"
     if live and request.method == "GET" and not isinstance(session, Past):
         request.app.state.hub.check_places(session)
-        return StreamingResponse(session.broadcast.read(form, targets), media_type=kind)
+        return StreamingResponse(session.broadcast.read(form, languages), media_type=kind)
     # Hours of talk take a while to export, and must not block others.
     async with request.app.state.hub.exports:
-        if form == "txt" and (original or len(targets) > 1):
-            text = await asyncio.to_thread(found.document, targets, session.begin.source_language, original=original)
+        if form == "txt" and len(languages) > 1:
+            text = await asyncio.to_thread(found.document, languages)
         else:
-            text = await asyncio.to_thread(found.text, form, targets)
-    name = "-".join([session.begin.room or session.name[:8], *(targets if len(targets) < len(found.targets) else ())])
+            text = await asyncio.to_thread(found.text, form, languages)
+    some = () if languages == list(found.targets) else languages
+    name = "-".join([session.begin.room or session.name[:8], *some])
     name = re.sub(r"[^\w-]+", "-", name, flags=re.ASCII)
     return Response(text, headers={"content-disposition": f'attachment; filename="{name}.{form}"'}, media_type=kind)
 
 
 async def _with_transcript(request: Request) -> Session | Past:
     """Return the session of a request's path, or the latest one of its room, which may be over."""
-    hub: Hub = request.app.state.hub
-    if "room" in request.path_params:
-        room = await room_of(request)
-        if found := room.session or hub.past.in_room(room.name):
-            return found
-        raise Refused("missing", "the room has had no session, or its transcript has been deleted")
-    try:
+    if "room" not in request.path_params:
         return await viewed(request)
-    except Refused:
-        if past := hub.past.find(request.path_params["session"]):
-            return past
-        raise
+    if found := (await room_of(request)).latest:
+        return found
+    raise Refused("missing", "the room has had no session, or its transcript has been deleted")
 
 
 async def health(request: Request) -> Response:

@@ -20,19 +20,26 @@ from starlette.routing import BaseRoute, Route
 
 from redraft.captions.breaks import rules
 from redraft.captions.talk import RECORDING
+from redraft.serve.http.security import HEADERS
 
 WEB = Path(__file__).parents[1] / "web"
 #: What `tools.api` makes: the descriptions of the API.
 API = Path(__file__).parents[1] / "api"
-#: Path -> file: the page, the overlay with the form for its address, the page for viewers, and the element for others.
+#: Path -> file: the page, the form for the overlay, the pages of rooms and of viewers, and the element.
 PAGES = {
     "/": "index.html",
-    "/overlay": "overlay.html",
     "/overlay-form": "overlay-form.html",
+    "/rooms": "rooms.html",
     "/watch": "watch.html",
     "/redraft-captions.js": "redraft-captions.js",
     "/icon.svg": "icon.svg",
 }
+
+#: Pages whose address may end with the name of a room.
+OF_ROOMS = ("watch", "overlay", "rooms")
+
+#: The policy of the overlay: OBS adds its "Custom CSS" as text.
+STYLED = HEADERS["content-security-policy"].replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 
 #: Path of the module `break_rules`, which no file holds.
 BREAK_RULES = "js/captions/breaks.js"
@@ -63,10 +70,20 @@ def missing(path: str) -> str:
     return document("not found", _template("missing.html").format(path=shown, root=root), root)
 
 
-async def watch_room(request: Request) -> Response:
-    """Redirect a short link to a room to its viewers' page, keeping the query."""
+async def of_room(request: Request) -> Response:
+    """Redirect the short address of a room's page to the page, keeping the query."""
     query = request.url.query and f"&{request.url.query}"
-    return RedirectResponse(f"../watch?room={quote(request.path_params['room'], safe='')}{query}")
+    page = request.url.path.split("/")[-2]
+    return RedirectResponse(f"../{page}?room={quote(request.path_params['room'], safe='')}{query}")
+
+
+async def overlay(request: Request) -> Response:
+    """Return the overlay or, where its address names neither a room nor a session, the form that builds one."""
+    if not request.query_params.keys() & {"room", "session"}:
+        return RedirectResponse("overlay-form")
+    answer = _file(WEB / "overlay.html").answer(request)
+    answer.headers["content-security-policy"] = STYLED
+    return answer
 
 
 def routes() -> list[BaseRoute]:
@@ -76,7 +93,8 @@ def routes() -> list[BaseRoute]:
         Route("/docs", _page(API / "docs.html"), methods=["GET"]),
         *(Route(f"/{name}", _page(API / name), methods=["GET"]) for name in ("openapi.json", "asyncapi.json")),
         Route("/talk.ogg", _talk, methods=["GET"]),
-        Route("/watch/{room}", watch_room, methods=["GET"]),
+        Route("/overlay", overlay, methods=["GET"]),
+        *(Route(f"/{page}/{{room}}", of_room, methods=["GET"]) for page in OF_ROOMS),
         Route(f"/{BREAK_RULES}", _breaks, methods=["GET"]),
         *(Route(f"/{folder}/{{name:path}}", _files(WEB / folder), methods=["GET"]) for folder in ("css", "js")),
     ]

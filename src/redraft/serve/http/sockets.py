@@ -133,7 +133,10 @@ def _parse(frame: str | bytes, most: int) -> protocol.FromClient:
 
 
 async def _refuse(websocket: WebSocket, refusal: Refused) -> None:
-    websocket.app.state.hub.metrics.count_refusal(refusal.code)
+    hub: Hub = websocket.app.state.hub
+    hub.metrics.count_refusal(refusal.code)
+    if refusal.code == "limit" and not hub.limits_logged.take():
+        log.warning("a connection was refused: %s", refusal.sentence)
     error = protocol.Error(code=refusal.code, message=refusal.sentence, field=refusal.field, fatal=True)
     with suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_text(error.wire())

@@ -3,13 +3,14 @@
 A final caption is identified by utterance and language, so sending it twice does no harm: unacknowledged captions are
 sent to the owner again, who ignores duplicates.  The owner can pause captions for viewers, hide one, or correct one.
 
-A message about a caption goes to the viewers that want its language (`Outbox.wants`), any other message to all.
+A message about a caption goes to the viewers that want its language, any other message to all.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
 
 from redraft import protocol
 from redraft.captions.events import Caption
@@ -25,8 +26,8 @@ MOST_PARTIALS = 64
 class Broadcast:
     """What a session of this replica, or the mirror of another one's, sends: its transcript, and its connections."""
 
-    def __init__(self, targets: Sequence[str]) -> None:
-        self.transcript = Transcript(targets)
+    def __init__(self, targets: Sequence[str], source: str = "") -> None:
+        self.transcript = Transcript(targets, source)
         self.owner: Outbox | None = None
         self.viewers: set[Outbox] = set()
         #: Number of readers of the growing transcript.
@@ -40,10 +41,14 @@ class Broadcast:
 
     # Captions
 
-    def partial(self, caption: Caption, lag_ms: float) -> None:
-        """Send a partial caption; the next one of the same utterance replaces it."""
+    def partial(self, caption: Caption, lag_ms: float, *, known: bool = False) -> None:
+        """Send a partial caption; the next one of the same utterance replaces it.
+
+        Args:
+            known: whether the owner has it already.
+        """
         key = key_of(caption)
-        self._show(key, self.transcript.partial(caption, lag_ms, MOST_PARTIALS))
+        self._show(key, self.transcript.partial(caption, lag_ms, MOST_PARTIALS), owner=not known)
 
     def final(
         self,
@@ -126,17 +131,33 @@ class Broadcast:
                 self._reveal(key)
 
     def hide(self, key: Key, hidden: bool, decision: int | None = None) -> None:
-        """Hide a caption from viewers, or show it again; it need not have arrived.  See `pause`."""
+        """Hide a caption from viewers, or show it again; it need not have arrived.  See `pause`.
+
+        What was spoken is hidden as long as all of its translations are, unless the owner decides about it.
+        """
         cell = self.transcript.cell(key)
         if is_outdated(decision, cell.decided, wins=hidden and not cell.hidden):
             return
-        changed = cell.hidden != hidden
-        cell.hidden, cell.decided = hidden, decision or cell.decided + 1
+        cell.decided = decision or cell.decided + 1
+        if cell.hidden == hidden:
+            if self.owner:
+                self.owner.put(cell.decision(key))
+            return
+        self._set_hidden(key, cell, hidden)
+        if self.transcript.languages == self.transcript.targets:
+            return
+        spoken = key[0], self.transcript.source
+        translations = [self.transcript.find((key[0], each)) for each in self.transcript.targets]
+        silent = all(each is not None and each.hidden for each in translations)
+        source = self.transcript.cell(spoken)
+        if not source.decided and source.hidden != silent:
+            self._set_hidden(spoken, source, silent)
+
+    def _set_hidden(self, key: Key, cell: Cell, hidden: bool) -> None:
+        cell.hidden = hidden
         message = cell.decision(key)
         if self.owner:
             self.owner.put(message)
-        if not changed:
-            return
         self.transcript.edited(key)
         if not hidden:
             self._reveal(key)
@@ -196,7 +217,7 @@ class Broadcast:
             self.notice = ""
         outbox.recount(self._for_owner())
         for key, cell in self.transcript.partials.items():
-            if (frame := cell.frame(key, None)) is not None:
+            if key[1] in self.transcript.targets and (frame := cell.frame(key, None)) is not None:
                 outbox.put(frame, self._place(key))
         self._close_if_ended(outbox)
 
@@ -256,18 +277,27 @@ class Broadcast:
 
     def _history(self, viewer: Outbox) -> History:
         # Looking for a language that the session does not have would hold up others.
-        wanted = any(map(viewer.wants, self.transcript.targets))
-        return History(self.transcript.ended if wanted else (), viewer.wants)
+        wants = partial(self._wants, viewer)
+        return History(self.transcript.ended if any(map(wants, self.transcript.languages)) else (), wants)
+
+    def _wants(self, viewer: Outbox, language: str | None) -> bool:
+        """Whether a viewer wants messages about a language; what is spoken comes only to those who ask for it."""
+        asked = bool(viewer.languages) or viewer is self.feed or language in (None, *self.transcript.targets)
+        return asked and viewer.wants(language)
 
     def _catch_up(self, viewer: Outbox) -> None:
         if self.transcript.paused:
             viewer.put(self._paused().frame)
         for name, utterance in self.transcript.unended.items():  # the history has the others
             for language, cell in utterance.cells.items():
-                if cell.hidden and viewer.wants(language):
+                if cell.hidden and self._wants(viewer, language):
                     viewer.put(cell.decision((name, language)), counts=False)
         for key, cell in self.transcript.partials.items():
-            if self._seen(cell) and viewer.wants(key[1]) and (frame := cell.frame(key, None, aged=True)) is not None:
+            if (
+                self._seen(cell)
+                and self._wants(viewer, key[1])
+                and (frame := cell.frame(key, None, aged=True)) is not None
+            ):
                 viewer.put(frame, self._place(key))
 
     def detach(self, outbox: Outbox) -> None:
@@ -308,7 +338,7 @@ class Broadcast:
 
     def _viewers(self, language: str | None = None) -> list[Outbox]:
         """Return the viewers that want a language, or all of them, and the feed."""
-        found = [each for each in self.viewers if each.wants(language)]
+        found = [each for each in self.viewers if self._wants(each, language)]
         return [*found, self.feed] if self.feed else found
 
     def _unaware(self, key: Key) -> list[Outbox]:

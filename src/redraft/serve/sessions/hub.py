@@ -14,7 +14,7 @@ from redraft import deadlines, protocol
 from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
-from redraft.serve.access import ApiKeys, Rates
+from redraft.serve.access import ApiKeys, Rate, Rates
 from redraft.serve.engine.admission import DRAINING, STOPPED, Admission, Exchange, Exchanges
 from redraft.serve.engine.engine import LATE, Engines
 from redraft.serve.engine.metrics import Metrics
@@ -25,8 +25,8 @@ from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession, Published
 from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.past import Past, PastSessions
 from redraft.serve.sessions.rooms import Room, Rooms, Session
-from redraft.serve.sessions.transcript import PastSessions
 from redraft.serve.settings import ServeSettings
 
 log = logging.getLogger(__name__)
@@ -55,15 +55,17 @@ class Hub:
         keys = ApiKeys(settings.key_file) if settings.key_file else None
         self.admission = Admission(service, engines, keys)
         self._starts = Rates(settings.starts_per_second, _BURST)
+        #: Limits that connections reach are logged once a minute.
+        self.limits_logged = Rate(1 / 60, 1)
         #: Rate limit of captions by POST, by token.
         self.posts = Rates(settings.updates_per_second, settings.updates_per_second)
-        self.rooms = Rooms(settings.rooms, _WAITING)
         #: Where final captions are stored.
         self.folder = Folder(settings.transcripts)
         unwritten = "Seconds for which captions wait to be written to the folder of transcripts"
         metrics.gauge("redraft_unwritten_seconds", unwritten, lambda: self.folder.late)
-        #: Transcripts of sessions that were forgotten.
+        #: Sessions that were forgotten.
         self.past = PastSessions(settings.transcript_seconds)
+        self.rooms = Rooms(settings.rooms, _WAITING, self.past.in_room)
         #: By public name.
         self._sessions: dict[str, LiveSession] = {}
         #: Recognisers for audio from sessions.
@@ -233,11 +235,15 @@ class Hub:
 
     # Viewers, of sessions on any replica
 
-    async def session_named(self, name: str) -> Session:
-        """Return the session with a public name.  Raises `Refused` if it does not exist, or that is unknown."""
+    async def session_named(self, name: str) -> Session | Past:
+        """Return the session with a public name, which may be over.
+
+        Raises:
+            Refused: it does not exist, or that is unknown.
+        """
         if name not in self._sessions and (found := await self.fanout.find(name)):
             return found
-        return self.find(name)
+        return self._sessions.get(name) or self.past.find(name) or self.find(name)
 
     async def room_named(self, name: str) -> Room:
         """Return a room, which need not have a session.  Raises `Refused` if the room does not exist."""
@@ -252,11 +258,11 @@ class Hub:
         await self.fanout.follow_room(name)
         return room
 
-    def check_places(self, session: Session) -> None:
+    def check_places(self, session: Session | Past) -> None:
         """Raise `Refused` if a session cannot have another viewer here."""
         most = self.settings.viewers
         if session.broadcast.audience >= most:
-            raise Refused("limit", f"all {most} places for viewers of this session are taken")
+            raise Refused("limit", f"all {most} places for viewers of this session are taken (setting viewers)")
 
     def _forget(self, session: LiveSession, *, keep: bool = True) -> None:
         if self._sessions.get(session.name) is session:  # else its owner has begun it again
@@ -266,7 +272,7 @@ class Hub:
         session.release()
         self.rooms.forget(session)
         if keep:
-            self.past.keep(session.name, session.begin, session.transcript)
+            self.past.keep(session.name, session.begin, session.broadcast)
 
     def _superseded(self, session: LiveSession) -> None:
         """Give up a session that another replica has taken over."""

@@ -132,7 +132,7 @@ class LiveSession:
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
-        self.broadcast = Broadcast(self.begin.targets)
+        self.broadcast = Broadcast(self.begin.targets, self.begin.source_language)
         self.transcript = self.broadcast.transcript
         self._counts = SessionCounts(self.targets)
         self._silence = Silence(self._rest)
@@ -195,9 +195,23 @@ class LiveSession:
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
         self.transcript.begin(update.utterance, update.time if begun is None else begun)
+        self._show_source(update, update.text)
         self.metrics.updates.inc()
         self._submit(update, missing, since)
         self._silence.follow(update, missing if self.engine else ())
+
+    def _show_source(self, spoken: events.Update | events.Caption, text: str, made: float | None = None) -> None:
+        """Show viewers what was spoken in an update, or in that of a caption; the owner knows it."""
+        language = self.transcript.source
+        if self.transcript.languages == self.targets or (spoken.utterance, language) in self.transcript:
+            return
+        final, time, speaker = spoken.final, spoken.time, spoken.speaker
+        caption = events.Caption(spoken.utterance, spoken.seq, language, text, final=final, time=time, speaker=speaker)
+        if final:
+            self.broadcast.final(caption, 0.0, made, known=True)
+            self._keep(caption)
+        else:
+            self.broadcast.partial(caption, 0.0, known=True)
 
     def _submit(
         self, update: events.Update, languages: Iterable[str], since: float | None = None, *, rest: bool = False
@@ -259,20 +273,23 @@ class LiveSession:
         """Restore captions that the client has from elsewhere.  Raises `Refused` if the session is full."""
         for final in finals:
             self.check_room()
-            key = final.utterance, same_of(final.language, self.targets) or final.language
-            if key[1] in self.targets and key not in self.transcript:
+            key = final.utterance, same_of(final.language, self.transcript.languages) or final.language
+            if key[1] in self.transcript.languages and key not in self.transcript:
                 caption = protocol.caption_of(final)
                 text, source = printable(caption.text), printable(caption.source)
                 caption = replace(caption, language=key[1], text=text, source=source)
                 self.transcript.begin(final.utterance, final.begun)
                 known = self.transcript.cell(key).corrected <= (final.corrected or 0)
-                self.broadcast.final(caption, 0.0, final.made or 0.0, final.corrected or 0, known=known)
+                made = final.made or 0.0
+                self.broadcast.final(caption, 0.0, made, final.corrected or 0, known=known)
                 self._keep(caption)
-                self._remember(caption)
+                if caption.source:
+                    self._show_source(caption, caption.source, made)
+                    self._remember(caption)
 
     def acknowledged(self, ack: protocol.Ack) -> None:
         """Record that the owner has received an utterance's end in a language."""
-        language = same_of(ack.language, self.targets) or ack.language
+        language = same_of(ack.language, self.transcript.languages) or ack.language
         self.broadcast.acknowledged((ack.utterance, language), ack.corrected)
 
     def _remember(self, caption: events.Caption) -> None:
@@ -305,11 +322,16 @@ class LiveSession:
     def _decide(self, message: protocol.Hide | protocol.Correct) -> None:
         """Hide or correct a caption."""
         utterance, counted = message.utterance, message.decision is not None
-        languages = self.targets if message.language is None else (same_of(message.language, self.targets),)
+        known = self.transcript.languages
+        if message.language is not None:
+            languages: tuple[str | None, ...] = (same_of(message.language, known),)
+        else:  # what was spoken follows its translations, unless there was a decision about it
+            source = self.transcript.find((utterance, self.transcript.source))
+            languages = known if source is not None and source.decided else self.targets
         if None in languages:
             if counted:  # the session began with other languages
                 return
-            raise Refused("caption", f"language must be one of {', '.join(self.targets)}", "language")
+            raise Refused("caption", f"language must be one of {', '.join(known)}", "language")
         if utterance not in self.transcript.utterances:
             if not counted:
                 raise Refused("caption", "utterance must be one that the session has received", "utterance")

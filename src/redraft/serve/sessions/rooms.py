@@ -20,6 +20,7 @@ from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
 from redraft.serve.sessions.broadcast import Broadcast
 from redraft.serve.sessions.outbox import Outbox
+from redraft.serve.sessions.past import Past
 from redraft.serve.sessions.transcript import Transcript
 
 #: Maximum number of rooms whose owners are remembered.
@@ -42,9 +43,7 @@ def check_rooms(rooms: Mapping[str, tuple[str, ...]], keys: ApiKeys | None) -> N
 
 def busy_room(room: str) -> Refused:
     """Return the refusal of a session in a room that another one uses."""
-    return Refused(
-        "room", f"room {room!r} is in use: end its session, or begin this one with take_over to end it", "room"
-    )
+    return Refused("room", f"room {room!r} is in use: end its session first, or take it over", "take_over")
 
 
 def foreign_room(room: str) -> Refused:
@@ -84,13 +83,15 @@ class Room:
 
     Attributes:
         owner: name of the API key that used it first; None before that, empty if no keys are needed.
-        session: the latest session that is still kept.
+        past: returns its latest past session, if that is still kept.
+        session: the latest session that has not been forgotten.
         coming: whether a session is about to start in it.
         viewers: connections that stay from session to session.
         opened_by: address of the first viewer of a room without a session.
     """
 
     name: str
+    past: Callable[[], Past | None]
     owner: str | None = None
     session: Session | None = None
     coming: bool = False
@@ -102,9 +103,14 @@ class Room:
         """Whether it has viewers or a session, or a session is about to start."""
         return bool(self.viewers) or self.session is not None or self.coming
 
+    @property
+    def latest(self) -> Session | Past | None:
+        """Its session, which may be over."""
+        return self.session or self.past()
+
     def message(self) -> protocol.RoomState:
         """Return its state as a message."""
-        session = self.session
+        session = self.latest
         if session is None:
             return protocol.RoomState(room=self.name, state="waiting")
         state: Literal["over", "live"] = "over" if session.done else "live"
@@ -118,10 +124,10 @@ class Room:
 
     def begin(self, session: Session) -> None:
         """Show a session; the previous one is ended if it is still running."""
-        earlier, self.session = self.session, session
-        if earlier is not None:
-            earlier.broadcast.viewers -= self.viewers
-            if not earlier.ended:
+        latest, earlier, self.session = self.latest, self.session, session
+        if latest is not None:
+            latest.broadcast.viewers -= self.viewers
+            if earlier is not None and not earlier.ended:
                 earlier.broadcast.replaced(f"another session has taken over room {self.name!r}")
                 earlier.end()
         session.over = partial(self._over, session)
@@ -142,10 +148,16 @@ class Rooms:
         assigned: the available rooms, with the names of the API keys that may use each (all if empty).  If it is empty,
             any name is available and belongs to the key that used it first.
         waited: maximum number of rooms without a session that have viewers.
+        past: returns the latest past session of a room, if that is still kept.
     """
 
-    def __init__(self, assigned: Mapping[str, tuple[str, ...]], waited: int) -> None:
-        self._assigned, self._waited = assigned, waited
+    def __init__(
+        self,
+        assigned: Mapping[str, tuple[str, ...]],
+        waited: int,
+        past: Callable[[str], Past | None] = lambda room: None,
+    ) -> None:
+        self._assigned, self._waited, self._past = assigned, waited, past
         self._rooms: dict[str, Room] = {}
         self._closing: tuple[int, str] | None = None
 
@@ -173,7 +185,7 @@ class Rooms:
         """Admit a viewer to a room, even without a session.  Raises `Refused` if it does not exist or is full."""
         room = self.find(name)
         if len(room.viewers) >= most:
-            raise Refused("limit", f"all {most} places for viewers of this room are taken")
+            raise Refused("limit", f"all {most} places for viewers of this room are taken (setting viewers)")
         if room.session is None and not room.viewers:
             waiting = [each for each in self._rooms.values() if each.session is None and each.viewers]
             if len(waiting) >= self._waited or sum(each.opened_by == address for each in waiting) >= _MOST_OPENED:
@@ -181,8 +193,8 @@ class Rooms:
             room.opened_by = address
         room.viewers.add(viewer)
         viewer.put(room.message().frame)
-        if room.session is not None:
-            room.session.broadcast.watch(viewer)
+        if (latest := room.latest) is not None:
+            latest.broadcast.watch(viewer)
         if self._closing is not None:
             viewer.close(*self._closing)
         self._rooms[name] = room
@@ -196,8 +208,8 @@ class Rooms:
     def leave(self, room: Room, viewer: Outbox) -> None:
         """Remove a viewer's connection that has ended."""
         room.viewers.discard(viewer)
-        if room.session is not None:
-            room.session.broadcast.detach(viewer)
+        if (latest := room.latest) is not None:
+            latest.broadcast.detach(viewer)
         self._tidy(room)
 
     def forget(self, session: Session) -> None:
@@ -222,7 +234,7 @@ class Rooms:
             raise Refused(
                 "room", f"there is no room {name!r} on this server", "room"
             )  # viewers need not know the others
-        return self._rooms.get(name) or Room(name)
+        return self._rooms.get(name) or Room(name, partial(self._past, name))
 
     def _tidy(self, room: Room) -> None:
         """Forget a room that is unused and has no owner; if there are too many unused rooms, the oldest."""

@@ -7,18 +7,15 @@ import io
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
 from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.captions.formats.cues import PROFILES, Profile
-from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, by, spoken
+from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, spoken
 from redraft.captions.languages import parse_language, same_of
 from redraft.errors import InputError, OptionError
-from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.cells import Cell, Key, Utterance, key_of
 
@@ -28,12 +25,8 @@ FINAL: TypeAdapter[protocol.Final] = TypeAdapter(protocol.Final)
 
 #: Format -> media type.
 FORMS = {"srt": "application/x-subrip", "vtt": "text/vtt", "jsonl": "application/jsonl", "txt": "text/plain"}
-#: Maximum number of transcripts, and of bytes of all of them, that are kept.
-MOST, MOST_BYTES = 1000, 256_000_000
 #: Number of utterances that `live` exports before others have a turn.
 _SLICE = 50
-#: Bytes of a caption besides its texts, about.
-_CAPTION = 500
 
 
 #: Stands in place of utterances that were dropped.
@@ -44,6 +37,8 @@ class Transcript:
     """The utterances of a session, and what its owner has decided about them.
 
     Attributes:
+        targets: the target languages.
+        source: the language that is spoken, whose captions are what was recognised; empty if it is unknown.
         utterances: all of them by name.
         ended: those that have ended in some language, in the order in which they did.
         unended: those that have not, by name.
@@ -57,8 +52,8 @@ class Transcript:
             when a speaker was named.
     """
 
-    def __init__(self, targets: Sequence[str]) -> None:
-        self.targets = tuple(targets)
+    def __init__(self, targets: Sequence[str], source: str = "") -> None:
+        self.targets, self.source = tuple(targets), source
         self.utterances: dict[str, Utterance] = {}
         self.ended: list[Utterance] = []
         self.unended: dict[str, Utterance] = {}
@@ -72,15 +67,21 @@ class Transcript:
         self.changes: Callable[[Key | None], object] = lambda key: None
         self._changed = asyncio.Event()
 
-    def target(self, language: str) -> str:
-        """Return the target language that is the same as one given by tag or name.
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of its captions: the one that is spoken, unless it is a target, and the targets."""
+        spoken = self.source and same_of(self.source, self.targets) is None
+        return (self.source, *self.targets) if spoken else self.targets
+
+    def language(self, name: str) -> str:
+        """Return the language of captions that is the same as one given by tag or name.
 
         Raises:
             Refused: there is none.
         """
-        if (found := same_of(language, self.targets)) is None:
+        if (found := same_of(name, self.languages)) is None:
             raise Refused(
-                "option", f"language must be one of {', '.join(self.targets)}, not {language[:100]!r}", "language"
+                "option", f"language must be one of {', '.join(self.languages)}, not {name[:100]!r}", "language"
             )
         return found
 
@@ -212,21 +213,13 @@ class Transcript:
         writer.close()
         return out.getvalue()
 
-    def document(self, targets: Sequence[str], source_language: str, *, original: bool) -> str:
-        """Export as plain text, one language after the other, each under its English name.
-
-        Args:
-            original: whether to put the text as spoken first.
-        """
-        parts: dict[str, dict[str, str]] = {"": {}} if original else {}
-        parts |= {target: {} for target in targets}
+    def document(self, languages: Sequence[str]) -> str:
+        """Export as plain text, one language after the other, each under its English name."""
+        parts: dict[str, list[str]] = {language: [] for language in languages}
         for caption in self.finals:
-            if caption.language in targets:
-                parts[caption.language][caption.utterance] = spoken(caption)
-                if original:
-                    parts[""].setdefault(caption.utterance, by(caption.speaker, printable(caption.source).strip()))
-        titles = {"": f"Original ({_name(source_language)})", **{target: _name(target) for target in targets}}
-        return "\n".join("\n".join([titles[key], "", *lines.values(), ""]) for key, lines in parts.items() if lines)
+            if caption.language in parts:
+                parts[caption.language].append(spoken(caption))
+        return "\n".join("\n".join([_name(each), "", *lines, ""]) for each, lines in parts.items() if lines)
 
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """Yield the export in pieces as utterances end in all these languages; later corrections do not change them."""
@@ -305,63 +298,11 @@ def from_lines(text: str) -> Transcript:
         except ValidationError:
             if number < len(lines) or not captions:
                 raise InputError("not a final caption, as `redraft serve --transcripts` writes them", number) from None
-    found = Transcript(tuple(dict.fromkeys(caption.language for caption in captions)))
+    languages = tuple(dict.fromkeys(caption.language for caption in captions))
+    targets = tuple(dict.fromkeys(caption.language for caption in captions if caption.source))
+    spoken = [each for each in languages if each not in targets]  # its captions have no source
+    found = Transcript(targets, spoken[0]) if targets and len(spoken) == 1 else Transcript(languages)
     for caption in captions:
         found.begin(caption.utterance, begun[caption.utterance])
         found.end(key_of(caption), caption, held=False)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """A session that is over.
-
-    Attributes:
-        bytes: its approximate size in memory.
-        until: when it is dropped, in seconds of the monotonic clock.
-    """
-
-    name: str
-    begin: Begin
-    transcript: Transcript
-    bytes: int
-    until: float
-
-
-class PastSessions:
-    """Transcripts of past sessions, kept for ``seconds``; beyond `MOST` and `MOST_BYTES` the oldest go."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds, self._clock = seconds, clock
-        self._past: dict[str, Past] = {}
-        self._bytes = 0
-
-    def keep(self, name: str, begin: Begin, transcript: Transcript) -> None:
-        """Keep the transcript of a session that is forgotten, if it has captions."""
-        self.drop(name)
-        size = sum(_CAPTION + len((each.text + each.source).encode()) for each in transcript.kept)
-        if self._seconds and size:
-            self._past[name] = Past(name, begin, transcript, size, self._clock() + self._seconds)
-            self._bytes += size
-        self.sweep()
-
-    def drop(self, name: str) -> None:
-        """Drop the transcript of a session, which may have started again."""
-        if past := self._past.pop(name, None):
-            self._bytes -= past.bytes
-
-    def find(self, name: str) -> Past | None:
-        """Return a past session by its public name."""
-        return self._past.get(name)
-
-    def in_room(self, room: str) -> Past | None:
-        """Return the latest past session of a room."""
-        return next((each for each in reversed(self._past.values()) if each.begin.room == room), None)
-
-    def sweep(self) -> None:
-        """Drop what has been kept long enough, or is too much."""
-        now = self._clock()
-        for past in list(self._past.values()):  # the oldest first
-            if past.until > now and len(self._past) <= MOST and self._bytes <= MOST_BYTES:
-                return
-            self.drop(past.name)

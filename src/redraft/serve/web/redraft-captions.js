@@ -2,12 +2,17 @@
 // element alone.  Its attributes are the options of the overlay (overlay-options.js), and `src`, the server's address, by
 // default the server that this file comes from.  `query`, if it is set, stands for the attributes that are options.
 //
-// Events: "state" and "problem" of a viewer (viewer.js); invalid options are a "problem" too, and shown.
+// Pages style the parts "captions" (one for each language), "line", "unstable" and "problem", and set `--size`, `--colour`
+// and the other options that have no attribute.
+//
+// Events: "state" and "problem" of a viewer (viewer.js); invalid options are a "problem" too, and shown, as is what keeps
+// captions from coming.
 
 import { Announcer } from "./js/captions/announcer.js";
 import { Captions } from "./js/captions/captions.js";
 import { sameOf } from "./js/captions/languages.js";
 import { OPTIONS, optionsOf, style } from "./js/forms/overlay-options.js";
+import { PASSING } from "./js/net/backoff.js";
 import { Viewer } from "./js/net/viewer.js";
 
 /** Number of captions kept, more than fit. */
@@ -23,11 +28,12 @@ class RedraftCaptions extends HTMLElement {
   query = null;
   #look = element("link", { rel: "stylesheet", href: new URL("css/overlay.css", HERE) });
   #ready = new Promise((ready) => (this.#look.onload = this.#look.onerror = ready));
-  #problem = element("p", { id: "problem", className: "wrong-options", role: "alert", hidden: true });
-  #place = element("div", { className: "overlay", role: "table", ariaLabel: "Captions" });
+  #problem = element("p", { id: "problem", className: "wrong-options", part: "problem", role: "alert", hidden: true });
+  #places = element("div");
   #region = element("div", { className: "unseen", role: "log" });
   #viewer = null;
-  #captions = null;
+  /** Language -> its captions. */
+  #captions = new Map();
   /** Timer that clears the captions after a silence. */
   #silence = 0;
   /** Number of the last restart. */
@@ -35,7 +41,7 @@ class RedraftCaptions extends HTMLElement {
 
   constructor() {
     super();
-    this.attachShadow({ mode: "open" }).append(this.#look, this.#problem, this.#place, this.#region);
+    this.attachShadow({ mode: "open" }).append(this.#look, this.#problem, this.#places, this.#region);
   }
 
   connectedCallback() {
@@ -77,8 +83,7 @@ class RedraftCaptions extends HTMLElement {
 
   #begin(options, lines) {
     const server = new URL((this.getAttribute("src") ?? HERE.href).replace(/\/?$/, "/"), location.href);
-    style(this.#place, options);
-    const source = new Viewer({ ...options, server }, options.language ? [options.language] : []);
+    const source = new Viewer({ ...options, server }, options.language);
     this.#viewer = lines ? new lines(source, options.reading) : source;
     this.#listen(this.#viewer, options);
     this.#viewer.connect();
@@ -87,50 +92,57 @@ class RedraftCaptions extends HTMLElement {
   #listen(viewer, options) {
     const announcer = new Announcer(this.#region);
     let session = null;
-    let { language } = options;
-    /** The captions, if a message is in the language that is shown: the first to come, since only the wanted one comes. */
-    const shown = ({ language: tag, age_ms: age = 0 }) => {
-      language ??= tag;
-      if (tag !== language) return null;
-      if (!this.#captions) {
-        this.#captions = new Captions(this.#place, new Map([[language, { tag: language, name: "" }]]), { most: MOST });
-        this.#place.append(this.#captions.rows);
-      }
-      if (faded(age)) return this.#captions;
-      clearTimeout(this.#silence);
-      if (options.clear) this.#silence = setTimeout(() => this.#captions?.clear(), options.clear * 1000 - age);
-      return this.#captions;
+    let targets = [];
+    const add = (tag) => {
+      const place = element("div", { className: "overlay", part: "captions", role: "table", ariaLabel: "Captions" });
+      style(place, options);
+      const captions = new Captions(place, new Map([[tag, { name: "" }]]), announcer, { most: MOST });
+      place.append(captions.rows);
+      this.#places.append(place);
+      this.#captions.set(tag, captions);
+    };
+    /** The captions in the language of a message, if they are shown; without a wanted language, that of the first one. */
+    const shown = ({ language: tag }) => {
+      if (!options.language.length && !this.#captions.size && targets.includes(tag)) add(tag);
+      return this.#captions.get(tag);
     };
     /** Whether a caption from before the page was loaded would have been cleared by now. */
-    const faded = (age = 0) => options.clear > 0 && age >= options.clear * 1000;
-    viewer.addEventListener("about", ({ detail: { session: name, targets } }) => {
-      if (session !== null && session !== name) {
-        this.#clear();
-        language = null;
+    const faded = ({ age_ms: age = 0 }) => options.clear > 0 && age >= options.clear * 1000;
+    const show = (type, message) => {
+      const captions = shown(message);
+      if (faded(message)) {
+        if (type === "final") captions?.pass(message);
+        return;
       }
-      session = name;
-      const known = !options.language || sameOf(options.language, targets);
-      this.#say(known ? "" : `This session has no captions in ${options.language}: language must be one of ${targets.join(", ")}.`);
+      if (!captions || (type === "partial" && !message.text && options.unstable === "hide")) return;
+      captions[type](message);
+      clearTimeout(this.#silence);
+      if (!options.clear) return;
+      const clear = () => this.#captions.forEach((each) => each.clear());
+      this.#silence = setTimeout(clear, options.clear * 1000 - (message.age_ms ?? 0));
+    };
+    viewer.addEventListener("about", ({ detail }) => {
+      const languages = [detail.source_language, ...detail.targets];
+      targets = detail.targets;
+      if (session !== detail.session) this.#clear();
+      if (session !== detail.session) new Set(options.language.map((tag) => sameOf(tag, languages)).filter(Boolean)).forEach(add);
+      session = detail.session;
+      const unknown = options.language.filter((tag) => !sameOf(tag, languages));
+      this.#say(unknown.length ? `This session has no captions in ${unknown.join(", ")}: language must be one of ${languages.join(", ")}.` : "");
     });
-    viewer.addEventListener("partial", ({ detail }) => {
-      if (faded(detail.age_ms)) return;
-      if (detail.text || options.unstable !== "hide") shown(detail)?.partial(detail.language, detail);
-    });
-    viewer.addEventListener("final", ({ detail }) => {
-      const captions = shown(detail);
-      if (faded(detail.age_ms)) captions?.pass(detail.language, detail);
-      else if (captions?.final(detail.language, detail)) announcer.say(detail.text, detail.language);
-    });
-    viewer.addEventListener("hidden", ({ detail: { utterance, language } }) => {
-      announcer.unsay(this.#captions?.remove(utterance, language));
+    for (const type of ["partial", "final"]) viewer.addEventListener(type, ({ detail }) => show(type, detail));
+    viewer.addEventListener("hidden", ({ detail }) => this.#captions.get(detail.language)?.remove(detail));
+    viewer.addEventListener("problem", ({ detail: { fatal, code, message } }) => {
+      const lasts = code === "limit" || !PASSING.has(code);
+      if (fatal && lasts && !this.#places.textContent) this.#say(message); // not over what an audience reads
     });
     for (const type of ["problem", "state"]) viewer.addEventListener(type, ({ detail }) => this.#emit(type, detail));
   }
 
   #clear() {
     clearTimeout(this.#silence);
-    this.#captions?.rows.remove();
-    this.#captions = null;
+    this.#places.replaceChildren();
+    this.#captions.clear();
   }
 
   #say(sentence) {

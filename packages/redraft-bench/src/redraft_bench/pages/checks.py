@@ -244,6 +244,52 @@ def _cell_of(row: Row) -> tuple[str, ...]:
     return row["data"], row["target_language"], row["signature"]
 
 
+#: The writers of subtitles, ours first.
+WRITERS = ("Redraft", "Whisper", "Whisper, lines set")
+
+
+def subtitles(rows: Sequence[Row]) -> str:
+    """Return sentences on what is too fast or too wide, and how late ours come."""
+    kept = [[row for row in rows if row["writer"] == name and row["needed"] <= 1] for name in WRITERS]
+    if not all(kept):
+        return ""
+    fast = [f"{fmean(row['fast'] for row in each):.0%}" for each in kept]
+    wide = [f"{fmean(row['wide'] for row in each):.0%}" for each in kept]
+    late = max(row["late_p95"] for row in kept[0])
+    needed = [row["needed"] for row in rows if row["needed"] > 1 and row["writer"] == WRITERS[0]]
+    return (
+        f"Where the words can be read in the time of the talk, {fast[0]} of Redraft's cues are too fast; of Whisper's, "
+        f"{fast[1]}, and with its options for lines {fast[2]}. {wide[1]} of Whisper's cues have a line that is too "
+        f"wide, {wide[0]} of Redraft's; 95% of Redraft's cues begin at most {late:.1f} s after their words. In "
+        f"{len(needed)} of the {len(rows) // len(WRITERS)} rows, reading takes {span(needed, '.1f')} times as long as "
+        "speaking, so that some cues are too fast, however they are cut or held."
+    )
+
+
+def _subtitles_page(rows: Sequence[Row]) -> str:
+    """Return the table: a row for each talk, language and profile, with the figures of all writers."""
+    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault((row["data"], row["target_language"], row["profile"]), {})[row["writer"]] = row
+
+    def of_all(field: str, form: str) -> Callable[[Row], str]:
+        return lambda row: " / ".join(format(row[name][field], form) for name in WRITERS if name in row)
+
+    columns: Columns = {
+        "talk": lambda row: str(row["data"]),
+        "to": lambda row: str(row["target_language"]),
+        "profile": lambda row: str(row["profile"]),
+        "reading / speaking": lambda row: f"{row['needed']:.2f}",
+        "too fast": of_all("fast", ".0%"),
+        "line too wide": of_all("wide", ".0%"),
+        "shortest s": of_all("shortest", ".1f"),
+        "longest s": of_all("longest", ".1f"),
+        "overlaps": of_all("overlaps", ".0f"),
+        "late, 95% s": of_all("late_p95", ".1f"),
+    }
+    return table([{**each[WRITERS[0]], **each} for each in found.values()], columns)
+
+
 def hybrids(rows: Sequence[Row]) -> str:
     """Return sentences: which architectures go back, which are refused, and what drafts save."""
     tiny = [row for row in rows if "method" not in row]
@@ -390,6 +436,25 @@ CHECKS = (
         findings=finals,
         overview=_finals_page,
         read=_read_finals,
+    ),
+    Check(
+        "subtitles",
+        "Subtitles beside those of Whisper's writer",
+        "How many subtitles are too fast to read, and how late they come.",
+        {},
+        (),
+        "The words are the demo model's final captions of the demo talk, and the references of two talks of ACL 60/60, "
+        "at the times of their sentences. *Reading / speaking* is the time that reading all of it takes at the "
+        "[profile's speed](../streams.md#--output-srt-and---output-vtt), beside the length of the talk. A cue is "
+        "*too fast* if it is shown for less than its reading time, and *late* if it begins after its first word. "
+        "Figures are those of "
+        "Redraft, of Whisper's writer of SRT by default, and of that with the profile's width and number of lines "
+        "(`--max_line_width`, `--max_line_count`), which needs a time for each word: here its share of the sentence. "
+        "Japanese translations of fluent English have more characters than the speed of the guides allows; only "
+        "shorter translations would be slow enough.",
+        findings=subtitles,
+        overview=_subtitles_page,
+        command="python -m redraft_bench.scripts.subtitles --whisper UTILS.PY",
     ),
 )
 

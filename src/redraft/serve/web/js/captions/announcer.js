@@ -2,14 +2,13 @@
 
 import { mark } from "./languages.js";
 
-/** Milliseconds after loading within which captions are old ones, which are not announced again. */
-const SETTLING = 1000;
+/** Age in milliseconds from which on a caption is an old one, which is not announced again. */
+const OLD = 3000;
 /** Number of captions kept in the region; removals are not announced. */
 const MOST = 3;
 
 export class Announcer {
   #region;
-  #from = performance.now() + SETTLING;
 
   /** @param {HTMLElement} region */
   constructor(region) {
@@ -17,15 +16,16 @@ export class Announcer {
     region.replaceChildren();
   }
 
-  say(text, tag) {
-    if (performance.now() < this.#from) return;
+  /** Say a final caption; one from before the reader came has an age in milliseconds. */
+  say(text, tag, age = 0) {
+    if (age >= OLD) return;
     const line = Object.assign(document.createElement("p"), { textContent: text });
     mark(line, tag);
     this.#region.append(line);
     if (this.#region.childElementCount > MOST) this.#region.firstElementChild.remove();
   }
 
-  /** Empty the region. */
+  /** Take back what may not have been said yet. */
   unsay(text) {
     for (const line of [...this.#region.children]) if (line.textContent === text) line.remove();
   }

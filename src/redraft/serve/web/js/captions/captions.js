@@ -15,6 +15,7 @@ export class Captions extends EventTarget {
   #view;
   #rows = Object.assign(document.createElement("div"), { className: "rows" });
   #languages;
+  #announcer;
   #hidden = new Set();
   #most;
   #onTrim;
@@ -33,15 +34,17 @@ export class Captions extends EventTarget {
 
   /**
    * @param {HTMLElement} view the scrolling element
-   * @param {Map<string, {tag: string, name: string}>} languages by key, in the order of the cells
+   * @param {Map<string, {name: string, spoken?: boolean}>} languages by tag, in the order of the cells
+   * @param {import("./announcer.js").Announcer} announcer says final captions to screen readers
    * @param {object} options
    * @param {number} options.most maximum number of rows
    * @param {() => void} [options.onTrim] called when the oldest row is removed
    */
-  constructor(view, languages, { most, onTrim = () => {} }) {
+  constructor(view, languages, announcer, { most, onTrim = () => {} }) {
     super();
     this.#view = view;
     this.#languages = languages;
+    this.#announcer = announcer;
     this.#most = most;
     this.#onTrim = onTrim;
     this.#rows.setAttribute("role", "rowgroup");
@@ -60,8 +63,8 @@ export class Captions extends EventTarget {
     return this.#following;
   }
 
-  /** Show a partial caption (the server's message) in the cell of a key. */
-  partial(key, { utterance, text, unstable = "", speaker }) {
+  /** Show a partial caption, the server's message. */
+  partial({ utterance, language: key, text, unstable = "", speaker }) {
     const entry = this.#entry(utterance, speaker);
     if (entry.ended.has(key) || !this.#languages.has(key)) return;
     const cell = this.#write(entry, key, text, unstable);
@@ -72,11 +75,16 @@ export class Captions extends EventTarget {
     this.#grow(cell);
   }
 
-  /** Show a final caption or, with `failed`, its substitute; false if it is already there. */
-  final(key, { utterance, text, speaker, failed = false }) {
+  /** Show a final caption or, with `failed`, its substitute. */
+  final({ utterance, language: key, text, speaker, age_ms: age, failed = false }) {
     const entry = this.#entry(utterance, speaker);
-    if (!this.#languages.has(key)) return false;
-    if (entry.ended.has(key)) return !failed && this.#correct(entry, key, text);
+    if (!this.#languages.has(key)) return;
+    const fresh = !entry.ended.has(key);
+    const changed = fresh ? this.#conclude(entry, key, text, failed) : !failed && this.#correct(entry, key, text);
+    if (changed && !failed && !this.#hidden.has(key)) this.#announcer.say(text, key, age);
+  }
+
+  #conclude(entry, key, text, failed) {
     const cell = this.#write(entry, key, "", "");
     cell.textContent = text; // without the mark of an unstable part
     cell.classList.remove("removed");
@@ -90,35 +98,28 @@ export class Captions extends EventTarget {
   }
 
   /** Count a final caption as shown and cleared. */
-  pass(key, { utterance }) {
+  pass({ utterance, language: key }) {
     const entry = this.#entry(utterance);
     if (!entry.row) entry.ended.add(key);
   }
 
-  /** Remove a caption and return its text; it may be replaced later. */
-  remove(utterance, key) {
+  /** The operator has hidden a caption: remove it, wherever it is; it may be shown again. */
+  remove({ utterance, language: key }) {
     const entry = this.#utterances.get(utterance);
     const cell = entry?.cells.get(key);
-    if (!cell) return "";
-    const text = cell.textContent;
+    if (!cell) return;
+    this.#announcer.unsay(cell.textContent);
     entry.open.delete(key);
     entry.ended.delete(key);
     cell.classList.remove("final", "failed");
     cell.classList.add("removed");
     empty(cell);
     this.#tidy(entry);
-    return text;
   }
 
-  /** Whether an utterance has a caption in another language. */
-  hasOther(utterance, key) {
-    const { open, ended } = this.#utterances.get(utterance) ?? { open: new Set(), ended: new Set() };
-    return [...open, ...ended].some((each) => each !== key);
-  }
-
-  /** Mark a caption as hidden from viewers, or unmark it. */
-  mark(utterance, key, unseen) {
-    this.#utterances.get(utterance)?.cells.get(key)?.classList.toggle("unseen", unseen);
+  /** Mark a caption as hidden from viewers, or unmark it: its owner sees it all the same. */
+  mark({ utterance, language: key, hidden }) {
+    this.#utterances.get(utterance)?.cells.get(key)?.classList.toggle("unseen", hidden);
   }
 
   /** Replace the text of a final caption; false if it is the same, or its row was removed. */
@@ -172,7 +173,7 @@ export class Captions extends EventTarget {
 
   /** Whether an utterance has ended in every visible target language; one with a source only has not. */
   #translated({ open, ended }) {
-    return !open.size && [...this.#languages.keys()].every((key) => key === "" || ended.has(key) || this.#hidden.has(key));
+    return !open.size && [...this.#languages].every(([key, { spoken }]) => spoken || ended.has(key) || this.#hidden.has(key));
   }
 
   #entry(utterance, speaker) {
@@ -227,8 +228,7 @@ export class Captions extends EventTarget {
   #tidy({ row, cells }) {
     if (!row) return;
     const removed = (cell) => cell.classList.contains("removed");
-    const shown = ([key, cell]) => key !== "" && !cell.hidden && !removed(cell);
-    row.hidden = [...cells.values()].some(removed) && ![...cells].some(shown);
+    row.hidden = [...cells.values()].some(removed) && [...cells.values()].every((cell) => cell.hidden || removed(cell));
   }
 
   #gestured({ type, timeStamp }) {
@@ -277,13 +277,14 @@ export class Captions extends EventTarget {
   }
 }
 
-function newCell(key, { tag, name }) {
-  const cell = Object.assign(document.createElement("p"), { className: key === "" ? "cell source" : "cell" });
+function newCell(key, { name, spoken }) {
+  const cell = Object.assign(document.createElement("p"), { className: spoken ? "cell source" : "cell" });
+  cell.part = "line"; // for style sheets of pages that have the element
   cell.setAttribute("role", "cell");
   cell.dataset.name = name;
   cell.dataset.language = key;
   empty(cell);
-  mark(cell, tag);
+  mark(cell, key);
   return cell;
 }
 
@@ -295,7 +296,7 @@ function name({ row, speaker }) {
 /** Split off the part that may still change. */
 function empty(cell) {
   cell.replaceChildren(document.createElement("span"), document.createElement("span"));
-  cell.lastChild.className = "unstable";
+  Object.assign(cell.lastChild, { className: "unstable", part: "unstable" });
 }
 
 function forget(entry) {

@@ -11,14 +11,10 @@ const MOST = 500;
 /** Minimum width of a readable column in pixels, at standard type size. */
 const NARROW = 170;
 
-/** Key of captions in the source language. */
-export const SOURCE = "";
-
 export class Columns {
   #place;
   #languages;
   #captions;
-  #announcer;
   #shown;
   #stopChoosing = () => {};
   #head = element("div", { className: "head", role: "row" });
@@ -28,16 +24,12 @@ export class Columns {
    * @param {HTMLElement} place where they go
    * @param {HTMLElement} region live region for screen readers
    * @param {string[]} targets languages
-   * @param {string} sourceLanguage the language spoken, if it is known; gets the first column
+   * @param {string} spoken the language that is spoken; gets the first column
    * @param {() => string} transcript returns the address of the transcript, which has captions that are no longer shown
    */
-  constructor(place, region, targets, sourceLanguage, transcript) {
+  constructor(place, region, targets, spoken, transcript) {
     this.#place = place;
-    this.#languages = new Map([
-      [SOURCE, { tag: sourceLanguage, name: t("Original"), english: sourceLanguage && nameOf(sourceLanguage) }],
-      ...targets.map((tag) => [tag, { tag, name: ownNameOf(tag), english: nameOf(tag) }]),
-    ]);
-    this.#announcer = new Announcer(region);
+    this.#languages = new Map([spoken, ...targets].map((tag) => [tag, { name: ownNameOf(tag), spoken: tag === spoken }]));
     const link = element("a", { textContent: t("Earlier captions"), target: "_blank", rel: "noopener" });
     const earlier = element("p", { className: "earlier", hidden: true });
     earlier.append(link);
@@ -47,8 +39,8 @@ export class Columns {
     };
     const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
     const table = element("div", { className: "table", role: "table", ariaLabel: "Captions" });
-    this.#captions = new Captions(view, this.#languages, { most: MOST, onTrim });
-    this.#head.append(...[...this.#languages].map(([key, language]) => titleOf(key, language)));
+    this.#captions = new Captions(view, this.#languages, new Announcer(region), { most: MOST, onTrim });
+    this.#head.append(...[...this.#languages].map(([tag, language]) => titleOf(tag, language)));
     table.append(this.#head, this.#captions.rows);
     view.append(earlier, table);
     place.replaceChildren(view, this.#newest);
@@ -61,7 +53,7 @@ export class Columns {
     this.showOnly(new Set(this.#languages.keys()));
   }
 
-  /** Show only these languages, of which `SOURCE` may be one; the others are updated too. */
+  /** Show only these languages; the others are updated too. */
   showOnly(keys) {
     this.#shown = keys;
     for (const title of this.#head.children) title.hidden = !keys.has(title.dataset.key);
@@ -87,23 +79,22 @@ export class Columns {
     this.#captions.resized();
   }
 
-  showSource({ utterance, text, final }) {
-    this.#captions[final ? "final" : "partial"](SOURCE, { utterance, text });
-  }
-
   partial(message) {
-    this.#captions.partial(message.language, message);
+    this.#captions.partial(message);
   }
 
   final(message) {
-    const { language, text } = message;
-    const fresh = this.#captions.final(language, message);
-    if (fresh && this.#shown.has(language)) this.#announcer.say(text, language);
+    this.#captions.final(message);
   }
 
   /** Mark what the operator has hidden from viewers. */
-  mark({ utterance, language, hidden }) {
-    this.#captions.mark(utterance, language, hidden);
+  mark(message) {
+    this.#captions.mark(message);
+  }
+
+  /** The operator has hidden a caption. */
+  remove(message) {
+    this.#captions.remove(message);
   }
 
   /**
@@ -117,28 +108,23 @@ export class Columns {
     this.#stopChoosing = chosen ? choose(this.#captions.rows, chosen) : () => {};
   }
 
-  /** The operator has hidden a caption; the original of a sentence that is hidden in all languages goes, too. */
-  remove({ utterance, language }) {
-    this.#announcer.unsay(this.#captions.remove(utterance, language));
-    if (!this.#captions.hasOther(utterance, SOURCE)) this.#captions.remove(utterance, SOURCE);
-  }
-
   /** Translation has failed: there will be no final caption. */
   failed({ utterance, language }) {
-    this.#captions.final(language, { utterance, text: t("Not translated"), failed: true });
+    this.#captions.final({ utterance, language, text: t("Not translated"), failed: true });
   }
 }
 
-/** The language's own name, followed by the English one if it differs. */
-function titleOf(key, { tag, name, english }) {
+/** The language's own name, followed by the English one if it differs; the one that is spoken is said to be. */
+function titleOf(tag, { name, spoken }) {
   const title = element("div", { role: "columnheader" });
   const own = element("span", { textContent: name });
-  title.dataset.key = key;
+  const more = spoken ? t("Original") : nameOf(tag);
+  title.dataset.key = tag;
   title.append(own);
-  if (key === SOURCE) title.className = "source";
-  else mark(own, tag);
+  if (spoken) title.className = "source";
+  mark(own, tag);
   title.dir = own.dir; // above the text of its column
-  if (english && english !== name) title.append(element("small", { textContent: english }));
+  if (more !== name) title.append(element("small", { textContent: more }));
   return title;
 }
 

@@ -1,5 +1,10 @@
 // Names and writing directions of languages.
 
+import { t } from "./words.js";
+
+/** Stands for what is spoken where any language may be. */
+const AUTO = "auto";
+
 /** Offered if the model does not declare its languages. */
 export const COMMON = "ar bn cs da de el en es fa fi fr he hi hu id it ja ko nl no pl pt ro ru sv th tr uk ur vi zh".split(" ");
 
@@ -29,6 +34,7 @@ function canonical(tag) {
 }
 
 function named(tag, locale) {
+  if (tag === AUTO) return t("Original");
   try {
     return new Intl.DisplayNames([locale], { type: "language" }).of(tag) ?? tag;
   } catch {

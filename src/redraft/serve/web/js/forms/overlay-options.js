@@ -12,12 +12,15 @@ const colour = {
   read: (text) => (/^([0-9a-f]{3}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(text) ? `#${text}` : null),
 };
 const pattern = (form, allowed) => ({ allowed, read: (text) => (form.test(text) ? text : null) });
+const LANGUAGES = /^[A-Za-z0-9 ()_-]{1,100}(,[A-Za-z0-9 ()_-]{1,100}){0,3}$/;
 
 /** Name -> [kind, default]. */
 export const OPTIONS = {
   session: [pattern(/^[0-9a-f]{32}$/, "the name of a session, 32 hexadecimal digits"), null],
   room: [pattern(/^[a-z0-9][a-z0-9_-]{0,62}$/, "the name of a room, 1 to 63 lower-case letters, digits, hyphens and underscores"), null],
-  language: [pattern(/^[A-Za-z0-9 ()_-]{1,100}$/, "a target language of the session"), null],
+  /** One below the other. */
+  language: [{ allowed: "languages of the session, at most four, with commas between them", read: (text) => (LANGUAGES.test(text) ? text.split(",") : null) }, []],
+  font: [pattern(/^[\p{L}\p{N} ,_-]{1,200}$/u, "names of fonts, with commas between them"), null],
   size: [number(8, 400), 48],
   lines: [number(1, 20), 2],
   colour: [colour, "#ffffff"],
@@ -40,20 +43,24 @@ export function optionsOf(query) {
   }
   const found = {};
   for (const [name, [kind, initial]] of Object.entries(OPTIONS)) {
-    found[name] = given.has(name) ? kind.read(given.get(name)) : initial;
+    found[name] = given.has(name) ? kind.read(given.getAll(name).join(",")) : initial;
     if (given.has(name) && found[name] === null) throw new RangeError(`${name} must be ${kind.allowed}`);
   }
-  if ((found.session === null) === (found.room === null)) throw new RangeError("session or room is missing: copy the address of the overlay from the main page, under Share and save");
+  if ((found.session === null) === (found.room === null)) throw new RangeError("room is missing, the name of the room whose captions are shown");
   return found;
 }
 
 /**
+ * Style captions; what is not chosen is left to the style sheets of the page, as `--size: 60px` at the element.
+ *
  * @param {HTMLElement} place of the captions
  * @param {object} options as of `optionsOf`
  */
-export function style(place, { size, lines, colour, outline, background, align, unstable }) {
-  const values = { size: `${size}px`, lines, colour, outline, background, align };
-  for (const [name, value] of Object.entries(values)) place.style.setProperty(`--${name}`, value);
+export function style(place, { size, lines, colour, outline, background, align, unstable, font }) {
+  for (const [name, value] of Object.entries({ size, lines, colour, outline, background, align, font })) {
+    if (value !== OPTIONS[name][1]) place.style.setProperty(`--${name}`, name === "size" ? `${value}px` : value);
+    else place.style.removeProperty(`--${name}`);
+  }
   Object.assign(place.dataset, { unstable, align });
   place.classList.toggle("boxed", background !== "transparent");
 }

@@ -3,6 +3,7 @@
 import { COMMON, nameOf } from "../captions/languages.js";
 import { complain, makeField } from "./fields.js";
 import { Options } from "./options.js";
+import { roomOf } from "./room.js";
 import { Targets } from "./targets.js";
 
 const USUAL = ["de", "zh", "ja"];
@@ -48,11 +49,17 @@ export class WantedForm {
     place.hidden = !offer.key;
     if (offer.key) place.append(makeField(KEY));
     form.querySelector(".room").append(makeField(ROOM));
-    form.elements.room.addEventListener("change", () => (form.elements.room.value = roomOf(form.elements.room.value)));
+    form.elements.room.value = new URLSearchParams(location.search).get("room") ?? "";
+    form.elements.room.addEventListener("change", () => (form.elements.room.value = this.room));
     this.#options = new Options(form, form.querySelector("#options"), offer);
     const offerGlossary = () => this.#options.offer(form.source_language.value, this.#targets.chosen);
     for (const part of [form.source_language, form.querySelector(".targets")]) part.addEventListener("change", offerGlossary);
     offerGlossary();
+  }
+
+  /** The name of the room, empty if there is none. */
+  get room() {
+    return roomOf(this.#form.elements.room.value);
   }
 
   /**
@@ -69,7 +76,7 @@ export class WantedForm {
       this.reason = [...this.#form.elements].find((each) => each.validationMessage)?.validationMessage ?? "";
       return null;
     }
-    room.value = roomOf(room.value);
+    room.value = this.room;
     const options = this.#options.read(quiet);
     if (!options) this.reason = this.#options.reason;
     return options && { source_language: source_language.value, targets: this.#targets.chosen, room: room.value || undefined, ...options, key: key?.value.trim() };
@@ -102,10 +109,4 @@ export class WantedForm {
   complain({ message, field }, quiet = false) {
     return complain(this.#form, message, field, quiet);
   }
-}
-
-/** The name of a room as the server allows it: "Hall 1" is hall-1.  A name without such letters stays, to be refused. */
-function roomOf(text) {
-  const plain = text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-  return plain.replace(/[^a-z0-9_]+/g, "-").replace(/^[-_]+|-+$/g, "") || text.trim();
 }

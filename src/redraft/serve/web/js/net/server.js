@@ -2,6 +2,9 @@
 
 import { Backoff } from "./backoff.js";
 
+/** Milliseconds within which a response must come. */
+const LONGEST = 20_000;
+
 /**
  * Returns the status with the body or the error; status 0 if there was no response.
  *
@@ -11,12 +14,16 @@ import { Backoff } from "./backoff.js";
  */
 export async function ask(path, asked, key) {
   const headers = { ...(asked && { "content-type": "application/json" }), ...(key && { authorization: `Bearer ${key}` }) };
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), LONGEST);
   try {
-    const answer = await fetch(path, { method: asked ? "POST" : "GET", headers, body: asked && JSON.stringify(asked) });
+    const answer = await fetch(path, { method: asked ? "POST" : "GET", headers, body: asked && JSON.stringify(asked), signal: late.signal });
     const body = await answer.json();
     return answer.ok ? { status: answer.status, body } : { status: answer.status, body: null, error: body.error };
   } catch {
     return { status: 0, body: null };
+  } finally {
+    clearTimeout(timer);
   }
 }
 

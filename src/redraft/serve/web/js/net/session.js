@@ -6,6 +6,7 @@
 // "waiting" (to retry) or "over".
 
 import { Backoff, PASSING } from "./backoff.js";
+import { Connection, whenBack } from "./connection.js";
 import { Control } from "./control.js";
 import { keyOf } from "./memory.js";
 import { bytesOf, pieces } from "./pieces.js";
@@ -18,7 +19,11 @@ const FORWARDED = new Set(["started", "partial", "stats", "listening", "recognis
 export class Session extends EventTarget {
   #memory;
   #control;
-  #socket = null;
+  /** The connection, perhaps a closed one; null before the session and after it. */
+  #connection = null;
+  /** Timer of the next attempt to connect, 0 if none waits, and what ends looking for one that can come earlier. */
+  #retry = 0;
+  #forget = () => {};
   #backoff = new Backoff();
   #unsent = new Map();
   #refusal = null;
@@ -91,7 +96,7 @@ export class Session extends EventTarget {
   }
 
   sendAudio(samples) {
-    if (this.#live && this.#socket.readyState === WebSocket.OPEN) this.#socket.send(samples);
+    if (this.#live) this.#connection.send(samples);
   }
 
   /** Finish the open utterances that `chosen` accepts; the server finishes those it recognises. */
@@ -131,20 +136,26 @@ export class Session extends EventTarget {
   }
 
   leave() {
-    const socket = this.#socket;
-    this.#socket = null;
+    this.#forget();
+    clearTimeout(this.#retry);
+    this.#retry = 0;
     this.#live = false;
-    socket?.close();
+    this.#connection?.close();
+    this.#connection = null;
   }
 
   #connect() {
     if (!this.#waiting) this.#emit("state", "connecting");
-    const socket = new WebSocket(address("v1/live"));
-    this.#socket = socket;
+    clearTimeout(this.#retry);
+    this.#retry = 0;
     this.#refusal = null;
-    socket.onopen = () => this.#start();
-    socket.onmessage = ({ data }) => socket === this.#socket && this.#handle(JSON.parse(data));
-    socket.onclose = () => socket === this.#socket && this.#closed();
+    this.#connection = new Connection(address("v1/live"), {
+      open: () => this.#start(),
+      message: (message) => this.#handle(message),
+      close: () => this.#closed(),
+    });
+    this.#forget();
+    this.#forget = whenBack(() => this.#retry && this.#connect());
   }
 
   #start() {
@@ -157,7 +168,7 @@ export class Session extends EventTarget {
   }
 
   #say(message) {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(message));
+    this.#connection?.send(JSON.stringify(message));
   }
 
   #flush() {
@@ -288,15 +299,14 @@ export class Session extends EventTarget {
     this.#live = false;
     const refusal = this.#refusal;
     if (refusal && !(this.#memory.session.token && PASSING.has(refusal.code))) {
-      this.#socket = null;
+      this.leave();
       this.#emit("state", "over");
       this.#emit("problem", refusal);
       return;
     }
     if (!this.#waiting) this.#emit("state", "waiting");
     this.#waiting = true;
-    const left = this.#socket;
-    setTimeout(() => left === this.#socket && this.#connect(), this.#backoff.next());
+    this.#retry = setTimeout(() => this.#connect(), this.#backoff.next());
   }
 
   #emit(type, detail) {

@@ -1,15 +1,20 @@
 // Watches a session, or the sessions of a room one after the other: waits for a missing session, and reconnects as long as
 // the page is open.
 //
+// A session that is over is looked for again from time to time, since its speaker may come back.
+//
 // Events: "partial", "final", "hidden", "paused", "done" and "problem" (an error) with the server's message, "about" with
 // the session's description, "state" with a word of STATES.  After a drop all final captions come again, possibly corrected.
 // "restart" precedes the first caption of new languages, whose captions so far follow in order.
 
 import { sameOf } from "../captions/languages.js";
 import { Backoff } from "./backoff.js";
+import { Connection, whenBack } from "./connection.js";
 import { address, ask } from "./server.js";
 
 const ABSENT = 404;
+/** Milliseconds between two looks at a session that is over. */
+const AGAIN = 30_000;
 /** State of a room -> state shown. */
 const ROOM_STATES = { waiting: "before", live: "live", over: "next" };
 const CAPTIONS = ["partial", "final"];
@@ -19,21 +24,26 @@ export class Viewer extends EventTarget {
   #room;
   #server;
   #backoff = new Backoff();
-  /** Languages wanted, last requested and received; empty for all. */
+  /** Languages wanted, last requested and received; empty for all targets. */
   #languages;
   #asked = [];
   #received = [];
+  #targets = [];
   /** The connection; null while waiting to reconnect. */
-  #socket = null;
+  #connection = null;
   #waiting = 0;
-  #gone = false;
+  /** Whether the session was over when it was last seen, and all of its captions came. */
+  #over = false;
+  /** Number of the last look at the session; an earlier one is given up. */
+  #turn = 0;
+  #forget = whenBack(() => this.#waiting && this.connect());
 
   /**
    * @param {object} of what is watched: a session or a room
    * @param {string} [of.session] the session's public name
    * @param {string} [of.room] the room's name
    * @param {string | URL} [of.server] the server's address, by default that of the page
-   * @param {string[]} [languages] languages to receive; empty for all
+   * @param {string[]} [languages] languages to receive; empty for all targets
    */
   constructor({ session, room, server = location.href }, languages = []) {
     super();
@@ -44,19 +54,24 @@ export class Viewer extends EventTarget {
   }
 
   async connect() {
-    this.#socket = null;
+    const turn = ++this.#turn;
+    clearTimeout(this.#waiting);
+    this.#waiting = 0;
     if (this.#room) {
       this.#listen(`v1/rooms/${this.#room}/watch`);
       return;
     }
     const { status, body } = await ask(new URL(`v1/sessions/${this.#session}`, this.#server));
-    if (this.#gone) return;
-    if (body === null) {
+    if (turn !== this.#turn) return;
+    if (this.#over && (body === null || body.done)) {
+      this.#wait("over", AGAIN);
+    } else if (body === null) {
       this.#wait(status === ABSENT ? "absent" : "waiting");
-      return;
+    } else {
+      this.#over = false;
+      this.#about(body);
+      this.#listen(`v1/watch/${this.#session}`);
     }
-    this.#emit("about", body);
-    this.#listen(`v1/watch/${this.#session}`);
   }
 
   /**
@@ -66,71 +81,71 @@ export class Viewer extends EventTarget {
    */
   choose(languages) {
     this.#languages = languages;
-    if (!this.#socket || covers(this.#asked, languages)) return;
-    this.#leave();
+    if ((!this.#connection && !this.#over) || this.#covers(this.#asked, languages)) return;
+    this.#over = false;
+    this.#connection?.close();
     this.connect();
   }
 
   /** End it: no event follows. */
   disconnect() {
-    this.#gone = true;
+    this.#turn += 1;
+    this.#forget();
     clearTimeout(this.#waiting);
-    if (this.#socket) this.#leave();
-  }
-
-  #leave() {
-    const socket = this.#socket;
-    socket.onmessage = socket.onclose = null;
-    socket.onopen = () => socket.close(); // closing it earlier is an error
-    if (socket.readyState === WebSocket.OPEN) socket.close();
+    this.#connection?.close();
   }
 
   #listen(path) {
-    let over = false;
+    this.#over = false;
     const query = new URLSearchParams(this.#languages.map((tag) => ["language", tag]));
-    const socket = new WebSocket(address(this.#languages.length ? `${path}?${query}` : path, this.#server));
-    this.#socket = socket;
     this.#asked = this.#languages;
-    socket.onopen = () => {
-      this.#backoff.connected();
-      if (!this.#room) this.#emit("state", "live");
-    };
-    socket.onmessage = ({ data }) => {
-      const message = JSON.parse(data);
-      if (message.type === "error") {
-        this.#emit("problem", message);
-        return;
-      }
-      over ||= message.type === "done";
-      if (CAPTIONS.includes(message.type)) this.#receive();
-      if (message.type === "room") this.#showRoom(message);
-      else this.#emit(message.type, message);
-      if (message.type === "paused") this.#emit("state", message.paused ? "paused" : "live");
-    };
-    socket.onclose = () => (over ? this.#emit("state", "over") : this.#wait("waiting"));
+    this.#connection = new Connection(address(this.#languages.length ? `${path}?${query}` : path, this.#server), {
+      open: () => {
+        this.#backoff.connected();
+        if (!this.#room) this.#emit("state", "live");
+      },
+      message: (message) => this.#handle(message),
+      close: () => (this.#over ? this.#wait("over", AGAIN) : this.#wait("waiting")),
+    });
+  }
+
+  #handle(message) {
+    this.#over ||= message.type === "done";
+    if (CAPTIONS.includes(message.type)) this.#receive();
+    if (message.type === "room") this.#showRoom(message);
+    else this.#emit(message.type === "error" ? "problem" : message.type, message);
+    if (message.type === "paused") this.#emit("state", message.paused ? "paused" : "live");
   }
 
   /** Handle a caption; what was shown before stays until the first one. */
   #receive() {
-    if (!covers(this.#received, this.#asked)) this.#emit("restart");
+    if (!this.#covers(this.#received, this.#asked)) this.#emit("restart");
     this.#received = this.#asked;
   }
 
   #showRoom(message) {
-    if (message.session) this.#emit("about", message);
+    if (message.session) this.#about(message);
     this.#emit("state", ROOM_STATES[message.state]);
   }
 
-  #wait(state) {
-    this.#socket = null;
+  #about(description) {
+    this.#targets = description.targets;
+    this.#emit("about", description);
+  }
+
+  /** Whether some languages contain others. */
+  #covers(some, others) {
+    if (!some.length && !others.length) return true;
+    return others.length > 0 && others.every((tag) => sameOf(tag, some.length ? some : this.#targets));
+  }
+
+  #wait(state, milliseconds = this.#backoff.next()) {
+    this.#connection = null;
     this.#emit("state", state);
-    this.#waiting = setTimeout(() => this.connect(), this.#backoff.next());
+    this.#waiting = setTimeout(() => this.connect(), milliseconds);
   }
 
   #emit(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 }
-
-/** Whether some languages contain others; empty stands for all. */
-const covers = (some, others) => !some.length || (others.length > 0 && others.every((tag) => sameOf(tag, some)));

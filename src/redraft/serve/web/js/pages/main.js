@@ -1,6 +1,6 @@
 // The page: puts its parts together.
 
-import { Columns, SOURCE } from "../captions/columns.js";
+import { Columns } from "../captions/columns.js";
 import { widthOf } from "../captions/width.js";
 import { WantedForm } from "../forms/wanted.js";
 import { Memory, Volatile } from "../net/memory.js";
@@ -50,6 +50,7 @@ const speaking = new Speaking(offer, { ready, language: () => at("wanted").sourc
 /** Whether the session was started by typing, which then keeps the focus. */
 let byTyping = false;
 const typing = listenToTyping(at("typed"), () => ready(true));
+at("wanted").room.addEventListener("change", showRoom);
 at("wanted").addEventListener("input", () => typing.release());
 
 /** The session, started if necessary, by typing or by a button; null if the form is invalid. */
@@ -90,10 +91,7 @@ function listenTo(made, start) {
   });
   const shown = lines ?? session;
   shown.addEventListener("partial", ({ detail }) => columns.partial(detail));
-  shown.addEventListener("final", ({ detail }) => {
-    if (detail.language === SOURCE) columns.showSource({ ...detail, final: true });
-    else columns.final(detail);
-  });
+  shown.addEventListener("final", ({ detail }) => columns.final(detail));
   session.addEventListener("failed", ({ detail }) => columns.failed(detail));
   session.addEventListener("stats", ({ detail }) => panel.show(detail));
   watchLag(session, (line) => notice(line, "lag"));
@@ -104,7 +102,7 @@ function listenTo(made, start) {
     if (quiet) refuse(detail.message);
     if (!wanted.complain(detail, quiet) && !quiet) problem(detail.message);
   });
-  const showShare = () => showLinks(at("share"), { session: name, room: start.room, targets: start.targets });
+  const showShare = () => showLinks(at("share"), { ...start, session: name });
   showShare();
   at("share").hidden = false; // also after the end, since the transcript stays available for a while
   session.addEventListener("started", ({ detail }) => {
@@ -119,10 +117,17 @@ function listenTo(made, start) {
   showControls();
 }
 
-/** Show the source text, in reading mode as lines like those of its translations. */
-function showText(update) {
-  if (lines) lines.read({ ...update, language: SOURCE }, update.final);
-  else columns.showSource(update);
+/** Show the links of the chosen room, which need no session. */
+function showRoom() {
+  at("share").hidden = !wanted.room;
+  showLinks(at("share"), { room: wanted.room, targets: [] });
+}
+
+/** Show what was spoken, in reading mode as lines like those of its translations. */
+function showText({ final, ...update }) {
+  const caption = { ...update, language: memory.session.start.source_language };
+  if (lines) lines.read(caption, final);
+  else columns[final ? "final" : "partial"](caption);
 }
 
 /** The session is over, if it had begun; its captions stay until the next one starts. */
@@ -142,7 +147,7 @@ function left(begun) {
 /** Return to the state before a session. */
 function notBegun() {
   at("captions").replaceChildren(empty);
-  at("share").hidden = true;
+  showRoom();
   showState("idle", SENTENCES);
 }
 
@@ -151,9 +156,9 @@ function restore() {
   const { start } = memory.session;
   listenTo(new Session(memory), start);
   for (const final of [...memory.finals.values()].filter(Boolean)) {
-    showText({ utterance: final.utterance, text: final.source, final: true });
+    showText({ utterance: final.utterance, text: final.source, final: true, age_ms: Infinity });
     if (lines) lines.read(final, true);
-    else columns.final(final);
+    else columns.final({ ...final, age_ms: Infinity });
   }
   for (const update of memory.open.values()) showText(update);
   at("speed").value = player.speed;
@@ -253,4 +258,5 @@ at("compare").closest("label").hidden = !offer.methods.includes("ar");
 showSource();
 showControls();
 if (memory.session) restore();
+else showRoom();
 document.querySelector("main").hidden = false;

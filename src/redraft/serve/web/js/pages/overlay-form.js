@@ -3,6 +3,7 @@
 import { COMMON, mark, nameOf } from "../captions/languages.js";
 import { makeField } from "../forms/fields.js";
 import { OPTIONS, optionsOf, style } from "../forms/overlay-options.js";
+import { ofAddress } from "../forms/room.js";
 import { ask, insist } from "../net/server.js";
 import { copyButton } from "./link-buttons.js";
 import { notice, problem } from "./status.js";
@@ -13,7 +14,6 @@ const at = (id) => document.getElementById(id);
 const CANVAS = 1920;
 /** Opacity of a new box: the last two hexadecimal digits of its colour. */
 const BOX = "000000cc";
-const ABSENT = "No such session is running. The overlay waits for it.";
 
 /** Visible names of the choices. */
 const WORDING = {
@@ -38,7 +38,8 @@ const SAMPLES = {
 };
 
 const form = at("overlay-options");
-const given = new URLSearchParams(location.search);
+const of = ofAddress(at("which"));
+const kind = of.room ? "room" : "session";
 
 const number = (name, label, help) => {
   const { least, most } = OPTIONS[name][0];
@@ -47,31 +48,18 @@ const number = (name, label, help) => {
 const choice = (name, label, help) => ({ name, label, help, words: OPTIONS[name][0].words, initial: OPTIONS[name][1], wording: (word) => WORDING[word] });
 const colour = (name, label, value) => ({ name, label, help: "", attributes: { type: "color", value } });
 
-/** The session's languages; null if there is no session. */
-async function targetsOf(kind, name) {
-  const { body } = await ask(`v1/${kind}s/${encodeURIComponent(name)}`);
-  const found = body?.targets.length ? body.targets : null;
-  notice(found ? "" : ABSENT);
-  return found;
-}
-
 async function build() {
-  const kind = given.has("room") ? "room" : "session";
-  const name = given.get(kind) ?? "";
   const { target_languages: known } = await insist("v1/offer", () => notice("Connecting to the server…"));
   notice("");
-  const targets = name ? await targetsOf(kind, name) : null;
-  const languages = {
-    name: "language",
-    label: "Language",
-    help: "",
-    words: targets ?? ["", ...(known.length ? known : COMMON)],
-    initial: targets?.[0] ?? "",
-    wording: (tag) => (tag ? nameOf(tag) : "First to arrive"),
-  };
+  const { body } = await ask(`v1/${kind}s/${encodeURIComponent(of[kind])}`);
+  const targets = body?.targets.length ? body.targets : null; // before the talk, it may have any
+  const words = targets ? [...targets, body.source_language] : known.length ? known : COMMON;
+  const language = { name: "language", label: "Language", help: "", words: targets ? words : ["", ...words], initial: targets?.[0] ?? "" };
+  const second = { name: "second", label: "Second language", help: "Below the first one.", words: ["", ...words], initial: "" };
   const fields = [
-    { name: kind, label: kind === "room" ? "Room" : "Session", help: "", attributes: { rows: 2, value: name, spellcheck: false } },
-    languages,
+    { ...language, wording: (tag) => (tag ? nameOf(tag) : "First to arrive") },
+    { ...second, wording: (tag) => (tag ? nameOf(tag) : "None") },
+    { name: "font", label: "Font", help: "Names of fonts on the machine with OBS, separated by commas.", attributes: { maxLength: 200, spellcheck: false } },
     number("size", "Text size", "In pixels of the canvas."),
     number("lines", "Lines", "Number of lines shown."),
     choice("align", "Alignment", ""),
@@ -94,11 +82,14 @@ async function build() {
 function query() {
   const values = Object.fromEntries(new FormData(form));
   const opacity = Number(values.opacity).toString(16).padStart(2, "0");
+  values[kind] = of[kind];
+  values.language = [values.language, values.second].filter(Boolean).join(",");
   values.background = values.box === "yes" ? values.background + opacity : OPTIONS.background[1];
   const found = new URLSearchParams();
   for (const [name, [, initial]] of Object.entries(OPTIONS)) {
     const text = String(values[name] ?? "").trim();
-    if (text && text !== String(initial)) found.set(name, text.replace(/^#/, ""));
+    const several = name === "language" ? text.split(",") : [text.replace(/^#/, "")];
+    if (text && text !== String(initial)) for (const each of several) found.append(name, each);
   }
   return found.toString();
 }
@@ -121,7 +112,7 @@ function show() {
 /** Show a sample with these options. */
 function preview(options) {
   style(at("sample"), { ...options, size: (options.size * at("preview").clientWidth) / CANVAS });
-  const [base] = (options.language ?? "en").split("-");
+  const [base] = (options.language[0] ?? "en").split("-");
   const language = SAMPLES[base] ? base : "en";
   const [caption, stable, unstable] = SAMPLES[language];
   const [first, second] = at("sample").querySelectorAll("p");
@@ -131,9 +122,10 @@ function preview(options) {
   second.lastElementChild.textContent = unstable;
 }
 
-at("address-tools").append(copyButton(() => at("address").textContent, "overlay"));
-await build();
-document.querySelector("main").hidden = false; // all at once, so that nothing moves
-const defaults = Object.fromEntries(Object.entries(OPTIONS).map(([name, [, initial]]) => [name, initial]));
-preview(defaults);
-show();
+if (of[kind]) {
+  at("address-tools").append(copyButton(() => at("address").textContent, "overlay"));
+  await build();
+  document.querySelector("main").hidden = false; // all at once, so that nothing moves
+  preview(Object.fromEntries(Object.entries(OPTIONS).map(([name, [, initial]]) => [name, initial])));
+  show();
+}

@@ -6,31 +6,38 @@ import { copyButton, qrButton } from "./link-buttons.js";
 /** Formats for people, and for programs. */
 const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT" };
 const MORE = { jsonl: "JSONL" };
+/** Attributes of links that open a page of their own. */
+const NEW = { target: "_blank", rel: "noopener" };
 
 /**
- * Fill the lists with the links of a session; before it has a name, with their titles only.
+ * Fill the lists with the links of a session or a room; before the session has a name, some have titles only.
  *
  * @param {HTMLElement} place has a list for each kind of link
  * @param {object} about
  * @param {string} [about.session] the session's public name
  * @param {string} [about.room] name of its room, whose links stay the same from session to session
- * @param {string[]} about.targets its languages
+ * @param {string[]} about.targets its target languages
+ * @param {string} [about.source_language] the language that is spoken
  */
-export function showLinks(place, { session: name, room, targets }) {
+export function showLinks(place, { session: name, room, targets, source_language: spoken }) {
+  const of = room ? `room=${room}` : name && `session=${name}`;
+  const languages = spoken ? [...new Set([spoken, ...targets])] : targets;
   const session = name && encodeURIComponent(name);
-  const transcript = (form, language = "") => session && `v1/sessions/${session}/transcript?format=${form}${language}${form === "txt" ? "&original=true" : ""}`;
-  const of = (text, forms, language) =>
+  const transcript = (form, tags) => `v1/sessions/${session}/transcript?format=${form}${tags.map((tag) => `&language=${encodeURIComponent(tag)}`).join("")}`;
+  const files = (text, forms, tags) =>
     item(
       Object.assign(document.createElement("span"), { textContent: text }),
-      ...Object.entries(forms).map(([form, label]) => link(transcript(form, language), label, { download: "", ariaLabel: `${text}: ${label}` })),
+      ...Object.entries(forms).map(([form, label]) => link(session && transcript(form, tags), label, { download: "", ariaLabel: `${text}: ${label}` })),
     );
   place.querySelector("#links").replaceChildren(
-    shared(session && (room ? `watch/${room}` : `watch?session=${session}`), "Viewers' page"),
-    item(link(session && `overlay-form?${room ? `room=${room}` : `session=${session}`}`, "Overlay for OBS", { target: "_blank", rel: "noopener" })),
+    shared(of && (room ? `watch/${room}` : `watch?${of}`), "Viewers' page", qrButton),
+    shared(of && `overlay?${of}`, "Overlay for OBS", () => link(of && `overlay-form?${of}`, "Design", NEW)),
+    ...(room && !location.pathname.endsWith("/rooms") ? [item(link(`rooms/${room}`, "Page of this room", NEW))] : []),
   );
+  place.querySelector("h3").hidden = !languages.length;
   place.querySelector("#transcripts").replaceChildren(
-    ...targets.map((tag) => of(nameOf(tag), FORMS, `&language=${encodeURIComponent(tag)}`)),
-    of("All together", { ...FORMS, ...MORE }),
+    ...languages.map((tag) => files(nameOf(tag), FORMS, [tag])),
+    ...(languages.length ? [files("All together", { ...FORMS, ...MORE }, languages)] : []),
   );
 }
 
@@ -42,20 +49,20 @@ export function keptSentence(seconds) {
   return `The server keeps the transcript for ${time} after the session ends.`;
 }
 
-/** A link with a button that copies it. */
-function shared(path, text) {
+/** A link with something between it and a button that copies it. */
+function shared(path, text, between) {
   const url = path && new URL(path, location.href).href;
-  const buttons = [qrButton(() => url), copyButton(() => url, text)];
+  const buttons = [between(() => url), copyButton(() => url, text)];
   for (const button of buttons) button.disabled = !url;
-  return item(link(url, text, { target: "_blank", rel: "noopener" }), ...buttons);
+  return item(link(url, text, NEW), ...buttons);
 }
 
-function item(...parts) {
+export function item(...parts) {
   const made = document.createElement("li");
   made.append(...parts);
   return made;
 }
 
-function link(href, text, attributes) {
+export function link(href, text, attributes) {
   return Object.assign(document.createElement("a"), { ...(href && { href }), textContent: text, ...attributes });
 }

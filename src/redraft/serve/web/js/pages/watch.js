@@ -1,13 +1,15 @@
 // The viewers' page: captions of a session in the languages that the viewer chooses.
 
-import { Columns, SOURCE } from "../captions/columns.js";
+import { Columns } from "../captions/columns.js";
 import { sameOf } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
 import { speak, t } from "../captions/words.js";
 import { LanguagePicker } from "../forms/picker.js";
+import { ofAddress } from "../forms/room.js";
 import { PASSING } from "../net/backoff.js";
 import { insist } from "../net/server.js";
 import { Viewer } from "../net/viewer.js";
+import { stayAwake } from "./awake.js";
 import { qrButton } from "./link-buttons.js";
 import { problem, showModel, showState } from "./status.js";
 import { addViewTools } from "./viewtools.js";
@@ -15,9 +17,8 @@ import { addViewTools } from "./viewtools.js";
 speak(navigator.languages);
 
 const at = (id) => document.getElementById(id);
-const given = new URLSearchParams(location.search);
-/** What is watched, from the address. */
-const of = { session: given.get("session"), room: given.get("room") };
+/** What is watched. */
+const of = ofAddress(at("which"));
 /** Cells of a line, where the address asks for lines that never change, and what is wrong with that. */
 let wrong = "";
 const reading = widthOf(location.search, (sentence) => (wrong = sentence));
@@ -30,6 +31,7 @@ const SENTENCES = {
   absent: "Waiting for the session to start…",
   before: "Waiting for the talk to start…",
   paused: "Captions are paused.",
+  over: "The talk is over.",
   next: "The talk is over. Waiting for the next one in this room…",
 };
 /** Replaces `absent` once the session has been seen. */
@@ -39,8 +41,6 @@ let viewer = null;
 let columns = null;
 /** Creates empty columns for the languages that are shown. */
 let restart = () => {};
-/** Utterance -> `seq` of the newest update that any caption translates. */
-const newest = new Map();
 /** Errors in the address. */
 let unknown = "";
 /** Why the server closed the connection, unless a retry may succeed soon. */
@@ -49,33 +49,35 @@ let refusal = "";
 addViewTools(at("tools"), { resized: () => columns?.resized() });
 if (named) at("tools").append(qrButton(() => location.href));
 
-/** The languages in the address; without them, all are received, so that switching is immediate. */
+/** The languages in the address. */
 const languagesOf = ({ search }) => new URLSearchParams(search).getAll("language");
 
 /** Show the languages of a session, which may change when it resumes. */
-function showColumns({ targets, source_language, session = of.session }) {
-  const transcript = () => `v1/sessions/${encodeURIComponent(session)}/transcript?format=txt`;
-  let shown = new Set();
+function showColumns({ targets, source_language: spoken, session = of.session }) {
+  const transcript = (query = "") => `v1/sessions/${encodeURIComponent(session)}/transcript?format=txt${query}`;
+  const languages = [spoken, ...targets.filter((tag) => tag !== spoken)];
+  let shown = [];
   restart = () => {
-    newest.clear();
-    columns = new Columns(at("captions"), at("announcer"), targets, source_language, transcript);
-    columns.showOnly(shown);
+    columns = new Columns(at("captions"), at("announcer"), targets, spoken, transcript);
+    columns.showOnly(new Set(shown));
   };
   restart();
-  new LanguagePicker(at("languages"), targets, (chosen, original) => {
-    shown = new Set([...(original ? [SOURCE] : []), ...chosen]);
-    columns.showOnly(shown);
-    if (languagesOf(location).length) viewer.choose(chosen);
+  new LanguagePicker(at("languages"), languages, (chosen) => {
+    shown = chosen;
+    columns.showOnly(new Set(shown));
+    at("save").href = transcript(shown.map((tag) => `&language=${encodeURIComponent(tag)}`).join(""));
+    // Without languages in the address all translations come, so that switching is immediate.
+    if (languagesOf(location).length || shown.includes(spoken)) viewer.choose(shown);
   });
-  const others = languagesOf(location).filter((tag) => !sameOf(tag, targets));
-  unknown = others.length ? `This session has no captions in ${others.join(", ")}. It has ${targets.join(", ")}.` : "";
+  const others = languagesOf(location).filter((tag) => !sameOf(tag, languages));
+  unknown = others.length ? `This session has no captions in ${others.join(", ")}. It has ${languages.join(", ")}.` : "";
 }
 
-/** Show the source of a caption, unless another language has shown a newer update. */
-function original({ utterance, seq, source }, final) {
-  if (!source || seq < (newest.get(utterance) ?? 0)) return;
-  newest.set(utterance, seq);
-  columns.showSource({ utterance, text: source, final });
+/** What to say about a fatal error; nothing, if a retry may succeed soon. */
+function refusalOf({ code, message }) {
+  if (code === "room") return t("This room does not exist.");
+  if (code === "limit") return t("All places for viewers are taken. This page continues when one is free.");
+  return PASSING.has(code) ? "" : message;
 }
 
 function watch(of) {
@@ -90,21 +92,16 @@ function watch(of) {
     about = found;
   });
   viewer.addEventListener("restart", () => restart());
-  viewer.addEventListener("partial", ({ detail }) => {
-    original(detail, false);
-    columns.partial(detail);
-  });
-  viewer.addEventListener("final", ({ detail }) => {
-    original(detail, true);
-    columns.final(detail);
-  });
+  viewer.addEventListener("partial", ({ detail }) => columns.partial(detail));
+  viewer.addEventListener("final", ({ detail }) => columns.final(detail));
   viewer.addEventListener("hidden", ({ detail }) => columns.remove(detail));
   viewer.addEventListener("problem", ({ detail }) => {
-    if (detail.fatal) refusal = PASSING.has(detail.code) ? "" : detail.code === "room" ? t("This room does not exist.") : detail.message;
+    if (detail.fatal) refusal = refusalOf(detail);
     else if (detail.final) columns.failed(detail);
   });
   viewer.addEventListener("state", ({ detail }) => {
     if (detail === "live") refusal = "";
+    at("save").hidden = !["over", "next"].includes(detail);
     const refused = detail === "waiting" && refusal;
     showState(refused ? "idle" : detail, refused ? {} : SENTENCES); // one banner for one event
     if (refused || detail === "live") problem(refused || wrong || unknown);
@@ -112,15 +109,8 @@ function watch(of) {
   viewer.connect();
 }
 
-at("which").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const address = new URL(location.href);
-  address.searchParams.set("session", at("name").value.trim());
-  location.assign(address);
-});
-
-at("which").hidden = named;
 if (named) {
   watch(of);
+  stayAwake(() => (at("awake").hidden = false));
   showModel(at("model"), await insist("v1/offer", () => {}));
 }
