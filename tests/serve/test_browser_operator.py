@@ -9,7 +9,6 @@ from tests.serve.browsers import expect, final, finals, session_of, until, wait_
 from tests.serve.servers import Running
 from tests.serve.talking import eventually
 
-
 #: Translations that viewers do not see.
 UNSEEN = ".unseen:not(.source)"
 

@@ -172,7 +172,8 @@ def test_finished_row_leaves_no_hole(visit: Callable[..., Any]) -> None:
           document.getElementById("stage").hidden = false;
           const [place, region] = ["captions", "announcer"].map((id) => document.getElementById(id));
           const columns = new Columns(place, region, ["de"], "en");
-          const say = (kind, utterance, text, language = "de") => columns[kind]({ utterance, language, text, unstable: "" });
+          const say = (kind, utterance, text, language = "de") =>
+            columns[kind]({ utterance, language, text, unstable: "" });
           const height = (n) => document.querySelectorAll(".utterance")[n].getBoundingClientRect().height;
           say("final", "1", "Wir");
           say("final", "1", "we", "en");

@@ -28,6 +28,9 @@ class Weighing:
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
+        if draft.leaves_only and not draft.is_chain:  # the rows before them were not asked for
+            self._known = False
+            return
         new = [draft.tokens[node] for node in verdict.accepted]
         new += () if verdict.token is None else (verdict.token,)
         for node, token in zip((ROOT, *verdict.accepted), new, strict=False):

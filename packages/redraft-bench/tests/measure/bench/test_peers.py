@@ -129,6 +129,17 @@ def expected(backend: LlamaCpp) -> list[Step]:
         return steps(own)
 
 
+def test_beam_from_scratch(model: Path) -> None:
+    """Its passes read only the rows of the last tokens, so how probable its output is stays open."""
+    options = LlamaOptions(context_length=CONTEXT, threads=1, slots=1, branches=8)
+    with (
+        closing(LlamaCpp(model, options)) as backend,
+        closing(MethodSystem(backend, Contender("beam", "de"))) as system,
+    ):
+        (found,) = steps(system, [UPDATES[5]])
+    assert found.finished and found.drafted > found.accepted > 0
+
+
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_ids_of_re_translation(name: str, library: Opened, expected: list[Step]) -> None:
     found = steps(library(name))
