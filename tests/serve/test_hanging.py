@@ -98,7 +98,7 @@ def test_one_of_two_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event
             late = talks[0].until("error")[-1]
             assert (late["code"], late.get("fatal")) == ("engine", False)
             assert (server.ask("/ready").status, server.ask("/health").status) == (503, 200)
-            assert "redraft_late_seconds 0.0" not in server.ask("/metrics").text
+            assert "redraft_late_seconds 0.0\n" not in server.ask("/metrics").text
             assert finals(talks[1].until("final")) == [("1", "de", expected("we saw"))]
             with server.socket() as third:
                 assert third.start()["type"] == "started"
