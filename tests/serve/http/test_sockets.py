@@ -143,7 +143,7 @@ def test_drop_before_all_is_restored(server: Running) -> None:
         socket.until("final")
     with server.socket() as socket:
         assert socket.start(**known)["resumed"] is True
-        assert [each.utterance for each in server.hub.owned(started["token"]).transcript.finals] == ["1", "2"]
+        assert [each.name for each in server.hub.owned(started["token"]).transcript.ended] == ["1", "2"]
 
 
 def test_second_connection(server: Running) -> None:
@@ -356,7 +356,7 @@ def test_ended_sessions_make_room(tmp_path: Path) -> None:
                 socket.say("end")
                 socket.until("done")
             (kept,) = tmp_path.glob(f"*-{name}.jsonl")
-            assert len(kept.read_text().splitlines()) == 2
+            assert len(kept.read_text().splitlines()) == 3  # what was spoken, too
             assert server.ask(f"/v1/sessions/{name}").json["done"] is True
         with server.socket() as first, server.socket() as second:
             assert [socket.start()["type"] for socket in (first, second)] == ["started"] * 2
