@@ -49,7 +49,7 @@ COMMAND, TRANSLATION, TURN = 30.0, 60.0, 300.0
 #: It must open, at a server, where it was opened before; elsewhere it may download a model.
 RECOGNISER_OPENS = 120.0
 #: It must make progress, or is started again; at a server sooner, before audio is dropped.
-STALLED, STALLED_AT_SERVER = 60.0, 20.0
+STALLED, STALLED_AT_SERVER = 60.0, 15.0
 #: Audio must come, or its place is given to others.
 AUDIO = 15.0
 #: A drain waits for one without progress, and its process must end after its last message.

@@ -210,7 +210,7 @@ def test_greeting() -> None:
         terminal.wait_for("\n", terminal.output.index("Ctrl-C"))
         shown = re.sub(r"\x1b\[[\d;]*m|\x1b\]8;[^\x1b]*\x1b\\", "", terminal.output)
         addresses = re.findall(r"http://127\.0\.0\.1:\d+/\w*", shown)
-        assert [urlsplit(each).path for each in addresses] == ["/", "/watch", "/overlay", "/docs"]
+        assert [urlsplit(each).path for each in addresses] == ["/", "/rooms", "/docs"]
         for address in addresses:
             with urlopen(address) as answer:
                 assert answer.status == 200

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from pathlib import Path
 
 from redraft.captions.events import Caption, Event, Update
@@ -52,9 +54,16 @@ def test_return_to_earlier_server(tmp_path: Path) -> None:
                 assert in_order == [text for _, language, text in wanted if language == target]
                 path = f"/v1/sessions/{client.session}/transcript?language={target}"
                 assert servers[1].ask(path).text.splitlines() == in_order
-        (file,) = tmp_path.iterdir()
-        rows = file.read_text(encoding="utf-8").splitlines()
-        assert len(rows) == len(wanted)
+        (file,) = tmp_path.glob("*.jsonl")
+
+        def captions() -> set[tuple[str, str]]:
+            rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+            return {(row["utterance"], row["language"]) for row in rows if row["language"] in ("de", "ja")}
+
+        until = time.monotonic() + 20
+        while len(captions()) < len(wanted) and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        assert len(captions()) == len(wanted)
 
     with running(transcripts=tmp_path) as first, running(transcripts=tmp_path) as second:
         run(work(first, second))

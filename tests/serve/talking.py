@@ -28,9 +28,9 @@ def expected(text: str, target: str = "de") -> str:
 
 
 def hidden_in(session: LiveSession) -> set[Key]:
-    """The captions that are hidden."""
+    """The translations that are hidden."""
     cells = (each for utterance in session.transcript.utterances.values() for each in utterance.keyed())
-    return {key for key, cell in cells if cell.hidden}
+    return {key for key, cell in cells if cell.hidden and key[1] in session.targets}
 
 
 def eventually(check: Any) -> None:

@@ -16,6 +16,7 @@ from websockets.sync.client import connect
 from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.serve.engine.engine import Engine, Engines
+from redraft.serve.engine.metrics import Metrics
 from tests.serve.fakes import CachedModel, Rig
 from tests.serve.servers import SECONDS, Socket, running
 from tests.serve.talking import eventually, expected, finals, say
@@ -97,7 +98,7 @@ def test_one_of_two_hangs(monkeypatch: pytest.MonkeyPatch, hold: threading.Event
             late = talks[0].until("error")[-1]
             assert (late["code"], late.get("fatal")) == ("engine", False)
             assert (server.ask("/ready").status, server.ask("/health").status) == (503, 200)
-            assert "redraft_late_seconds 0.0" not in server.ask("/metrics").text
+            assert "redraft_late_seconds 0.0\n" not in server.ask("/metrics").text
             assert finals(talks[1].until("final")) == [("1", "de", expected("we saw"))]
             with server.socket() as third:
                 assert third.start()["type"] == "started"
@@ -146,3 +147,10 @@ def test_second_signal() -> None:
         process.wait(SECONDS)
         if process.stdout is not None:
             process.stdout.close()
+
+
+def test_metrics_without_engines() -> None:
+    """A server for viewers only has none."""
+    metrics = Metrics()
+    metrics.watch(Engines([], 8))
+    assert b"redraft_late_seconds 0.0" in metrics.text()

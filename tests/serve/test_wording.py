@@ -145,7 +145,7 @@ def test_refused_start(tmp_path: Path) -> None:
             "utterance must be one that the session has received",
         ),
         ("/v1/sessions/NAME/transcript?format=pdf", None, "format: Input should be 'srt', 'vtt', 'jsonl' or 'txt'"),
-        ("/v1/sessions/NAME/transcript?language=fr", None, "language must be one of de, not 'fr'"),
+        ("/v1/sessions/NAME/transcript?language=fr", None, "language must be one of en, de, not 'fr'"),
         ("/v1/sessions/none/transcript", None, "the session does not exist, or has expired"),
         (
             "/v2/translate",

@@ -136,7 +136,8 @@ class CaptionServer(uvicorn.Server):
     """
 
     def __init__(self, hub: Hub, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        self._hub, self._listening, self._tls = hub, listening, tls
+        self._hub, self._listening = hub, listening
+        self._tls: dict[str, Any] = {"ssl": tls, "ssl_handshake_timeout": _HANDSHAKE} if tls else {}
         #: Connections that are being set up.
         self._beginning: set[asyncio.Task[None]] = set()
         self._draining: asyncio.Task[None] | None = None
@@ -191,10 +192,7 @@ class CaptionServer(uvicorn.Server):
     async def _serve_one(self, loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
         given = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
         try:
-            deadline = _HANDSHAKE if self._tls else None
-            await loop.connect_accepted_socket(
-                partial(_http, **given), connection, ssl=self._tls, ssl_handshake_timeout=deadline
-            )
+            await loop.connect_accepted_socket(partial(_http, **given), connection, **self._tls)
         except OSError:  # a client that has gone, or has no certificate of ours, or speaks no TLS
             connection.close()
         except Exception:  # otherwise nobody could connect any more

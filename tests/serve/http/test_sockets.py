@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from redraft import deadlines
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, Socket, running
-from tests.serve.talking import expected, finals, say
+from tests.serve.talking import eventually, expected, finals, say
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_drop_before_all_is_restored(server: Running) -> None:
         socket.until("final")
     with server.socket() as socket:
         assert socket.start(**known)["resumed"] is True
-        assert [each.utterance for each in server.hub.owned(started["token"]).transcript.finals] == ["1", "2"]
+        assert [each.name for each in server.hub.owned(started["token"]).transcript.ended] == ["1", "2"]
 
 
 def test_second_connection(server: Running) -> None:
@@ -355,8 +355,10 @@ def test_ended_sessions_make_room(tmp_path: Path) -> None:
                 say(socket, f"we saw {number}")
                 socket.say("end")
                 socket.until("done")
-            (kept,) = tmp_path.glob(f"*-{name}.jsonl")
-            assert len(kept.read_text().splitlines()) == 2
+            files = f"*-{name}.jsonl"
+            eventually(lambda files=files: list(tmp_path.glob(files)))
+            (kept,) = tmp_path.glob(files)
+            eventually(lambda kept=kept: kept.read_text().count("\n") == 3)  # with what was spoken
             assert server.ask(f"/v1/sessions/{name}").json["done"] is True
         with server.socket() as first, server.socket() as second:
             assert [socket.start()["type"] for socket in (first, second)] == ["started"] * 2

@@ -188,6 +188,7 @@ def test_settings(tmp_path: Path) -> None:
 def test_transcript_file(tmp_path: Path) -> None:
     with running(transcripts=tmp_path) as server, server.socket() as socket:
         name = talk(socket, "we saw")
+        eventually(lambda: list(tmp_path.iterdir()))
         assert [path.name for path in tmp_path.iterdir()] == [f"{date.today()}-{ROOM}-de-{name}.jsonl"]
 
 

@@ -78,7 +78,9 @@ class Metrics:
         total("redraft_requests", "Texts and chats in progress, and waiting", lambda each: each.requests)
         total("redraft_slots_in_use", "Cache slots in use", lambda each: each.pool.lent)
         late = "Seconds for which a pass of the model has been late"
-        self.gauge("redraft_late_seconds", late, lambda: max(each.late for each in engines.all) * deadlines.LOOK)
+        self.gauge(
+            "redraft_late_seconds", late, lambda: max((each.late for each in engines.all), default=0) * deadlines.LOOK
+        )
         total("redraft_failed_passes", "Failed passes", lambda each: each.failed_passes)
         total("redraft_failed_updates", "Updates that could not be translated", lambda each: each.failed_lanes)
         busy = "Share of time that the engines are busy with sessions, 0 to 1"

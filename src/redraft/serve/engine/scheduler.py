@@ -392,11 +392,9 @@ class Scheduler:
         for part in parts:
             if not part.score.is_aside:  # a backend keeps the cache of one search until it ends
                 part.lane.turn = next(self._turns)
-        new, curve = sum(part.new for part in parts), self._costs.curve()
-        self.expect(curve(new) if curve else deadlines.FIRST_PASS / deadlines.PASS_FACTOR)
-        started = self.clock()
+        new, started = sum(part.new for part in parts), self.clock()
         try:
-            answers = backend.score([(part.slot.numbers[model], part.score) for part in parts])
+            answers = self._scored(backend, parts)
         except Exception as error:
             self._failed(parts, backend, error)
             return
@@ -407,6 +405,13 @@ class Scheduler:
             self._watch(PassReport(len(parts), new, seconds))
         for part, rows in zip(parts, answers, strict=True):
             self._answered(part, rows)
+
+    def _scored(self, backend: Backend, parts: Sequence[Part]) -> Sequence[Rows]:
+        """Run a pass, with a deadline from its cost; the client of a remote server has deadlines of its own."""
+        curve = None if self._given == UNLIMITED else self._costs.curve()
+        cost = deadlines.FIRST_PASS / deadlines.PASS_FACTOR if curve is None else curve(sum(part.new for part in parts))
+        self.expect(cost)
+        return backend.score([(part.slot.numbers[part.score.model], part.score) for part in parts])
 
     def _failed(self, parts: Sequence[Part], backend: Backend, error: Exception) -> None:
         """Try the requests of a failed pass alone; a search ends, since its update has an output already."""
@@ -434,7 +439,7 @@ class Scheduler:
         """Run a request of a failed pass again by itself in an empty slot; if it fails again, only its update fails."""
         try:
             self.pool.renew(part.slot)
-            (rows,) = backend.score([(part.slot.numbers[part.score.model], part.score)])
+            (rows,) = self._scored(backend, [part])
         except Exception as error:
             self._fail(part.lane, error)
             self.pool.renew(part.slot)

@@ -180,9 +180,9 @@ class Transcript:
         """
         oldest = self.ended[self._oldest] if self._oldest < len(self.ended) else None
         cells = [oldest.cells.get(target, Cell()) for target in self.targets] if oldest else []
-        if oldest is None or not all(
-            cell.ended and not cell.held and not (acknowledged and cell.unacknowledged) for cell in cells
-        ):
+        if oldest is None or any(cell.held for cell in oldest.cells.values()):
+            return None
+        if not all(cell.ended and not (acknowledged and cell.unacknowledged) for cell in cells):
             return None
         self.ended[self._oldest] = _DROPPED
         self._oldest += 1
