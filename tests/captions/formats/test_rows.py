@@ -438,3 +438,13 @@ def test_direction_of_lines() -> None:
         writer.write(Caption("1", 0, "ar", "مرحبا بكم", "", True, 1.0, "", speaker="Anna"))
         writer.close()
         assert "\n\u200fAnna: مرحبا بكم\n" in out.getvalue()
+
+
+def test_cue_in_both_directions() -> None:
+    """Players may take the direction of the first line for all of them."""
+    out = io.StringIO()
+    writer = SubtitleWriter(out, io.StringIO(), "srt", ["he", "de"])
+    for language, text in (("he", "שלום!"), ("de", "„Hallo.“")):
+        writer.write(Caption("1", 0, language, text, final=True, time=3.0))
+    writer.close()
+    assert out.getvalue().splitlines()[2:4] == ["\u200fשלום!\u200f", "\u200e„Hallo.“\u200e"]

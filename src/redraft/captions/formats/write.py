@@ -366,7 +366,9 @@ class SubtitleWriter(Writer):
             self._cues += 1
             start, end = (round((time + self._start) * 1000) for time in (cue.start, cue.end))
             order = [*self._languages, *cue.lines]
-            lines = [directed(line, each) for each in dict.fromkeys(order) for line in cue.lines.get(each, ())]
+            mixed = len({leftwards for each in cue.lines if (leftwards := is_leftwards(each)) is not None}) > 1
+            languages = dict.fromkeys(order)
+            lines = [directed(line, each, mixed=mixed) for each in languages for line in cue.lines.get(each, ())]
             _put(self._out, _cue(self._form, self._cues, start, end, lines))
 
 
@@ -376,13 +378,24 @@ _MARKS = {False: "\u200e", True: "\u200f"}
 _DIRECTIONS = {"L": False, "R": True, "AL": True}
 
 
-def directed(text: str, language: str) -> str:
+def is_leftwards(language: str) -> bool | None:
+    """Whether a language is written from right to left; None if that is unknown."""
+    known = known_language(language)
+    return None if known is None else known.right_to_left
+
+
+def directed(text: str, language: str, *, mixed: bool = False) -> str:
     """Return a line that players show in the direction of its language.
 
     By default, they take that of the first letter, which may be of a name in another script.
+
+    Args:
+        mixed: whether other lines of the cue have another direction; players may take that of the first one for all, so
+            that a full stop is on the wrong side.
     """
-    known = known_language(language)
-    leftwards = None if known is None else known.right_to_left
+    leftwards = is_leftwards(language)
+    if mixed and leftwards is not None:
+        return f"{_MARKS[leftwards]}{text}{_MARKS[leftwards]}"
     found = (_DIRECTIONS.get(unicodedata.bidirectional(each)) for each in text)
     first = next((each for each in found if each is not None), False)  # signs alone are shown from left to right
     return text if leftwards in (None, first) or text[:1] in ("", *_MARKS.values()) else _MARKS[leftwards] + text
