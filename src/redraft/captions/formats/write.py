@@ -303,8 +303,8 @@ class _Together:
 class SubtitleWriter(Writer):
     """Writes SRT or WebVTT: cues from the final captions of each utterance, with the lines of all languages.
 
-    The words of an utterance begin at the time of its first update (`begin`, or its first caption) and end at that of
-    the final one.  If these are the same, as with recognisers that send only final texts, they begin their reading time
+    The words of an utterance begin where `begin` says, or at the time of its first caption, and end at that of the
+    final one.  If these are the same, as with recognisers that send only final texts, they begin their reading time
     before.  If the start is unknown, the cue follows the previous one; if the end is unknown or before the start, it
     lasts for its reading time.  `redraft.captions.formats.cues` makes cues of that.  A cue is written when the next one
     is known, which decides how long it stays.  Utterances without text have no cue.
