@@ -23,6 +23,7 @@ from redraft.captions.formats.write import (
     JsonlWriter,
     LinesWriter,
     SubtitleWriter,
+    Writer,
     directed,
 )
 from redraft.speech.sentences import in_sentences
@@ -36,7 +37,7 @@ MOST_LINES, SHORTEST = 2, 1000
 TEXT = "Meine Damen und Herren, ich freue mich sehr, heute hier zu sein."
 
 
-class Kept:
+class Kept(Writer):
     """A writer that records its calls, with their times."""
 
     def __init__(self) -> None:
@@ -65,7 +66,7 @@ def cues(captions: Sequence[Caption], width: int | None = 37) -> tuple[list[tupl
     for each in captions:
         writer.write(each)
     writer.close()
-    assert not subtitles.complained
+    assert subtitles.whole
     return [
         (cue.start, cue.end, cue.plaintext) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")
     ], errors.getvalue()
