@@ -89,7 +89,8 @@ def test_segments_are_utterances() -> None:
     texts = [("I'm", False), ("I'm it", False), ("I'm hit", False), ("I'm hit", True)]
     assert [(item.text, item.final) for item in items] == [*texts, *texts]
     assert [item.utterance for item in items] == ["1"] * 4 + ["2"] * 4
-    assert [item.time for item in items] == pytest.approx([0.2, 0.5, 0.8, 1, 1.2, 1.5, 1.8, 2])
+    assert [item.time for item in items] == pytest.approx([0.3, 0.5, 0.8, 1, 1.3, 1.5, 1.8, 2])
+    assert [item.start for item in items] == pytest.approx([0.2] * 4 + [1.2] * 4)
 
 
 def test_end_of_audio_ends_what_is_open() -> None:
