@@ -151,7 +151,7 @@ def test_typed_into_used_room(server: Running, visit: Callable[..., Any]) -> Non
         typed.press_sequentially(" duck")
         expect(typed).to_be_focused()
         expect(typed).to_have_value("we saw\nher duck")
-        expect(page.locator("#room-wrong")).to_contain_text("is in use")
+        expect(page.locator("#take_over-wrong")).to_contain_text("is in use")
         expect(page.locator("#problem")).not_to_be_visible()
     page.fill("[name=room]", "sale-2")
     typed.press_sequentially(" ")

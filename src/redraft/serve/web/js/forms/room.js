@@ -12,14 +12,15 @@ export function roomOf(text) {
 export const named = (text) => (SESSION.test(text.trim()) ? ["session", text.trim()] : ["room", roomOf(text)]);
 
 /**
- * The `session` and the `room` of the page's address; where it has neither, the form asks, and opens the page again.
+ * The `session` and the `room` of the page's address; where it has neither, a form asks, and opens the page again.
  *
- * @param {HTMLFormElement} form has one field, `name`
+ * @param {HTMLElement} place has the form, with one field, `name`
  */
-export function ofAddress(form) {
+export function ofAddress(place) {
+  const form = place.querySelector("form");
   const given = new URLSearchParams(location.search);
   const of = { session: given.get("session"), room: given.get("room") };
-  form.hidden = Boolean(of.session || of.room);
+  place.hidden = Boolean(of.session || of.room);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const address = new URL(location.href);
