@@ -22,7 +22,7 @@ RAY_READY := $(VENV)/.ready-dev,ray,serve
 SCALE_TESTS_READY := $(VENV)/.ready-dev,hf,remote,serve
 
 .NOTPARALLEL:
-.PHONY: help demo test test-lowest test-ray test-scale fuzz check fix docs size train benchmarks llama release
+.PHONY: help demo test test-gpu test-lowest test-ray test-scale fuzz check fix docs size train benchmarks llama release
 
 help: ## list the targets
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ fuzz: $(DEV_READY) ## send the server more than 20,000 frames and requests of al
 test-scale: $(SCALE_TESTS_READY) $(SCALE_READY) ## run the tests that need a real vLLM server (4 GB)
 	REDRAFT_VLLM_PYTHON=$(CURDIR)/.venv-scale/bin/python $(BIN)/python -m pytest -m scale tests/backends/remote $(ARGS)
 	$(BIN)/python -m pytest plugins/redraft-vllm $(ARGS)
+
+test-gpu: $(DEV_READY) ## run the tests of llama.cpp on a GPU, or on Vulkan in software (Linux; Debian: mesa-vulkan-drivers)
+	$(BIN)/python -m tools.test_gpu -rP $(ARGS)
 
 test-ray: $(RAY_READY) ## run the tests of the server on a Ray cluster of three nodes on this machine
 	$(BIN)/python -m pytest -m scale tests/serve/test_ray.py $(ARGS)

@@ -28,6 +28,18 @@ from tools import build_llama, compilers, fetch_tokenizers, setup_env
 ROOT = Path(__file__).parents[1]
 
 
+def test_targets() -> None:
+    """Extras of this project, of Redraft Bench, and those that stand for packages of their own."""
+    root, bench = str(setup_env.ROOT), str(setup_env.BENCH)
+    assert setup_env.targets("") == [root]
+    assert setup_env.targets("dev,fanout,serve,tasks") == [
+        f"{root}[dev,serve]",
+        f"{bench}[tasks]",
+        str(setup_env.FANOUT),
+    ]
+    assert setup_env.targets("train") == [root, bench, str(setup_env.TRAIN)]
+
+
 def test_pin_of_engine_is_read_from_constraints(tmp_path: Path) -> None:
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("# llama-cpp-python==0\ntorch==2.13.0\nllama-cpp-python==1.2.3\n", encoding="utf-8")

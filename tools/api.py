@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from redraft import __version__, protocol
 from redraft.captions.events import LONGEST_TEXT
+from redraft.captions.formats.outputs import FORMATS, TRANSCRIPTS
 from redraft.protocol.bodies import Offer, Sentences, Text, Translate, Translations
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
@@ -21,7 +22,6 @@ from redraft.serve.http import endpoints
 from redraft.serve.http.api import OPERATIONS
 from redraft.serve.http.endpoints import Endpoint
 from redraft.serve.http.pages import document
-from redraft.serve.sessions.transcript import FORMS
 
 _INFO = {"title": "Redraft", "version": f"{__version__}, protocol {protocol.VERSION}"}
 _REFERENCE = "#/components/schemas/{model}"
@@ -81,7 +81,9 @@ ABOUT: dict[Endpoint, About] = {
     endpoints.begin: About((protocol.Begin,), protocol.Started, 201, codes=(*_BODY, "option", "room", *_WORK)),
     endpoints.about: About(codes=("missing",)),
     endpoints.transcript: About(
-        answer=tuple(FORMS.values()), query=endpoints.TranscriptQuery, codes=("missing", "option", "limit")
+        answer=tuple(FORMATS[each].media_type for each in TRANSCRIPTS),
+        query=endpoints.TranscriptQuery,
+        codes=("missing", "option", "limit"),
     ),
     endpoints.room: About(answer=protocol.RoomState, codes=("missing",)),
     endpoints.decide: About(protocol.CONTROL, (), 204, codes=("missing", *_BODY, "caption", "limit")),

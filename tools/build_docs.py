@@ -379,7 +379,8 @@ def methods_page() -> str:
         "- *prompt rows* (predictions for the tokens of the prompt) and *trees* (several drafts in one pass):\n"
         "  llama.cpp, and transformers with decoder-only models\n"
         "- *early exit* (predictions of the first layers): transformers\n",
-        f"Every method also has these options; `redraft` has other defaults for what is shown, {AGREEMENT.label}:\n",
+        "Every method also has these options; `redraft` has other defaults for what is shown, "
+        f"`agree={AGREEMENT.agree}` and `first_sight={AGREEMENT.first_sight}`:\n",
         markdown_table(
             ("option", "default", "allowed", "what it is"),
             [_option_row(each) for each in get_method("ar").all_options if each.name in COMMON],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption
 from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import JsonlWriter
+from redraft.captions.formats.write import JsonlWriter, Writer
 from redraft.captions.reading import Reading
 from redraft.errors import OptionError
 
@@ -117,7 +117,7 @@ def test_layout_out_of_range_is_refused(arguments: tuple[int, ...], complaint: s
 
 
 def test_any_writer_is_given_lines_as_captions_of_their_own() -> None:
-    class Kept:
+    class Kept(Writer):
         def __init__(self) -> None:
             self.captions: list[Caption] = []
 

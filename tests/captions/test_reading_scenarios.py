@@ -16,6 +16,7 @@ import pytest
 
 from redraft.captions.events import Caption, Event
 from redraft.captions.formats.rows import RowsWriter
+from redraft.captions.formats.write import Writer
 from tests.serve.javascript import in_node
 
 SCENARIOS: dict[str, list[list[Any]]] = json.loads(Path(__file__).with_name("reading.json").read_text("utf-8"))
@@ -68,7 +69,7 @@ class Timer:
         self.cancelled = True
 
 
-class Shown:
+class Shown(Writer):
     def __init__(self) -> None:
         self.lines: list[str] = []
 

@@ -16,6 +16,7 @@ import pytest
 from redraft import AsyncTranslator, Style, Translator
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.formats.read import Item
+from redraft.captions.formats.write import Writer
 from redraft.cli.shared import driver
 from redraft.cli.shared.driver import Place
 from redraft.cli.shared.ending import Ending, Interrupted
@@ -56,7 +57,7 @@ class Echo:
             yield event
 
 
-class Written:
+class Written(Writer):
     """A writer; it is closed after some events."""
 
     def __init__(self, most: int = 1000) -> None:

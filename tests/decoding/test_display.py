@@ -38,19 +38,3 @@ def test_display_of_options(display: Display) -> None:
     for method in ("ar", "redraft"):
         assert Display.of(get_method(method).check(dataclasses.asdict(display))) == display
         assert Display.of(get_method(method).check({})) == get_method(method).display
-
-
-@pytest.mark.parametrize(
-    ("display", "label"),
-    [
-        (Display(), ""),
-        (Display(plain=True), ""),
-        (Display(first_sight=0.5), ""),  # everything is shown anyway
-        (Display(2), "2 agree"),
-        (Display(2, 0.7), "2 agree, first sight 0.7"),
-        (Display(mask_k=3), "mask 3"),
-        (Display(3, 0.9, 2, True), "3 agree, first sight 0.9, mask 2, plain"),
-    ],
-)
-def test_label(display: Display, label: str) -> None:
-    assert display.label == label

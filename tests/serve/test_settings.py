@@ -21,6 +21,15 @@ def test_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert load().sessions == 128
 
 
+def test_engine_is_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each option of the engine has its own precedence."""
+    file = tmp_path / "serve.toml"
+    file.write_text("[engine]\nthreads = 1\nexact = true\ncontext_length = 256\n")
+    monkeypatch.setenv("REDRAFT_SERVE_ENGINE", '{"threads": 2, "gpu_layers": 0}')
+    found = load(file, engine={"gpu_layers": 3}).engine
+    assert found == {"threads": 2, "exact": 1, "context_length": 256, "gpu_layers": 3}
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -36,12 +36,20 @@ def test_hypotheses_become_updates() -> None:
         Hypothesis("", 2.0, 2.2, final=True),  # a noise
         Hypothesis("Sea", 3.0, 3.5, final=True),
     ) == [
-        ("1", 0, "a", False, 1.0),
+        ("1", 0, "a", False, 1.2),
         ("1", 1, "a bee", False, 1.4),
         ("1", 2, "", False, 1.5),
         ("1", 3, "a be", True, 1.6),
         ("2", 0, "Sea", True, 3.5),
     ]
+
+
+def test_start_and_time() -> None:
+    """All updates of an utterance have its start, by the first hypothesis, and the end of what was recognised."""
+    names = Names()
+    heard = [Hypothesis("a", 1.0, 1.2), Hypothesis("a bee", 1.1, 1.4), Hypothesis("a bee", 1.1, 1.6, final=True)]
+    made = [names.update(each) for each in [*heard, Hypothesis("Sea", 3.0, 3.5, final=True)]]
+    assert [each and (each.start, each.time) for each in made] == [(1.0, 1.2), (1.0, 1.4), (1.0, 1.6), (3.0, 3.5)]
 
 
 def test_control_characters_become_spaces() -> None:

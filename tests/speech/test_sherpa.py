@@ -29,6 +29,10 @@ class Model:
     def __init__(self, **asked: Any) -> None:
         self.asked = asked
         self.tenths = self.segment = self.waiting = 0
+        self.options: dict[str, str] = {}
+
+    def set_option(self, name: str, value: str) -> None:
+        self.options[name] = value
 
     def create_stream(self) -> Model:
         return self
@@ -101,6 +105,13 @@ def test_models_in_folders(library: Any, tmp_path: Path) -> None:
     asked = made._model.asked
     assert asked["encoder"].endswith("encoder-1.int8.onnx") and asked["decoder"].endswith("decoder-1.onnx")
     assert asked["rule2_min_trailing_silence"] == 0.7 and asked["enable_endpoint_detection"]
+
+
+def test_models_of_several_languages(library: Any, tmp_path: Path) -> None:
+    place = folder(tmp_path / "mine")
+    for language, told in (("fr", "fr"), ("en,de", "auto"), ("auto", "auto")):
+        made = open_recogniser(f"sherpa:{place}", language)
+        assert isinstance(made, Sherpa) and made._model.options == {"language": told}
 
 
 def test_models_that_were_fetched(library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,7 @@ OPTIONS: dict[str, Option | Choice | Shares] = {
         ),
         Choice("dtype", "float32", ("float32", "bfloat16"), "data type of weights and cache"),
         Choice("device", "auto", ("auto", "cpu", "cuda"), "where the model runs; auto: on a GPU if there is one"),
+        Option("static", 0, 0, 1, "1: short passes in fixed shapes, on a GPU as CUDA graphs", whole=True),
         Option("ahead", 64, 1, 1024, "tokens requested at a time where nothing is drafted", whole=True),
         Option("timeout", 60, 0.001, 3600, "seconds to wait for an answer, or for the next token of one"),
         Option("plugin", 1, 0, 1, "0: let the server verify no drafts itself", whole=True),

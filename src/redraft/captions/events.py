@@ -113,6 +113,7 @@ class Update:
             None if unknown.
         goes_on: whether words were cut off from the end of this text and start the next utterance.
         language: BCP 47 tag of the language that is spoken, one of the stream's source languages; None if unknown.
+        start: when the utterance began, on the clock of ``time``; None if unknown, then its first update counts.
 
     Raises:
         InputError: a field has an invalid value.
@@ -132,6 +133,15 @@ class Update:
         metadata=_rules(FLAG, description="whether it was cut off before words with which the next utterance begins"),
     )
     language: str | None = field(default=None, metadata=_SPOKEN)
+    start: float | None = field(
+        default=None,
+        metadata={**_TIME, "description": "when the utterance began; if absent, the `time` of its first update"},
+    )
+
+    @property
+    def begun(self) -> float | None:
+        """When the utterance began, as far as this update knows."""
+        return self.time if self.start is None else self.start
 
     def __post_init__(self) -> None:
         for name, check, words in _CHECKS:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from redraft.captions.formats.outputs import TRANSCRIPTS
 from redraft.cli.shared import options as common
 
 EXAMPLES = """\b
@@ -22,7 +23,7 @@ Examples:
 @click.option(
     "--output",
     "form",
-    type=common.Output(["txt", "srt", "vtt", "jsonl"]),
+    type=common.Output(TRANSCRIPTS),
     default="txt",
     show_default=True,
     help="Form of the transcript; srt:broadcast and srt:cart are subtitles for other readers.",

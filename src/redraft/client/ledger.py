@@ -30,8 +30,7 @@ class Ledger:
     def add(self, update: protocol.UpdateMessage) -> None:
         """Add an update to send.  Of utterances without a final update, only the most recent are kept."""
         # The server may never get the first update, since only the newest is sent again after a drop.
-        begun = self._begun.setdefault(update.utterance, update.time)
-        update = replace(update, begun=begun)
+        update = replace(update, start=self._begun.setdefault(update.utterance, update.begun))
         self.open[update.utterance] = self._unsent[update.utterance] = update
         for name in self._partial[:-MOST_OPEN]:
             del self.open[name]

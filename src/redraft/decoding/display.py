@@ -45,11 +45,3 @@ class Display:
         """Return what the checked options of a method say."""
         agree, mask_k = int(options["agree"]), int(options["mask_k"])
         return cls(agree, float(options["first_sight"]), mask_k, bool(options["plain"]))
-
-    @property
-    def label(self) -> str:
-        """The display in words, e.g. ``2 agree, first sight 0.4``; empty if everything is shown."""
-        parts = [f"{self.agree} agree"] if self.agree > 1 else []
-        parts += [f"first sight {self.first_sight:g}"] if self.agree > 1 and self.first_sight < 1 else []
-        parts += [f"mask {self.mask_k}{', plain' if self.plain else ''}"] if self.mask_k else []
-        return ", ".join(parts)

@@ -177,6 +177,7 @@ class Recognised(Told):
     text: str
     final: bool = False
     time: float | None = None
+    start: float | None = None
     speaker: str | None = None
     language: str | None = None
     recognised: int = Field(description="position in the stream up to which the audio was recognised")
@@ -230,10 +231,6 @@ class UpdateMessage(events.Update):
 
     utterance: Utterance
     type: Literal["update"] = "update"
-    begun: Seconds | None = field(
-        default=None,
-        metadata={"description": "time of the utterance's first update, where that one is not sent again after a drop"},
-    )
 
     def __post_init__(self) -> None:
         """Check nothing: pydantic has."""
@@ -376,9 +373,7 @@ class Final(events.Caption):
     unstable: SkipJsonSchema[str] = ""
     final: SkipJsonSchema[Literal[True]] = True
     type: Literal["final"] = "final"
-    begun: Seconds | None = field(
-        default=None, metadata={"description": "time of the utterance's first update, for subtitles"}
-    )
+    begun: Seconds | None = field(default=None, metadata={"description": "when the utterance began, for subtitles"})
     lag_ms: float = 0
     made: Seconds | None = field(default=None, metadata={"description": "when it was made, in seconds since 1970"})
     age_ms: float | None = field(default=None, metadata=_AGE)

@@ -91,7 +91,7 @@ class Delay:
     def recognised(self, items: Iterable[Item]) -> Iterator[Item]:
         """Pass on what is recognised."""
         for item in items:
-            if isinstance(item, Update) and item.time is not None and (item.seq or item.final):
+            if isinstance(item, Update) and item.time is not None:
                 self._recogniser = self.behind(item.time)
             yield item
 
@@ -104,8 +104,8 @@ class Delay:
 
     def check(self, event: Event) -> None:
         """Warn if an event that has just been written is more than `LATE` seconds behind."""
-        if isinstance(event, Failure) or event.time is None or not (event.seq or event.final):
-            return  # the time of a first update is where the utterance starts
+        if isinstance(event, Failure) or event.time is None:
+            return
         captions = self.behind(event.time)
         if self._clock() - captions <= self._away or not self._late.news(captions):
             return

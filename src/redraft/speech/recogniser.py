@@ -103,11 +103,7 @@ class Names:
     _capitals: Capitals = field(default_factory=Capitals)
 
     def update(self, hypothesis: Hypothesis) -> Update | None:
-        """Return the update for a hypothesis; None if nothing has changed.
-
-        The first update of an utterance has its start as the time, where its subtitle starts; later ones have the end
-        of the recognised audio.
-        """
+        """Return the update for a hypothesis, at the end of the recognised audio; None if nothing has changed."""
         self._capitals, text = self._capitals.lowered(received(hypothesis.text))
         last = self._last
         if last is None and not text:
@@ -115,12 +111,17 @@ class Names:
         same = last is not None and (text, hypothesis.committed) == (last.text, last.committed)
         if same and not hypothesis.final:
             return None
-        when = hypothesis.end if last is not None or hypothesis.final else hypothesis.start
-        seq = 0 if last is None else last.seq + 1
-        time = round(max(0.0, when), 3)
-        name, speaker, committed = str(self._utterance), hypothesis.speaker, hypothesis.committed
-        language = hypothesis.language
-        self._last = made = Update(name, seq, text, hypothesis.final, time, speaker, committed, language=language)
+        self._last = made = Update(
+            str(self._utterance),
+            0 if last is None else last.seq + 1,
+            text,
+            hypothesis.final,
+            round(max(0.0, hypothesis.end), 3),
+            hypothesis.speaker,
+            hypothesis.committed,
+            language=hypothesis.language,
+            start=round(max(0.0, hypothesis.start), 3) if last is None else last.start,
+        )
         if hypothesis.final:
             self._utterance, self._last = self._utterance + 1, None
         return made

@@ -265,7 +265,7 @@ class SentenceCutter:
 
     def _begin(self, update: Update) -> Iterator[Update]:
         waiting, since = self._waiting, self._spoken_since(update)
-        start = update.time if since is None else since
+        start = update.begun if since is None else since
         other = waiting and (waiting.speaker, waiting.language) != (update.speaker, update.language)
         if waiting and (other or (start is not None and _is_over(waiting, start))):
             yield from self._close_waiting()
@@ -283,6 +283,8 @@ class SentenceCutter:
         """Return the estimated start of an utterance whose only time is that of its end; None for others."""
         if not update.final or update.time is None or update.time <= self._ended:
             return None
+        if update.start is not None:
+            return min(update.start, update.time)
         return max(self._ended, update.time - length(_words(update.text)) * SECONDS / WORDS)
 
     def _close_waiting(self) -> Iterator[Update]:
@@ -381,17 +383,11 @@ class SentenceCutter:
         committed: int | None = None,
         goes_on: bool = False,
     ) -> Iterator[Update]:
-        """Yield an update of a sentence, not before its start; the first one has the time of that."""
-        time = _later(time, sentence.start)
-        about = sentence.speaker, committed, goes_on, sentence.language
+        """Yield an update of a sentence, not before its start."""
+        start, time = sentence.start, _later(time, sentence.start)
         if not sentence.name:
             sentence.name = self._new_name(sentence.part_of)
-            if sentence.start is not None and (time is None or sentence.start < time):
-                if final:
-                    yield Update(sentence.name, 0, text, False, sentence.start, *about)
-                    sentence.seq = 1
-                else:
-                    time = sentence.start
+        about = sentence.speaker, committed, goes_on, sentence.language, start
         yield Update(sentence.name, sentence.seq, text, final, time, *about)
         sentence.seq += 1
 

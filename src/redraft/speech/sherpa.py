@@ -17,7 +17,7 @@ from redraft.models.hub import SPEECH, speech_folder
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import LONGEST
 from redraft.speech.recogniser import Hypothesis, Recogniser
-from redraft.speech.registry import RecogniserOptions
+from redraft.speech.registry import AUTO, RecogniserOptions
 
 SUMMARY = "streaming recognisers of sherpa-onnx, for CPUs; also takes the folder of a transducer, such as Nemotron 3.5"
 PACKAGE = "sherpa_onnx"
@@ -78,7 +78,7 @@ def recogniser(wanted: RecogniserOptions) -> Sherpa:
         )
     except Exception as error:
         raise ModelError(f"model {name!r} cannot be used by sherpa-onnx: {first_sentence(error)}") from error
-    return Sherpa(made)
+    return Sherpa(made, wanted.language)
 
 
 def model_files(folder: Path) -> dict[str, str]:
@@ -104,10 +104,13 @@ class Sherpa(Recogniser):
 
     Args:
         model: a ``sherpa_onnx.OnlineRecognizer`` with endpoint detection.
+        language: code of the spoken language, or ``auto``, for models of several.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, language: str = AUTO) -> None:
         self._model, self._stream = model, model.create_stream()
+        if hasattr(self._stream, "set_option"):  # older versions have no models of several
+            self._stream.set_option("language", language)
         self._samples = 0
         self._last, self._start, self._ended = "", 0.0, 0.0
 

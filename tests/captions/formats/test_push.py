@@ -17,12 +17,13 @@ from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats import push as push_module
 from redraft.captions.formats.push import CaptionService, PushWriter, zoom_language
+from redraft.captions.formats.write import Writer
 from redraft.errors import OptionError
 
 QUICK = Backoff(0.01, 0.02, 0.2)
 
 
-class Kept:
+class Kept(Writer):
     """A writer that records its calls."""
 
     def __init__(self) -> None:
@@ -270,7 +271,7 @@ def test_only_what_the_audience_may_see() -> None:
     captions, decided = Captions(), Decided()
     with serving(captions) as url:
         pushing = PushWriter(Kept(), CaptionService(f"zoom:{url}", "de"), "de", patience=QUICK, pace=0.0)
-        pushing.audience = decided
+        pushing.show_to(decided)
         decided.paused = True
         pushing.write(said("1"))
         pushing.write(said("2"))
@@ -286,15 +287,13 @@ def test_only_what_the_audience_may_see() -> None:
 @pytest.mark.parametrize("reading", [None, 20])
 def test_hidden_lines(reading: int | None) -> None:
     from redraft.captions.formats.rows import RowsWriter
-    from redraft.captions.formats.write import Writer
-    from redraft.cli.shared.stream import show_to
 
     captions, decided = Captions(), Decided()
     decided.hidden = {"1.2"}
     with serving(captions) as url:
         writer: Writer = PushWriter(Kept(), CaptionService(f"zoom:{url}", "de"), "de", patience=QUICK, pace=0.0)
         writer = RowsWriter(writer, reading) if reading else writer
-        show_to(decided, writer)
+        writer.show_to(decided)
         for utterance in ("1", "1.2", "2"):
             writer.write(said(utterance))
         writer.close()

@@ -188,7 +188,10 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
     (
         "list",
         b"[1, 2]",
-        ("must be a JSON object with utterance, seq, text", "speaker, committed, goes_on, language, type, not a list"),
+        (
+            "must be a JSON object with utterance, seq, text",
+            "speaker, committed, goes_on, language, start, type, not a list",
+        ),
     ),
     ("string", b'"hello"', ("must be a JSON object", 'not "hello"')),
     ("null", b"null", ("must be a JSON object", "not null")),
@@ -201,7 +204,7 @@ MALFORMED: list[tuple[str, bytes | dict, tuple[str, ...]]] = [
         line(utterence="u"),
         (
             '"utterence" is not known: allowed are utterance, seq, text, final, time, speaker, committed, goes_on, '
-            "language, type",
+            "language, start, type",
         ),
     ),
     ("utterance null", line(utterance=None), ("utterance must be a non-empty string or a whole number, not null",)),

@@ -23,6 +23,7 @@ from redraft.captions.formats.write import (
     JsonlWriter,
     LinesWriter,
     SubtitleWriter,
+    Writer,
     directed,
 )
 from redraft.speech.sentences import in_sentences
@@ -36,7 +37,7 @@ MOST_LINES, SHORTEST = 2, 1000
 TEXT = "Meine Damen und Herren, ich freue mich sehr, heute hier zu sein."
 
 
-class Kept:
+class Kept(Writer):
     """A writer that records its calls, with their times."""
 
     def __init__(self) -> None:
@@ -65,7 +66,7 @@ def cues(captions: Sequence[Caption], width: int | None = 37) -> tuple[list[tupl
     for each in captions:
         writer.write(each)
     writer.close()
-    assert not subtitles.complained
+    assert subtitles.whole
     return [
         (cue.start, cue.end, cue.plaintext) for cue in pysubs2.SSAFile.from_string(out.getvalue(), "srt")
     ], errors.getvalue()
@@ -438,3 +439,13 @@ def test_direction_of_lines() -> None:
         writer.write(Caption("1", 0, "ar", "مرحبا بكم", "", True, 1.0, "", speaker="Anna"))
         writer.close()
         assert "\n\u200fAnna: مرحبا بكم\n" in out.getvalue()
+
+
+def test_cue_in_both_directions() -> None:
+    """Players may take the direction of the first line for all of them."""
+    out = io.StringIO()
+    writer = SubtitleWriter(out, io.StringIO(), "srt", ["he", "de"])
+    for language, text in (("he", "שלום!"), ("de", "„Hallo.“")):
+        writer.write(Caption("1", 0, language, text, final=True, time=3.0))
+    writer.close()
+    assert out.getvalue().splitlines()[2:4] == ["\u200fשלום!\u200f", "\u200e„Hallo.“\u200e"]

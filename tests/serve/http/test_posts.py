@@ -8,6 +8,7 @@ import pytest
 
 from redraft.captions.events import Caption, Event
 from redraft.captions.formats.push import CaptionService, PushWriter
+from redraft.captions.formats.write import Writer
 from redraft.serve.sessions.posts import Posts, texts_of
 from tests.serve.fakes import Clock
 from tests.serve.servers import Running, running
@@ -83,7 +84,7 @@ def test_sender_lost_in_a_caption() -> None:
     assert [each.seq for each in found + again[:1]] == sorted({each.seq for each in found + again[:1]})
 
 
-class Kept:
+class Kept(Writer):
     """Events that were passed on."""
 
     def __init__(self) -> None:

@@ -54,6 +54,15 @@ def test_same_seq_final() -> None:
     live.accept(Update("1", 4, "we saw", final=True))
 
 
+def test_start_without_first_updates() -> None:
+    """Subtitles begin with the words, though the first updates never came; other updates of it change nothing."""
+    live = offline()
+    live.accept(Update("1", 7, "we saw", time=5.0, start=2.0))
+    live.accept(Update("1", 8, "we saw her", time=6.0, start=3.0))
+    live.accept(Update("2", 0, "and", time=9.0))
+    assert [live.transcript.utterances[each].begun for each in "12"] == [2.0, 9.0]
+
+
 def test_end_at_the_highest_seq() -> None:
     live = offline()
     assert process(protocol.UpdateMessage("1", 2**53, "we saw"), live) is None

@@ -56,9 +56,8 @@ class Masks:
         self._kinds = sorted(set(kinds)) if kinds is not None and self._window else []
         self._dtype = dtype
 
-    def of(self, rows: Sequence[PassRow], device: torch.device) -> Tensor | dict[str, Tensor]:
-        """Return the (batch, 1, ids, cells) additive mask of a pass, by layer type if there are several."""
-        width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
+    def of(self, rows: Sequence[PassRow], width: int, length: int, device: torch.device) -> Tensor | dict[str, Tensor]:
+        """Return the (batch, 1, width, length) additive mask of a pass, by layer type if there are several."""
         seen = torch.stack([_visible(row, width, length) for row in rows])
         if self._window is None:
             return self._added(seen, device)
@@ -131,18 +130,24 @@ class CellPlan:
 
 
 class StaticRows(DynamicLayer):
-    """Keys and values of one layer, (slots, heads, cells, head size) each; grows if a plan needs more cells."""
+    """Keys and values of one layer, (slots, heads, cells, head size) each; grows if a plan needs more cells.
 
-    def __init__(self, slots: int) -> None:
+    Args:
+        slots: number of rows.
+        cells: number of cells at first.
+    """
+
+    def __init__(self, slots: int, cells: int = 0) -> None:
         super().__init__()
-        self.slots = slots
+        self.slots, self.cells = slots, cells
         self.plan: CellPlan | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Allocate empty rows with the device, dtype and head size of the first states."""
         self.dtype, self.device = key_states.dtype, key_states.device
         self.keys, self.values = (
-            states.new_zeros(self.slots, states.shape[1], 0, states.shape[3]) for states in (key_states, value_states)
+            states.new_zeros(self.slots, states.shape[1], self.cells, states.shape[3])
+            for states in (key_states, value_states)
         )
         self.is_initialized = True
 
@@ -172,10 +177,10 @@ class StaticRows(DynamicLayer):
 
 
 class SlotCache(Cache):
-    """The static rows of all layers."""
+    """The static rows of all layers; arguments as for `StaticRows`."""
 
-    def __init__(self, layers: int, slots: int) -> None:
-        super().__init__(layers=[StaticRows(slots) for _ in range(layers)])
+    def __init__(self, layers: int, slots: int, cells: int = 0) -> None:
+        super().__init__(layers=[StaticRows(slots, cells) for _ in range(layers)])
 
     def follow(self, plan: CellPlan) -> None:
         """Use ``plan`` for the next pass."""

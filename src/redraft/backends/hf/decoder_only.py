@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from redraft.backends.hf.base import HfBackend, TorchRows
-from redraft.backends.hf.cache import CellPlan, Masks, PassRow
+from redraft.backends.hf.cache import CellPlan, Masks, PassRow, SlotCache
 from redraft.backends.hf.layers import decoder_layers, shortened
 from redraft.backends.hf.options import HfOptions
+from redraft.backends.hf.static import Inputs, StaticPasses, cells_of, shape_of
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score, common_prefix
@@ -26,6 +27,8 @@ from redraft.errors import CapabilityError
 
 #: Maximum relative difference between two computations of the same row, in 32 bits and in lower precision.
 _ROUNDING, _COARSE_ROUNDING = 1e-3, 0.1
+#: Name of the mask among the inputs of a pass, for models that take one for all layers.
+_MASK = "mask"
 
 
 @dataclass(slots=True)
@@ -45,6 +48,10 @@ class HfDecoder(HfBackend[_Slot]):
         super().__init__(model, tokenizer, name, options, self.layers)
         self.capabilities = Capabilities(trees=True, prompt_rows=True, batches=True, early_exit=len(layers) > 1)
         self._masks = Masks(model.config, self.dtype)
+        #: Runs short passes in fixed shapes, if that is asked for.
+        self.static = StaticPasses(self._pass) if options.static else None
+        if self.static:  # graphs know the addresses of the cache, so it must not grow
+            self._cache = SlotCache(self.layers, options.slots, cells_of(self.context_length) + 1)
 
     def _new_slot(self, slot: int) -> _Slot:
         return _Slot()
@@ -148,18 +155,41 @@ class HfDecoder(HfBackend[_Slot]):
     def _forward(self, slots: Sequence[int], rows: Sequence[PassRow]) -> Tensor:
         """Return the (batch, most wanted, vocabulary) logits."""
         width, length = max(len(row.ids) for row in rows), max(row.cells[-1] for row in rows) + 1
+        fixed = shape_of(width, length) if self.static else None
+        width, length = fixed or (width, length)
 
         def padded(values: Sequence[list[int]], filler: int) -> Tensor:
             table = [[filler] * (width - len(each)) + each for each in values]
             return torch.tensor(table, device=self.device)
 
-        self._cache.follow(CellPlan.of(slots, padded([row.cells for row in rows], -1), length))
+        ids, cells, positions = (
+            padded([getattr(row, name) for row in rows], filler)
+            for name, filler in (("ids", 0), ("cells", -1), ("positions", 0))
+        )
+        mask = self._masks.of(rows, width, length, self.device)
+        if self.static is None or fixed is None:
+            plan = CellPlan.of(slots, cells, length)
+            return self._logits(ids, positions, mask, plan, max(row.wanted for row in rows))
+        masks = mask if isinstance(mask, dict) else {_MASK: mask}
+        rows_of = torch.tensor(list(slots), device=self.device)
+        return self.static({"ids": ids, "cells": cells, "positions": positions, "rows": rows_of, **masks}, length)
+
+    def _pass(self, inputs: Inputs, length: int) -> Tensor:
+        """Run a pass of a fixed shape."""
+        given = dict(inputs)
+        ids, cells, positions, rows = (given.pop(name) for name in ("ids", "cells", "positions", "rows"))
+        plan = CellPlan(rows, cells, length, rows, 0)
+        return self._logits(ids, positions, given.get(_MASK, given), plan, ids.shape[1])
+
+    def _logits(self, ids: Tensor, positions: Tensor, mask: Any, plan: CellPlan, wanted: int) -> Tensor:
+        """Return the (batch, wanted, vocabulary) logits of the last ids."""
+        self._cache.follow(plan)
         output = self.model(
-            input_ids=padded([row.ids for row in rows], 0),
-            attention_mask=self._masks.of(rows, self.device),
-            position_ids=padded([row.positions for row in rows], 0),
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions,
             **{self._cache_argument: self._cache},
             use_cache=True,
-            logits_to_keep=max(row.wanted for row in rows),
+            logits_to_keep=wanted,
         )
         return self.allowed(output.logits)

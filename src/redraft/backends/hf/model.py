@@ -17,7 +17,7 @@ from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.backends.hf.facts import check_model, loaded, source_of
 from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
-from redraft.errors import ModelError, OptionError
+from redraft.errors import CapabilityError, ModelError, OptionError
 
 
 def open_hf(name: str, options: HfOptions) -> HfDecoder | HfEncoderDecoder:
@@ -77,7 +77,7 @@ def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfD
     """Return the backend of a loaded model and tokenizer.
 
     Raises:
-        CapabilityError: the model's cache cannot be rolled back.
+        CapabilityError: the model's cache cannot be rolled back, or its passes cannot have fixed shapes.
     """
     check_model(model.config, name)
     if options.threads:
@@ -85,6 +85,8 @@ def backend_of(model: Any, tokenizer: Any, name: str, options: HfOptions) -> HfD
     model.eval()
     wrapped = HfTokenizer(tokenizer)
     if model.config.is_encoder_decoder:
+        if options.static:
+            raise CapabilityError(f"model {name!r} has an encoder, so static cannot be used: leave it out")
         return HfEncoderDecoder(model, wrapped, name, options)
     decoder = HfDecoder(model, wrapped, name, options)
     decoder.check_attention()

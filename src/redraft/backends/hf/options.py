@@ -18,6 +18,8 @@ class HfOptions:
         dtype: ``float32`` or ``bfloat16``, for weights and cache.
         device: ``cpu``, ``cuda``, or ``auto`` for a GPU if there is one.
         threads: CPU threads of the whole process; 0 keeps the current number.
+        static: 1 pads short passes of decoder-only models to a few fixed shapes, and replays them as CUDA graphs on a
+            GPU.
 
     Raises:
         OptionError: a value is invalid.
@@ -28,6 +30,7 @@ class HfOptions:
     dtype: str = "float32"
     device: str = "auto"
     threads: int = 0
+    static: int = 0
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from redraft.captions.events import Failure, Field, Order, Update, is_text, is_whole, shown
+from redraft.captions.events import Failure, Field, Order, Update, is_seconds, is_text, is_whole, shown
 from redraft.captions.formats.read import Item, LineSource, cleaned, decoded, not_empty, received
 from redraft.errors import InputError
 
@@ -114,8 +114,10 @@ def parse_update(found: Mapping[str, Any]) -> Update:
     values = one_line(found)
     values.pop("type", None)
     values["utterance"] = str(values["utterance"])
-    update = Update(**values)
-    return update if update.time is None else replace(update, time=float(update.time))
+    for name in ("time", "start"):
+        if is_seconds(values.get(name)):
+            values[name] = float(values[name])
+    return Update(**values)
 
 
 def one_line(found: Mapping[str, Any]) -> dict[str, Any]:

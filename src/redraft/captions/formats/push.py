@@ -20,7 +20,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from http.client import HTTPException
 from itertools import chain
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -30,7 +30,7 @@ import langcodes
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.read import printable
-from redraft.captions.formats.write import Writer, spoken
+from redraft.captions.formats.write import Audience, Writer, spoken
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.proxies import address_parts, is_local
@@ -154,17 +154,6 @@ def zoom_language(language: str) -> str:
     return "jp-JP" if full.language == "ja" else f"{full.language}-{full.territory}"
 
 
-class Audience(Protocol):
-    """What the audience may see, for example `redraft.client.control.Control`."""
-
-    @property
-    def paused(self) -> bool:
-        """Whether captions are held back."""
-
-    def is_hidden(self, utterance: str, language: str) -> bool:
-        """Whether a caption must not be shown."""
-
-
 class PushWriter(Writer):
     """Sends the final captions of one language to a service, and passes all events on to another writer.
 
@@ -189,12 +178,12 @@ class PushWriter(Writer):
         pace: float = _PACE,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.writer, self._service, self._language = writer, service, language
+        self.writer: Writer = writer
+        self._service, self._language = service, language
         self._patience, self._pace, self._clock = patience, pace, clock
         #: Number of captions that could not be delivered.
         self.given_up = 0
-        #: What the audience may see; None for everything.
-        self.audience: Audience | None = None
+        self._audience: Audience | None = None
         #: Captions with their time, and when they were queued by the monotonic clock.
         self._queue: queue.SimpleQueue[tuple[str, str, float, float] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -214,6 +203,17 @@ class PushWriter(Writer):
     def drop(self) -> None:
         """Send nothing more: `close` then reports the captions in the queue."""
         self._dropping.set()
+        self.writer.drop()
+
+    def show_to(self, audience: Audience) -> None:
+        """Send only what an audience may see; by default, everything."""
+        self._audience = audience
+        self.writer.show_to(audience)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all captions were delivered."""
+        return not self.given_up and self.writer.whole
 
     def close(self) -> None:
         """Send the queue, except for captions that are still held back, then close the other writer."""
@@ -230,7 +230,7 @@ class PushWriter(Writer):
                 self._give_up(f"a caption was not sent: {text}")
                 continue
             released = self._released()
-            if released is None or (self.audience and self.audience.is_hidden(utterance, self._language)):
+            if released is None or (self._audience and self._audience.is_hidden(utterance, self._language)):
                 continue
             try:
                 self._send(self._service.request(text, when, seq), max(queued, released) + self._patience.patience)
@@ -249,8 +249,8 @@ class PushWriter(Writer):
             Seconds of the monotonic clock; None if they are still held back at the end.
         """
         since = 0.0
-        while self.audience and self.audience.paused:
-            if self._closing.wait(_LOOK) and self.audience.paused:
+        while self._audience and self._audience.paused:
+            if self._closing.wait(_LOOK) and self._audience.paused:
                 return None
             since = time.monotonic()
         return since

@@ -10,7 +10,7 @@ from dataclasses import replace
 from redraft.captions.breaks import broken, cells
 from redraft.captions.events import Caption, Event, Failure
 from redraft.captions.formats.cues import LATE
-from redraft.captions.formats.write import CELLS_PER_SECOND, JsonlWriter, SubtitleWriter, Writer, by, layers
+from redraft.captions.formats.write import CELLS_PER_SECOND, Audience, Writer, by
 from redraft.captions.reading import Reading
 from redraft.captions.words import UNBREAKABLE, joined
 
@@ -98,13 +98,11 @@ class RowsWriter(Writer):
     def __init__(
         self, writer: Writer, width: int, clock: Callable[[], float] = time.monotonic, *, live: bool = False
     ) -> None:
-        self.writer, self._width, self._clock, self._live = writer, width, clock, live
+        self.writer: Writer = writer
+        self._width, self._clock, self._live = width, clock, live
         Reading(width)  # checks the width before the first caption
-        *_, innermost = layers(writer)
-        self._named = not isinstance(innermost, JsonlWriter)
-        self._subtitles = innermost if isinstance(innermost, SubtitleWriter) else None
-        if self._subtitles is not None:
-            self._subtitles.expect_lines()
+        self._named = not writer.names_speakers
+        writer.expect_lines()
         self._begun: dict[str, float] = {}
         #: Time of the latest final caption of each language.
         self._ended: dict[str, float] = {}
@@ -120,9 +118,13 @@ class RowsWriter(Writer):
         self._error: BaseException | None = None
 
     def begin(self, utterance: str, time: float | None) -> None:
-        """Record the start of an utterance in seconds, in case its first updates get no caption."""
+        """Record the start of an utterance, from which its lines get times of their own."""
         if time is not None:
             self._begun.setdefault(utterance, time)
+
+    def show_to(self, audience: Audience) -> None:
+        """Publish only the lines of what an audience may see."""
+        self.writer.show_to(_OfLines(audience))
 
     def write(self, event: Event) -> None:
         """Write the lines that an event completes, or time has completed before it; failures are passed on."""
@@ -163,8 +165,7 @@ class RowsWriter(Writer):
         self._put(growing, growing.reading.read(caption, self._now))
         if caption.final:
             del self._open[key]
-            if self._subtitles is not None:
-                self._subtitles.end_lines(caption)
+            self.writer.end_lines(caption)
             self._ended[caption.language] = max(self._ended.get(caption.language, 0.0), caption.time or 0.0)
 
     def _pass(self, time: float | None) -> None:
@@ -187,8 +188,7 @@ class RowsWriter(Writer):
             if last and caption.time is not None:
                 ended = max(caption.time, ended or 0.0)
             name = f"{caption.utterance}.{growing.count}"
-            if self._subtitles is not None:
-                self._subtitles.begin(name, begun)
+            self.writer.begin(name, begun)
             # Only the last line of an utterance can be cut off.
             cut = caption.cut and last
             line_ = replace(caption, utterance=name, text=line, unstable="", final=True, time=ended, cut=cut)
@@ -233,3 +233,17 @@ class RowsWriter(Writer):
                 self._error = error
             else:
                 self._wait()
+
+
+class _OfLines:
+    """What the audience may see of lines, which are named after their utterances."""
+
+    def __init__(self, audience: Audience) -> None:
+        self._audience = audience
+
+    @property
+    def paused(self) -> bool:
+        return self._audience.paused
+
+    def is_hidden(self, utterance: str, language: str) -> bool:
+        return self._audience.is_hidden(utterance.rpartition(".")[0], language)

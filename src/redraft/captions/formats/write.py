@@ -1,7 +1,6 @@
 """Write captions as lines, JSON Lines or subtitles to a text stream, flushed immediately.
 
-Every writer has ``write(event)`` and ``close()``; ``close`` writes pending output and leaves the stream open. If the
-process is killed, everything written so far is complete.
+If the process is killed, everything written so far is complete.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import html
 import json
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, Protocol
 
@@ -35,22 +34,76 @@ MOST_UNPAIRED = 8
 MOST_SPOKEN = 256
 
 
-class Writer(Protocol):
-    """The interface of all writers."""
+class Audience(Protocol):
+    """What the audience may see, for example `redraft.client.control.Control`."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether captions are held back."""
+
+    def is_hidden(self, utterance: str, language: str) -> bool:
+        """Whether a caption must not be shown."""
+
+
+class Writer:
+    """Writes events in a format, or changes them and passes them on to another writer.
+
+    A format has `write`, and of the other methods those that it needs; `redraft.captions.formats.outputs` lists the
+    formats.
+
+    Attributes:
+        writer: the writer that events are passed on to; None for a format.
+    """
+
+    writer: Writer | None = None
+
+    def begin(self, utterance: str, time: float | None) -> None:
+        """Record the start of an utterance in seconds, in case its first updates get no caption."""
+        if self.writer is not None:
+            self.writer.begin(utterance, time)
 
     def write(self, event: Event) -> None:
         """Write one event, if the format supports it."""
 
+    def write_together(self, captions: Sequence[Caption]) -> None:
+        """Write the final captions of an utterance, whether or not other languages follow."""
+        for caption in captions:
+            self.write(caption)
+
     def close(self) -> None:
         """Write pending output, if there is any; the stream stays open."""
-        return
+        if self.writer is not None:
+            self.writer.close()
 
+    def drop(self) -> None:
+        """Write nothing more that takes time, since the program is being interrupted."""
+        if self.writer is not None:
+            self.writer.drop()
 
-def layers(writer: Writer | None) -> Iterator[Writer]:
-    """Yield a writer, the one that it passes events on to (its attribute ``writer``), and so on."""
-    while writer is not None:
-        yield writer
-        writer = getattr(writer, "writer", None)
+    def show_to(self, audience: Audience) -> None:
+        """Publish only what an audience may see."""
+        if self.writer is not None:
+            self.writer.show_to(audience)
+
+    def expect_lines(self) -> None:
+        """Expect the lines of reading mode, whose number is at the end of their utterance's name."""
+        if self.writer is not None:
+            self.writer.expect_lines()
+
+    def end_lines(self, caption: Caption) -> None:
+        """Take a final caption whose lines were written."""
+        if self.writer is not None:
+            self.writer.end_lines(caption)
+
+    @property
+    def names_speakers(self) -> bool:
+        """Whether the format has a field for who is speaking, instead of a name before the text."""
+        return self.writer is not None and self.writer.names_speakers
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything was written as it is; subtitles, for example, cannot represent some times."""
+        return self.writer is None or self.writer.whole
 
 
 def failure_line(failure: Failure) -> str:
@@ -119,6 +172,8 @@ class TextWriter(Writer):
 class JsonlWriter(Writer):
     """Writes one JSON object per line (`redraft.captions.events.as_object`)."""
 
+    names_speakers = True
+
     def __init__(self, out: IO[str]) -> None:
         self._out = out
 
@@ -131,7 +186,8 @@ class SpokenWriter(Writer):
     """Adds what was spoken to the captions, as captions in its language: each new source, before its translations."""
 
     def __init__(self, writer: Writer, language: str) -> None:
-        self.writer, self._language = writer, language
+        self.writer: Writer = writer
+        self._language = language
         #: Utterance -> whether its newest source was final, and its `seq`.
         self._newest: dict[str, tuple[bool, int]] = {}
 
@@ -146,10 +202,6 @@ class SpokenWriter(Writer):
             while len(self._newest) > MOST_SPOKEN:
                 del self._newest[next(iter(self._newest))]
         self.writer.write(event)
-
-    def close(self) -> None:
-        """Close the other writer."""
-        self.writer.close()
 
 
 @dataclass(slots=True)
@@ -251,8 +303,8 @@ class _Together:
 class SubtitleWriter(Writer):
     """Writes SRT or WebVTT: cues from the final captions of each utterance, with the lines of all languages.
 
-    The words of an utterance begin at the time of its first update (`begin`, or its first caption) and end at that of
-    the final one.  If these are the same, as with recognisers that send only final texts, they begin their reading time
+    The words of an utterance begin where `begin` says, or at the time of its first caption, and end at that of the
+    final one.  If these are the same, as with recognisers that send only final texts, they begin their reading time
     before.  If the start is unknown, the cue follows the previous one; if the end is unknown or before the start, it
     lasts for its reading time.  `redraft.captions.formats.cues` makes cues of that.  A cue is written when the next one
     is known, which decides how long it stays.  Utterances without text have no cue.
@@ -265,9 +317,6 @@ class SubtitleWriter(Writer):
         languages: order of the lines in a cue; a language without a caption for an utterance holds up `MOST_UNPAIRED`
             utterances.
         profile: what readers need.
-
-    Attributes:
-        complained: whether an unusable time was reported.
 
     Raises:
         OptionError: ``form`` is unknown.
@@ -288,8 +337,8 @@ class SubtitleWriter(Writer):
         self._begun: dict[str, float] = {}
         self._utterance = ""
         self._pacer = Pacer(profile, LATEST - profile.start, self._check_clock)
-        self._together = _Together(self.cue, self._languages)
-        self.complained = self._restarted = False
+        self._together = _Together(self.write_together, self._languages)
+        self._complained = self._restarted = False
         if form == "vtt":
             _put(out, "WEBVTT\n\n")
 
@@ -312,15 +361,15 @@ class SubtitleWriter(Writer):
             self._begun.setdefault(utterance, when)
 
     def expect_lines(self) -> None:
-        """Expect the lines of reading mode, whose number is at the end of their utterance's name."""
+        """Expect the lines of reading mode."""
         self._together.lines = self._pacer.whole = True
 
     def end_lines(self, caption: Caption) -> None:
         """Take a final caption whose lines were written."""
         self._together.end(caption)
 
-    def cue(self, captions: Sequence[Caption]) -> None:
-        """Write the final captions of an utterance as the next cue, whether or not other languages follow."""
+    def write_together(self, captions: Sequence[Caption]) -> None:
+        """Write the final captions of an utterance as the next cue."""
         by_language = {caption.language: caption for caption in captions}
         texts: dict[str, str] = {}
         for language in (*self._languages, *by_language):
@@ -341,12 +390,17 @@ class SubtitleWriter(Writer):
         self._together.close()
         self._put_cues(self._pacer.close())
 
+    @property
+    def whole(self) -> bool:
+        """Whether all times were usable."""
+        return not self._complained
+
     def _usable(self, time: float | None) -> float | None:
         """Return a time of the stream if it is one."""
         if time is None or 0 <= time <= LATEST - self._start:
             return time
-        if not self.complained:
-            self.complained = True
+        if not self._complained:
+            self._complained = True
             hours = f"time must be seconds from the start of the stream, under 100 hours, not {time:g}"
             self._report(Failure(f"{hours}; such cues get an estimate"))
         return None
@@ -366,7 +420,9 @@ class SubtitleWriter(Writer):
             self._cues += 1
             start, end = (round((time + self._start) * 1000) for time in (cue.start, cue.end))
             order = [*self._languages, *cue.lines]
-            lines = [directed(line, each) for each in dict.fromkeys(order) for line in cue.lines.get(each, ())]
+            mixed = len({leftwards for each in cue.lines if (leftwards := is_leftwards(each)) is not None}) > 1
+            languages = dict.fromkeys(order)
+            lines = [directed(line, each, mixed=mixed) for each in languages for line in cue.lines.get(each, ())]
             _put(self._out, _cue(self._form, self._cues, start, end, lines))
 
 
@@ -376,13 +432,24 @@ _MARKS = {False: "\u200e", True: "\u200f"}
 _DIRECTIONS = {"L": False, "R": True, "AL": True}
 
 
-def directed(text: str, language: str) -> str:
+def is_leftwards(language: str) -> bool | None:
+    """Whether a language is written from right to left; None if that is unknown."""
+    known = known_language(language)
+    return None if known is None else known.right_to_left
+
+
+def directed(text: str, language: str, *, mixed: bool = False) -> str:
     """Return a line that players show in the direction of its language.
 
     By default, they take that of the first letter, which may be of a name in another script.
+
+    Args:
+        mixed: whether other lines of the cue have another direction; players may take that of the first one for all, so
+            that a full stop is on the wrong side.
     """
-    known = known_language(language)
-    leftwards = None if known is None else known.right_to_left
+    leftwards = is_leftwards(language)
+    if mixed and leftwards is not None:
+        return f"{_MARKS[leftwards]}{text}{_MARKS[leftwards]}"
     found = (_DIRECTIONS.get(unicodedata.bidirectional(each)) for each in text)
     first = next((each for each in found if each is not None), False)  # signs alone are shown from left to right
     return text if leftwards in (None, first) or text[:1] in ("", *_MARKS.values()) else _MARKS[leftwards] + text

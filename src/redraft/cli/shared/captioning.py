@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from redraft import interrupt
+from redraft.captions.formats.outputs import STREAMS
 from redraft.captions.formats.read import Item
 from redraft.captions.metadata import TEMPLATE_NAMES
 from redraft.cli.shared import options as common
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from redraft.speech.backlog import Backlog
     from redraft.speech.delay import Delay
 
-OUTPUTS = ("live", "lines", "jsonl", "srt", "vtt")
 template = click.option(
     "--template",
     type=click.Choice(TEMPLATE_NAMES),
@@ -77,7 +77,7 @@ translation = common.all_of(
     [
         click.option(
             "--output",
-            type=common.Output(OUTPUTS),
+            type=common.Output(STREAMS),
             help="live: redrawn in place. lines: tab-separated. jsonl: all fields. srt, vtt: subtitles, with "
             "srt:broadcast or srt:cart for other readers.  [default: live on a terminal, else lines]",
         ),
@@ -195,7 +195,7 @@ def caption(
         whole = driver.run(place, backlog, writer, seen, ending)
     if ending.signal is not None and not ending.endless:
         raise click.exceptions.Exit(128 + ending.signal)
-    if not (whole and stream.wrote_everything(writer)):
+    if not (whole and writer.whole):
         raise click.exceptions.Exit(1)
 
 
@@ -248,7 +248,7 @@ def _on_a_server(
     from redraft.cli.shared import remote  # needs an extra
 
     asked = {name: chosen[name] for name in ("server", "key", "room", "take_over")}
-    asked |= {**wanted, "method": wanted["method"] if common.is_given("method") else None}
+    asked |= wanted if common.given() & {"method", "option"} else {"style": wanted["style"]}
     return remote.place(languages, news=news, **asked)
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from redraft.captions.events import Event, Failure, Update
-from redraft.captions.formats.rows import RowsWriter
-from redraft.captions.formats.write import SubtitleWriter, Writer, layers
+from redraft.captions.formats.write import Writer
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.errors import InputError
 from redraft.speech.backlog import Backlog
@@ -79,8 +78,6 @@ class _Driver:
     def __init__(self, place: Place, writer: Writer, seen: Callable[[Event], object], ending: Ending) -> None:
         self._translator, self._begun, self._viewers = place.translator, place.begun, place.viewers
         self._writer, self._seen, self._ending = writer, seen, ending
-        #: The part of the writer that needs the beginnings of utterances, since their first updates may be skipped.
-        self._timed = next((each for each in layers(writer) if isinstance(each, RowsWriter | SubtitleWriter)), None)
         self._whole = True
         self._closed: OSError | None = None
         self._translating: asyncio.Task[None] | None = None
@@ -118,8 +115,7 @@ class _Driver:
                 if isinstance(item, Failure):
                     self._write(item)
                     continue
-                if self._timed is not None:
-                    self._timed.begin(item.utterance, item.time)
+                self._writer.begin(item.utterance, item.begun)
                 try:
                     await self._translator.send(item)
                 except InputError as error:

@@ -10,7 +10,6 @@ from typing import Any
 from redraft.captions.formats.write import Writer
 from redraft.cli.shared.driver import Place
 from redraft.cli.shared.ending import Ending
-from redraft.cli.shared.stream import show_to
 from redraft.client import Client, ServerError
 
 _NO_KEY = "the server needs an API key: set REDRAFT_KEY in the environment, or use --key"
@@ -50,7 +49,7 @@ class _Client(Client):
 
 def _begun(client: Client, writer: Writer, ending: Ending) -> None:
     ending.when_asked(client.hurry)
-    show_to(client.control, writer)
+    writer.show_to(client.control)
     print(f"viewers: {client.viewers_page}", file=sys.stderr)
     if sys.stderr.isatty():  # who has it controls what viewers see, so it stays out of logs
         print(f"control: {client.control_address}", file=sys.stderr)

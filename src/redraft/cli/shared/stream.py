@@ -12,12 +12,12 @@ from typing import cast
 
 from redraft.captions.formats.cues import PROFILES, Profile
 from redraft.captions.formats.jsonl import read_jsonl
-from redraft.captions.formats.live import LiveWriter
-from redraft.captions.formats.push import Audience, CaptionService, PushWriter
+from redraft.captions.formats.outputs import Output, open_writer
+from redraft.captions.formats.push import CaptionService, PushWriter
 from redraft.captions.formats.read import Item, ended, paced, read_lines, read_text
 from redraft.captions.formats.rows import RowsWriter
 from redraft.captions.formats.simulstreaming import read_simulstreaming
-from redraft.captions.formats.write import JsonlWriter, LinesWriter, SpokenWriter, SubtitleWriter, Writer, layers
+from redraft.captions.formats.write import SpokenWriter, Writer
 from redraft.cli.shared.ending import Ending
 from redraft.cli.shared.forms import refuse_other
 from redraft.cli.shared.options import is_file
@@ -119,15 +119,7 @@ def writer(
         live: whether captions come while they are spoken.
         profile: what readers of subtitles need.
     """
-    made: Writer
-    if form == "live":
-        made = LiveWriter(languages)
-    elif form == "jsonl":
-        made = JsonlWriter(sys.stdout)
-    elif form == "lines":
-        made = LinesWriter(sys.stdout, sys.stderr)
-    else:
-        made = SubtitleWriter(sys.stdout, sys.stderr, form, languages, profile)
+    made = open_writer(Output(form, sys.stdout, sys.stderr, languages, profile))
     for language, service in push:
         made = PushWriter(made, service, language)
     if width is not None:
@@ -137,40 +129,7 @@ def writer(
     try:
         yield made
     except KeyboardInterrupt:
-        for each in layers(made):
-            if isinstance(each, PushWriter):
-                each.drop()
+        made.drop()
         raise
     finally:
         made.close()
-
-
-def show_to(audience: Audience, writer: Writer) -> None:
-    """Push only what the audience of a session on a server may see."""
-    lines = False
-    for each in layers(writer):
-        lines = lines or isinstance(each, RowsWriter)
-        if isinstance(each, PushWriter):
-            each.audience = _OfLines(audience) if lines else audience
-
-
-class _OfLines:
-    """What the audience may see of lines, which are named after their utterances."""
-
-    def __init__(self, audience: Audience) -> None:
-        self._audience = audience
-
-    @property
-    def paused(self) -> bool:
-        return self._audience.paused
-
-    def is_hidden(self, utterance: str, language: str) -> bool:
-        return self._audience.is_hidden(utterance.rpartition(".")[0], language)
-
-
-def wrote_everything(writer: Writer) -> bool:
-    """Whether a writer wrote everything unchanged; subtitles cannot represent some times."""
-    return not any(
-        (isinstance(each, PushWriter) and each.given_up) or (isinstance(each, SubtitleWriter) and each.complained)
-        for each in layers(writer)
-    )

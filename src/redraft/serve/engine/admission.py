@@ -137,14 +137,11 @@ class Exchange:
         if answer.update is self._update and not answer.rest and not self._waiting[answer.language].done():
             self._waiting[answer.language].set_result(answer.events)
 
-    def _submit(self, update: Update, begun: float | None) -> None:
+    def _submit(self, update: Update) -> None:
         self.engine.submit(tuple(self.lanes.values()), update)
 
-    async def ask(self, update: Update, begun: float | None = None) -> dict[str, list[Event]]:
+    async def ask(self, update: Update) -> dict[str, list[Event]]:
         """Return captions and failures by language.
-
-        Args:
-            begun: start of its utterance in seconds, for subtitles; None if that is the update's time.
 
         Raises:
             Refused: the engine has stopped or is too slow.
@@ -154,7 +151,7 @@ class Exchange:
         found = self._waiting = {language: loop.create_future() for language in self.lanes}
         self._asked.update(found.values())
         try:
-            self._submit(update, begun)
+            self._submit(update)
             async with asyncio.timeout(deadlines.TRANSLATION):
                 return dict(zip(found, await asyncio.gather(*found.values()), strict=True))
         except TimeoutError:

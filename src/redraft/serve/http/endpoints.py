@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 
 from redraft import protocol
 from redraft.captions import events, languages
+from redraft.captions.formats.outputs import FORMATS, TRANSCRIPTS
 from redraft.captions.sentence import cut_text
 from redraft.captions.spoken import AUTO
 from redraft.captions.talk import load_talk
@@ -30,7 +31,6 @@ from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.past import Past
 from redraft.serve.sessions.rooms import Room, Session
-from redraft.serve.sessions.transcript import FORMS
 
 T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -301,7 +301,7 @@ async def room(request: Request) -> Response:
 class TranscriptQuery(Query):
     """The query of a transcript."""
 
-    format: Literal[tuple(FORMS)] = Field("txt", description="form")  # type: ignore[valid-type]
+    format: Literal[TRANSCRIPTS] = Field("txt", description="form")  # type: ignore[valid-type]
     language: tuple[str, ...] = Field(
         (),
         max_length=MOST_LANGUAGES,
@@ -316,7 +316,7 @@ async def transcript(request: Request) -> Response:
     found, query = session.transcript, TranscriptQuery.of(request)
     form, live = query.format, query.live
     languages = list(dict.fromkeys(map(found.language, query.language))) or list(found.targets)
-    kind = f"{FORMS[form]}; charset=utf-8"
+    kind = f"{FORMATS[form].media_type}; charset=utf-8"
     if live and request.method == "GET" and not isinstance(session, Past):
         request.app.state.hub.check_places(session)
         return StreamingResponse(session.broadcast.read(form, languages), media_type=kind)

@@ -285,7 +285,7 @@ def _execute(message: protocol.FromClient, session: LiveSession, recognisers: Re
     """Execute a message.  Raises `Refused` if it asks for something that is not possible."""
     if isinstance(message, protocol.UpdateMessage):
         session.check_room()
-        session.accept(message, message.begun)
+        session.accept(message)
     elif isinstance(message, protocol.Ack):
         session.acknowledged(message)
     elif isinstance(message, protocol.Audio):

@@ -61,11 +61,11 @@ class Published(Exchange):
         self.session, self.engine, self.lanes = session, engine, dict(session.lanes)
         session.exchange = self
 
-    def _submit(self, update: events.Update, begun: float | None) -> None:
+    def _submit(self, update: events.Update) -> None:
         if self.session.ended:
             raise Refused("replaced", f"another session has taken over room {self.session.begin.room!r}", "room")
         self.session.check_room()
-        self.session.accept(update, begun)
+        self.session.accept(update)
 
 
 @dataclass(slots=True, eq=False)
@@ -160,13 +160,12 @@ class LiveSession:
 
     # From the client
 
-    def accept(self, update: events.Update, begun: float | None = None, since: float | None = None) -> None:
+    def accept(self, update: events.Update, since: float | None = None) -> None:
         """Accept an update, and have it translated.
 
         Duplicates are ignored, since after a drop a client may send updates again.
 
         Args:
-            begun: start of its utterance in seconds; None if that is the update's time.
             since: when its words were spoken, in seconds of the monotonic clock; None for now.
 
         Raises:
@@ -194,7 +193,7 @@ class LiveSession:
         self._note(update)
         if new:
             self.kept += _UTTERANCE + len(update.utterance)
-        self.transcript.begin(update.utterance, update.time if begun is None else begun)
+        self.transcript.begin(update.utterance, update.begun)
         self._show_source(update, update.text)
         self.metrics.updates.inc()
         self._submit(update, missing, since)

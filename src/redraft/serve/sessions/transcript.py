@@ -13,7 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from redraft import protocol
 from redraft.captions.events import Caption
 from redraft.captions.formats.cues import PROFILES, Profile
-from redraft.captions.formats.write import JsonlWriter, SubtitleWriter, TextWriter, Writer, spoken
+from redraft.captions.formats.outputs import Output, open_writer
+from redraft.captions.formats.write import Writer, spoken
 from redraft.captions.languages import parse_language, same_of
 from redraft.errors import InputError, OptionError
 from redraft.protocol.codes import Refused
@@ -23,8 +24,6 @@ log = logging.getLogger(__name__)
 
 FINAL: TypeAdapter[protocol.Final] = TypeAdapter(protocol.Final)
 
-#: Format -> media type.
-FORMS = {"srt": "application/x-subrip", "vtt": "text/vtt", "jsonl": "application/jsonl", "txt": "text/plain"}
 #: Number of utterances that `live` exports before others have a turn.
 _SLICE = 50
 
@@ -205,9 +204,9 @@ class Transcript:
         self._changed = asyncio.Event()
 
     def text(self, form: str, targets: Sequence[str], profile: Profile = PROFILES["web"]) -> str:
-        """Export all captions that readers may see, in one of `FORMS`."""
+        """Export all captions that readers may see, in one of `TRANSCRIPTS`."""
         out = io.StringIO()
-        writer = _writer(form, out, targets, profile)
+        writer = open_writer(Output(form, out, io.StringIO(), targets, profile))
         for utterance in list(self.ended):
             self._write(utterance, writer, targets)
         writer.close()
@@ -224,7 +223,7 @@ class Transcript:
     async def live(self, form: str, targets: Sequence[str]) -> AsyncIterator[str]:
         """Yield the export in pieces as utterances end in all these languages; later corrections do not change them."""
         out = io.StringIO()
-        writer, written = _writer(form, out, targets), 0
+        writer, written = open_writer(Output(form, out, io.StringIO(), targets, PROFILES["web"])), 0
         while True:
             changed, closed = self._changed, self.closed
             end = min(written + _SLICE, len(self.ended))
@@ -246,12 +245,9 @@ class Transcript:
     def _write(self, utterance: Utterance, writer: Writer, targets: Sequence[str]) -> None:
         cells = [cell for target in targets if (cell := utterance.cells.get(target)) and cell.visible]
         captions = [caption for cell in cells if (caption := cell.caption) is not None]
-        if captions and isinstance(writer, SubtitleWriter):
-            writer.begin(captions[0].utterance, utterance.begun)
-            writer.cue(captions)
-            return
-        for caption in captions:
-            writer.write(caption)
+        if captions:
+            writer.begin(utterance.name, utterance.begun)
+            writer.write_together(captions)
 
 
 def _complete(utterance: Utterance, targets: Sequence[str]) -> bool:
@@ -266,19 +262,6 @@ def _name(language: str) -> str:
         return parse_language(language).name
     except OptionError:
         return language
-
-
-def _writer(
-    form: str,
-    out: io.StringIO,
-    targets: Sequence[str],
-    profile: Profile = PROFILES["web"],
-) -> Writer:
-    if form == "jsonl":
-        return JsonlWriter(out)
-    if form == "txt":
-        return TextWriter(out, targets)
-    return SubtitleWriter(out, io.StringIO(), form, targets, profile)
 
 
 def from_lines(text: str) -> Transcript:

@@ -579,7 +579,7 @@ def test_arrival_of_speech(monkeypatch: pytest.MonkeyPatch) -> None:
     for now[0] in (1.0, 2.0, 3.0):
         stream.feed(RATE, now[0])
     now[0] = 9.0
-    assert stream.arrival(Update("1", 0, "we", time=0.2), recognised=2 * RATE) == 2.0  # its time is where it starts
+    assert stream.arrival(Update("1", 0, "we", time=1.2, start=0.2), recognised=2 * RATE) == 2.0
     assert stream.arrival(Update("1", 1, "we saw", time=0.9), recognised=3 * RATE) == 1.0
     assert stream.arrival(Update("1", 2, "we saw her", True, time=2.5), recognised=3 * RATE) == 3.0
     assert stream.arrival(Update("2", 1, "duck", time=4.0), recognised=3 * RATE) == 9.0

@@ -53,7 +53,7 @@ class Contender:
         lines = "" if self.lines is None else f"lines, {self.lines:g} s"
         method = all_methods().get(self.method)
         display = Display.of(method.check(dict(self.options))) if method else Display()
-        return ", ".join(filter(None, (display.label, lines)))
+        return ", ".join(filter(None, (label(display), lines)))
 
     @property
     def title(self) -> str:
@@ -69,3 +69,11 @@ class Contender:
             *(self.batch > 1 and f"batches of {self.batch}", self.language),
         )
         return ", ".join(part for part in (self.title, *more) if part)
+
+
+def label(display: Display) -> str:
+    """Return a display in words, e.g. ``2 agree, first sight 0.4``; empty if everything is shown."""
+    parts = [f"{display.agree} agree"] if display.agree > 1 else []
+    parts += [f"first sight {display.first_sight:g}"] if display.agree > 1 and display.first_sight < 1 else []
+    parts += [f"mask {display.mask_k}{', plain' if display.plain else ''}"] if display.mask_k else []
+    return ", ".join(parts)

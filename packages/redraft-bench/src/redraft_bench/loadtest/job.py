@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from redraft.backends.load import on_transformers, resolve
-from redraft.backends.options import NOTHING
 from redraft.decoding.method import Value
 from redraft.signature import signature
 from redraft_bench.bench.read import ENDING
@@ -47,7 +46,7 @@ class Job:
     options: Mapping[str, Value] = field(default_factory=dict)
     server: str = ""
     model: str = "demo"
-    engine: Mapping[str, Value] = NOTHING
+    engine: Mapping[str, Value] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     folder: Path = Path("redraft-bench")
     seed: int = 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from redraft.captions.events import Caption, Update
-from redraft.decoding.methods import get_method
-from redraft_bench.eval.contender import Contender
+from redraft.decoding.display import Display
+from redraft_bench.eval.contender import Contender, label
 from redraft_bench.eval.measure import _Lines
 
 
@@ -16,7 +16,7 @@ from redraft_bench.eval.measure import _Lines
         ("ssbd", {}, ""),
         ("ssbd", {"mask_k": 3}, "mask 3"),
         ("ssbd", {"mask_k": 3, "plain": 1}, "mask 3, plain"),
-        ("redraft", {}, get_method("redraft").display.label),
+        ("redraft", {}, "2 agree, first sight 0.4"),
         ("redraft", {"agree": 1, "first_sight": 1}, ""),
         ("redraft", {"agree": 3, "first_sight": 0.9}, "3 agree, first sight 0.9"),
         ("local-agreement", {}, ""),  # a peer shows what it shows
@@ -38,3 +38,19 @@ def test_lines_never_change() -> None:
         shown.append(lines.of(Caption("0", seq, "de", part, final=update.final), update).text)
     assert shown[0] == "" and shown[1] == "Sie sagten, dass sie morgen kommen,"
     assert shown[2].startswith(shown[1]) and shown[2].endswith("regnet.")
+
+
+@pytest.mark.parametrize(
+    ("display", "words"),
+    [
+        (Display(), ""),
+        (Display(plain=True), ""),
+        (Display(first_sight=0.5), ""),  # everything is shown anyway
+        (Display(2), "2 agree"),
+        (Display(2, 0.7), "2 agree, first sight 0.7"),
+        (Display(mask_k=3), "mask 3"),
+        (Display(3, 0.9, 2, True), "3 agree, first sight 0.9, mask 2, plain"),
+    ],
+)
+def test_label(display: Display, words: str) -> None:
+    assert label(display) == words

@@ -226,12 +226,12 @@ class Conversation:
         if len(text) > LONGEST_TEXT:
             raise Refused("size", f"the words must have at most {LONGEST_TEXT} characters")
         count = len(WORD.findall(committed))
-        sent = Update(str(self._name), self._seq, text, final, update.time, committed=count)
+        sent = Update(str(self._name), self._seq, text, final, update.time, committed=count, start=update.begun)
         self._seq += 1
         self._keep()
         # A pause may end a sentence before its full stop, which comes as the next one: its translation has its own.
         self._begun = self._begun or has_words(text)
-        (events,) = (await self._exchange.ask(sent, update.begun)).values() if self._begun else ([],)
+        (events,) = (await self._exchange.ask(sent)).values() if self._begun else ([],)
         captions = [each for each in events if isinstance(each, Caption) and each.utterance == sent.utterance]
         if not captions and not final and self._begun:
             raise Refused("translation", next((each.message for each in events if isinstance(each, Failure)), "failed"))

@@ -138,7 +138,7 @@ class AudioStream:
         last = self.newest.get(self._number(item))
         if last is not None and _words(last.text) == _words(item.text):
             return monotonic()  # an update without new words, such as a final one after a pause
-        end = recognised if _begins(item) or item.time is None else round(item.time * RATE)
+        end = recognised if item.time is None else round(item.time * RATE)
         return next((when for fed, when in self.arrivals if fed >= end), monotonic())
 
     def behind(self, recognised: int) -> float:
@@ -147,8 +147,11 @@ class AudioStream:
 
     def named(self, item: Update) -> Update:
         """Return the recogniser's update with its name and time in the session."""
-        when = self.time + self.gaps.position(round((item.time or 0.0) * RATE), end=not _begins(item)) / RATE
-        return replace(item, utterance=f"{self.name}.{self._number(item)}", time=round(when, 3))
+        start, time = (
+            round(self.time + self.gaps.position(round((each or 0.0) * RATE), end=end) / RATE, 3)
+            for each, end in ((item.begun, False), (item.time, True))
+        )
+        return replace(item, utterance=f"{self.name}.{self._number(item)}", time=max(start, time), start=start)
 
     def _number(self, item: Update) -> int:
         return self.numbers.setdefault(item.utterance, self.ended + len(self.numbers) + 1)
@@ -163,6 +166,7 @@ class AudioStream:
             text=update.text,
             final=update.final,
             time=update.time,
+            start=update.start,
             speaker=update.speaker,
             language=update.language,
         )
@@ -177,7 +181,7 @@ class AudioStream:
         last = next(reversed(self.newest.values()), None)
         if last is None or last.final:
             return None
-        about = last.speaker, None, False, last.language
+        about = last.speaker, None, False, last.language, last.start
         return Update(last.utterance, last.seq, last.text, False, last.time, *about)
 
 
@@ -210,11 +214,6 @@ class WaitingStream:
         self.lost += samples
         if self.lost == samples:
             raise Refused("audio", WAITING_FULL)
-
-
-def _begins(item: Update) -> bool:
-    """Whether the time of a recogniser's update is the start of its utterance, rather than the end of its words."""
-    return item.seq == 0 and not item.final
 
 
 def _words(text: str) -> str:

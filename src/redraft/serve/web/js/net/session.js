@@ -81,8 +81,8 @@ export class Session extends EventTarget {
     if (this.#memory.session.ending) return;
     const earlier = this.#memory.open.get(utterance);
     const time = this.clock();
-    const begun = earlier?.begun ?? time; // the first update is not sent again after a drop
-    this.#put({ type: "update", utterance, seq: (earlier?.seq ?? -1) + 1, text, final, time, begun });
+    const start = earlier?.start ?? time; // the first update is not sent again after a drop
+    this.#put({ type: "update", utterance, seq: (earlier?.seq ?? -1) + 1, text, final, time, start });
   }
 
   #put(...updates) {
@@ -248,10 +248,9 @@ export class Session extends EventTarget {
   }
 
   /** The server has recognised an update; after a restart it must be sent as text. */
-  #recognised({ utterance, seq, text, final, time, speaker }) {
+  #recognised({ utterance, seq, text, final, time, start, speaker, language }) {
     if (this.#isConcluded(utterance)) return;
-    const begun = this.#memory.open.get(utterance)?.begun ?? time;
-    const update = { type: "update", utterance, seq, text, final, time, speaker, begun, spoken: true };
+    const update = { type: "update", utterance, seq, text, final, time, start, speaker, language, spoken: true };
     this.#memory.keepOpen(update);
     this.#emit("update", update);
   }

@@ -1,0 +1,93 @@
+"""The formats in which captions are written: a new one is a `Writer`, and a row of `FORMATS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:  # what formats need is imported when they are used
+    from redraft.captions.formats.cues import Profile
+    from redraft.captions.formats.write import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where and how captions are written.
+
+    Attributes:
+        form: name of the format.
+        out: stream of the captions.
+        errors: stream of failures.
+        languages: target languages.
+        profile: what readers of subtitles need.
+    """
+
+    form: str
+    out: IO[str]
+    errors: IO[str]
+    languages: Sequence[str]
+    profile: Profile
+
+
+def _live(to: Output) -> Writer:
+    from redraft.captions.formats.live import LiveWriter
+
+    return LiveWriter(to.languages)
+
+
+def _lines(to: Output) -> Writer:
+    from redraft.captions.formats.write import LinesWriter
+
+    return LinesWriter(to.out, to.errors)
+
+
+def _jsonl(to: Output) -> Writer:
+    from redraft.captions.formats.write import JsonlWriter
+
+    return JsonlWriter(to.out)
+
+
+def _subtitles(to: Output) -> Writer:
+    from redraft.captions.formats.write import SubtitleWriter
+
+    return SubtitleWriter(to.out, to.errors, to.form, to.languages, to.profile)
+
+
+def _text(to: Output) -> Writer:
+    from redraft.captions.formats.write import TextWriter
+
+    return TextWriter(to.out, to.languages)
+
+
+class Format(NamedTuple):
+    """A format.
+
+    Attributes:
+        made: returns a writer.
+        media_type: that of a transcript in it; empty if there are none.
+        streams: whether commands write it while captions are made.
+    """
+
+    made: Callable[[Output], Writer]
+    media_type: str = ""
+    streams: bool = True
+
+
+#: Name -> format.
+FORMATS = {
+    "live": Format(_live),
+    "lines": Format(_lines),
+    "jsonl": Format(_jsonl, "application/jsonl"),
+    "srt": Format(_subtitles, "application/x-subrip"),
+    "vtt": Format(_subtitles, "text/vtt"),
+    "txt": Format(_text, "text/plain", streams=False),
+}
+#: Names of those that commands write while captions are made, and of those of transcripts.
+STREAMS = tuple(name for name, each in FORMATS.items() if each.streams)
+TRANSCRIPTS = tuple(name for name, each in FORMATS.items() if each.media_type)
+
+
+def open_writer(to: Output) -> Writer:
+    """Return a writer of a format."""
+    return FORMATS[to.form].made(to)
