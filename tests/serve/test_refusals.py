@@ -160,7 +160,9 @@ def test_transcript_is_completed_at_end(tmp_path: Path) -> None:
         say(socket, "her duck", utterance="2")
         socket.say("end")
         socket.until("done")
-        eventually(lambda: [each.read_text().count("\n") for each in folder.glob(f"*-{name}.jsonl")] == [2])
+        eventually(
+            lambda: [each.read_text().count("\n") for each in folder.glob(f"*-{name}.jsonl")] == [4]
+        )  # with what was spoken
 
 
 def test_live_readers_count_as_viewers() -> None:

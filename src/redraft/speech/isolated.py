@@ -106,5 +106,5 @@ class IsolatedRecogniser:
                 raise (kind if issubclass(kind, RedraftError) else ModelError)(item.message)
             yield item
         elif item is not None:
-            when = item.time or 0.0
-            yield Hypothesis(item.text, when, when, item.final, item.speaker, item.committed, item.language)
+            times = item.start or 0.0, item.time or 0.0
+            yield Hypothesis(item.text, *times, item.final, item.speaker, item.committed, item.language)

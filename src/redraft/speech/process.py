@@ -71,8 +71,8 @@ class RecogniserProcess:
         self._since = monotonic()
         #: Number of utterances that have ended, and of updates of the current one.
         self._ended = self._updates = 0
-        #: Time of the first update of the current utterance, and number of samples recognised by then.
-        self._begun = 0.0, 0
+        #: When the current utterance began, in seconds.
+        self._start = 0.0
         #: Processor seconds of earlier processes and of all of them.
         self._cpu_before = self._cpu = 0.0
 
@@ -182,7 +182,7 @@ class RecogniserProcess:
             if isinstance(message.item, Failure):
                 failure = Progress(origin + message.samples, self._cpu, message.item)
                 continue
-            item = message.item and self._placed(message.item, origin, origin + message.samples)
+            item = message.item and self._placed(message.item, origin)
             yield Progress(self.recognised, self._cpu, item)
         status = await self._status(process)
         if failure is not None and isinstance(failure.item, Failure):
@@ -190,20 +190,15 @@ class RecogniserProcess:
         if status or not self._finished:
             raise _Died(f"the recogniser's process {ended(status)}")
 
-    def _placed(self, update: Update, origin: int, recognised: int) -> Update:
-        """Return a process's update with its name and time in the stream."""
-        again = self._updates and not update.seq  # of an utterance that an earlier process began
-        time = origin / RATE + (update.time or 0.0)
-        if again and not update.final:  # the time of a first update is that of its start
-            time = recognised / RATE
-        placed = replace(update, utterance=str(self._ended + 1), seq=self._updates, time=round(time, 3))
+    def _placed(self, update: Update, origin: int) -> Update:
+        """Return a process's update with its name and times in the stream."""
+        time, start = (round(origin / RATE + (each or 0.0), 3) for each in (update.time, update.begun))
+        self._start = self._start if self._updates else start  # an earlier process may have begun the utterance
+        placed = replace(update, utterance=str(self._ended + 1), seq=self._updates, time=time, start=self._start)
         self._updates += 1
-        if not update.seq and not update.final:
-            self._begun = time, recognised
         if update.final:
             self._ended, self._updates = self._ended + 1, 0
-            # A process that fails ends an utterance that had one update with the time of that, which is where it began.
-            self._forget(self._begun[1] if update.seq and time == self._begun[0] else round(time * RATE))
+            self._forget(round(time * RATE))
         return placed
 
     def _forget(self, sample: int) -> None:
