@@ -6,6 +6,7 @@ import io
 import random
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pysubs2
 import pytest
@@ -71,6 +72,16 @@ def test_short_texts_share_a_cue() -> None:
 def test_long_cue_ends() -> None:
     found = cues((0, 30, "Ja. Nein."), (40, 41, "Gut."))
     assert found[0][:2] == (0, 7)
+
+
+def test_times_in_milliseconds() -> None:
+    """The shortest cue is not a millisecond too short, whatever its start is rounded to."""
+    drawn = random.Random(0)
+    for _ in range(300):
+        begun = (2 * drawn.randrange(9000) + 1) / 2000
+        found = cues((begun, begun + 0.1, "Ja."), (begun + 0.2, begun + 0.3, "x" * 80), (begun + 0.4, begun + 9, "Ja."))
+        assert all(end - start > 0.9995 for start, end, _ in found), begun
+        assert all(one[1] <= other[0] for one, other in pairwise(found)), begun
 
 
 def test_start_of_the_film() -> None:

@@ -220,7 +220,7 @@ class Pacer:
             times = self._clock, self._clock + self._reading(lines)
         elif self._clock > times[0]:
             self._delayed(times[0], self._clock)
-        self._waiting = Cue(max(times[0], self._clock), times[1], lines)
+        self._waiting = Cue(round(max(times[0], self._clock), 3), times[1], lines)  # as it is written
 
     def _is_shared(self, cue: Cue, times: tuple[float, float], lines: dict[str, list[str]]) -> bool:
         """Whether lines belong to the cue that waits: they come before it has been read, and there is room."""
@@ -241,7 +241,7 @@ class Pacer:
                 end = min(end, begun + profile.late)
             elif following - end < _SOON:
                 end = following
-        end = max(min(end, cue.start + profile.longest), cue.start + profile.shortest)
+        end = round(max(min(end, cue.start + profile.longest), cue.start + profile.shortest), 3)
         self._clock = min(end, self._last)
         yield Cue(min(cue.start, self._last), min(end, self._last), cue.lines)
 
