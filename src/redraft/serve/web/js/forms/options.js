@@ -90,6 +90,7 @@ export class Options {
     document.getElementById("method-help").textContent = `${this.#offer.about[this.#form.elements.method.value].summary}.`;
     const [first, ...more] = this.#own.map(fieldOf).map(makeField);
     const rest = document.createElement("details");
+    rest.open = Boolean(this.#method.querySelector("details[open]"));
     rest.append(Object.assign(document.createElement("summary"), { textContent: `More of ${this.#form.elements.method.value}` }), ...more);
     this.#method.replaceChildren(first, rest);
   }
