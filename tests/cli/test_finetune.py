@@ -44,7 +44,7 @@ def sentences(tmp_path: Path) -> Path:
         (["--samples", "-1"], ["--samples", "'-1'", "from 0 to 64"]),
         (["--held-out", "few"], ["--held-out", "'few'", "of 0 or more"]),
         (["--learn", "all"], ["--learn", "'all'", "'outputs', 'translations'"]),
-        (["--device", "tpu"], ["--device", "'tpu'", "'auto', 'cpu', 'cuda'"]),
+        (["--engine", "device=tpu"], ["device must be auto, cpu or cuda, not 'tpu'"]),
         (["--to", "elvish"], ["'elvish' is not known"]),
         (["--model", "demo"], ["model must be hf:NAME, hf:FILE.gguf or the folder of a model"]),
     ],

@@ -54,7 +54,8 @@ def test_killed_replica_costs_nothing_but_moment(tmp_path: Path) -> None:
         for speaker in speakers:
             (file,) = folders[1].glob(f"*-{speaker.client.session}.jsonl")
             rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-            assert sorted((row["utterance"], row["language"], row["text"]) for row in rows) == sorted(speaker.finals)
+            kept = [(row["utterance"], row["language"], row["text"]) for row in rows if row["language"] != "en"]
+            assert sorted(kept) == sorted(speaker.finals)
 
     async def behind_a_proxy(*ports: int) -> None:
         async with line(RoundRobin(*ports)) as proxy:

@@ -261,5 +261,5 @@ def test_viewer_and_overlay(server: Running, visit: Callable[..., Any]) -> None:
     assert viewer.evaluate(ground.replace("OF", f"{OVERLAY}.firstElementChild")) == "rgba(0, 0, 0, 0.8)"
     assert viewer.locator("#overlay").bounding_box()["height"] <= 60
     viewer.goto(f"{server.url}/overlay?session={name_of(page)}&language=<img src=x>")
-    expect(viewer.locator("#problem")).to_contain_text("language must be a target language")
+    expect(viewer.locator("#problem")).to_contain_text("language must be languages of the session")
     assert viewer.locator("img, b").count() == 0

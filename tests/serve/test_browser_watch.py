@@ -422,7 +422,7 @@ def test_language_of_next_talk(server: Running, visit: Callable[..., Any]) -> No
             expect(page.locator("#state")).to_have_text("Ended")
         if shown == "de":
             expect(page.locator("#problem")).to_contain_text("no captions in ja. It has en, de, ar")
-            expect(overlay.locator("#problem")).to_contain_text("no captions in ja: language must be one of de, ar")
+            expect(overlay.locator("#problem")).to_contain_text("no captions in ja: language must be one of en, de, ar")
             expect(overlay.locator(".cell")).to_have_count(0)
     wait_for_finals(overlay, "ja", 1)
     expect(page.locator("#problem")).not_to_be_visible()

@@ -46,7 +46,7 @@ def test_growing_line(tmp_path: Path) -> None:
     updates = list(transcribe(file_blocks(str(path)), open_recogniser("moonshine", pause=0.25)))
     assert all(isinstance(item, Update) for item in updates)
     first = [item for item in updates if isinstance(item, Update) and item.utterance == "1"]
-    assert first[0].time == pytest.approx(1, abs=0.3) and first[-1].time == pytest.approx(4.7, abs=0.3)
+    assert first[0].start == pytest.approx(1, abs=0.3) and first[-1].time == pytest.approx(4.7, abs=0.3)
     assert first[-1].text == "It was the best of times, it was the worst of times."
 
 
@@ -166,15 +166,15 @@ def made(model: Path, seconds: float = 0.0) -> tuple[Transcriber, Moonshine]:
 def test_lines_become_updates(model: Path) -> None:
     transcriber, recogniser = made(model)
     items = [item for item in transcribe(silence(4.7), recogniser) if isinstance(item, Update)]
-    assert [(item.utterance, item.text, item.final, item.time) for item in items] == [
-        ("1", "line 0", False, 0.0),
-        ("1", "Line 0.", False, 1.0),
-        ("1", "Line 0.", True, 1.0),  # without the pause
-        ("2", "line 2", False, 2.0),
-        ("2", "Line 2.", False, 3.0),
-        ("2", "Line 2.", True, 3.0),
-        ("3", "line 4", False, 4.0),
-        ("3", "Line 4.", True, 4.2),  # the last 0.2 s are recognised too
+    assert [(item.utterance, item.text, item.final, item.start, item.time) for item in items] == [
+        ("1", "line 0", False, 0.0, 0.5),
+        ("1", "Line 0.", False, 0.0, 1.0),
+        ("1", "Line 0.", True, 0.0, 1.0),  # without the pause
+        ("2", "line 2", False, 2.0, 2.5),
+        ("2", "Line 2.", False, 2.0, 3.0),
+        ("2", "Line 2.", True, 2.0, 3.0),
+        ("3", "line 4", False, 4.0, 4.5),
+        ("3", "Line 4.", True, 4.0, 4.2),  # the last 0.2 s are recognised too
     ]
     assert transcriber.closed == 2
 

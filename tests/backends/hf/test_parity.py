@@ -34,7 +34,7 @@ UPDATES = [
     Update("2", 1, "In 2015 Tom met a man from Berlin, and in 2016 he met him again.", final=True),
 ]
 LANGUAGES = ["de", "ja"]
-ENGINE = {"context_length": 256, "threads": 1, "gpu_layers": 0, "exact": True}
+ENGINE = {"context_length": 256, "threads": 1}
 
 Options = dict[str, Value]
 
@@ -70,10 +70,10 @@ class Pair:
     small: Backend
 
 
-def opened(paths: dict[str, Path]) -> Iterator[Pair]:
+def opened(paths: dict[str, Path], **more: Value) -> Iterator[Pair]:
     pair = Pair(
         *(
-            open_backend(str(paths[name]), ENGINE, slots=2, branches=2 * BRANCHES_OF_A_TREE)
+            open_backend(str(paths[name]), {**ENGINE, **more}, slots=2, branches=2 * BRANCHES_OF_A_TREE)
             for name in ("demo-tiny", "rough")
         )
     )
@@ -89,7 +89,7 @@ def hf(folders: dict[str, Path]) -> Iterator[Pair]:
 
 @pytest.fixture(scope="module")
 def llama(files: dict[str, Path]) -> Iterator[Pair]:
-    yield from opened(files)
+    yield from opened(files, gpu_layers=0, exact=True)
 
 
 def runnable(capabilities: Capabilities) -> set[str]:

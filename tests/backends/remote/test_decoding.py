@@ -83,7 +83,7 @@ def test_requests_of_outputs_that_are_decoded_again(beta: float, limit: int, mon
     again = loops = 0
     for seed in (2, 3, 35):
         server = FakePlugin(Looping(seed))
-        settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": beta}, "max_tokens": limit}
+        settings: dict[str, Any] = {"method": "ssbd", "options": {"beta": beta, "max_tokens": limit}}
         with closing(connected(server)) as backend, Translator(backend, ["de"], **settings) as translator:
             for update in stream(seed, sentences=1):
                 found.clear()

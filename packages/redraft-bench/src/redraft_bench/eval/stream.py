@@ -131,7 +131,7 @@ class Stream:
                 del each["ends"]
             for update in each["updates"]:
                 del update["goes_on"]  # the texts show it
-                for name in ("speaker", "committed"):
+                for name in ("speaker", "committed", "start", "language"):
                     if update[name] is None:
                         del update[name]
         return text_hash(json.dumps(fields, sort_keys=True))
