@@ -196,7 +196,7 @@ def test_sherpa() -> None:
     with serving(talk) as url:
         items = recognised_by(f"sherpa:{url}")
     assert finals(items) == ["A", "the end"]
-    assert isinstance(items[0], Update) and items[0].time == pytest.approx(0.1, abs=0.11)
+    assert isinstance(items[0], Update) and items[0].start == pytest.approx(0.1, abs=0.11)
 
 
 def test_no_server() -> None:
