@@ -6,7 +6,7 @@ the same model on transformers gives the same ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -54,9 +54,11 @@ def remote(server: VllmServer) -> Iterator[RemoteBackend]:
         yield backend
 
 
-def outputs(backend: Backend, updates: int = 6, **settings: Any) -> list[tuple[int, ...]]:
+def outputs(
+    backend: Backend, updates: int = 6, *, options: Mapping[str, Any] | None = None, **settings: Any
+) -> list[tuple[int, ...]]:
     """Ids of every update of an utterance."""
-    with Translator(backend, ["de"], **{"max_tokens": 20, **settings}) as translator:
+    with Translator(backend, ["de"], options={"max_tokens": 20, **(options or {})}, **settings) as translator:
         found = []
         for seq in range(1, updates + 1):
             translator.translate(Update("1", seq, " ".join(WORDS[: 2 * seq])))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -54,9 +54,11 @@ def outputs(backend: Backend, seed: int, **settings: Any) -> list[tuple[int, ...
     return counted(backend, seed, **settings)[0]
 
 
-def counted(backend: Backend, seed: int, **settings: Any) -> tuple[list[tuple[int, ...]], int]:
+def counted(
+    backend: Backend, seed: int, *, options: Mapping[str, Any] | None = None, **settings: Any
+) -> tuple[list[tuple[int, ...]], int]:
     """The same, and the number of decodings: one for each update, and the second ones of finals."""
-    with Translator(backend, ["de"], **{"max_tokens": 16, **settings}) as translator:
+    with Translator(backend, ["de"], options={"max_tokens": 16, **(options or {})}, **settings) as translator:
         found = []
         for update in stream(seed, sentences=1):
             translator.translate(update)
