@@ -193,7 +193,8 @@ def test_replicas_come_and_go(deployed: Deployed) -> None:
         for speaker in speakers:
             (file,) = deployed.folder.glob(f"*{speaker.client.session}.jsonl")
             rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
-            assert [(row["utterance"], row["language"], row["text"]) for row in rows] == speaker.finals
+            kept = [(row["utterance"], row["language"], row["text"]) for row in rows if row["language"] != "en"]
+            assert kept == speaker.finals
 
     asyncio.run(asyncio.wait_for(work(), 600))
 
