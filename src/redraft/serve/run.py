@@ -35,7 +35,7 @@ from redraft.serve.http.turns import Turns
 from redraft.serve.process import allow_open_files
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.settings import ServeSettings
-from redraft.serve.tls import context_of
+from redraft.serve.tls import context_of, uses_tls
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ _FOR_VIEWERS = ("Rooms",)
 
 def url(settings: ServeSettings, host: str, port: int) -> str:
     """Return the URL of the server for a browser."""
-    scheme = "http" if settings.tls is None and settings.tls_cert is None else "https"
+    scheme = "https" if uses_tls(settings) else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 

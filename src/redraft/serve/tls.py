@@ -21,6 +21,11 @@ _VALID, _USED = 365, 300
 _SECONDS = 60.0
 
 
+def uses_tls(settings: ServeSettings) -> bool:
+    """Whether the server speaks https."""
+    return settings.tls is not None or settings.tls_cert is not None
+
+
 def context_of(settings: ServeSettings, names: Collection[str]) -> ssl.SSLContext | None:
     """Return what TLS needs; None if the server speaks plain HTTP.
 
@@ -31,7 +36,7 @@ def context_of(settings: ServeSettings, names: Collection[str]) -> ssl.SSLContex
         OptionError: a file cannot be used, or no certificate could be made.
     """
     cert, key = settings.tls_cert, settings.tls_key
-    if settings.tls is None and cert is None:
+    if not uses_tls(settings):
         if key is not None:
             raise OptionError("needs tls_cert, the file with the certificate", "tls_key")
         return None

@@ -45,7 +45,6 @@ class StaticPasses:
     Args:
         run: computes a pass from its inputs and its number of cells; all that changes from pass to pass must be in the
             inputs.
-
     """
 
     def __init__(self, run: Callable[[Inputs, int], Tensor]) -> None:

@@ -282,8 +282,9 @@ class Broadcast:
 
     def _wants(self, viewer: Outbox, language: str | None) -> bool:
         """Whether a viewer wants messages about a language; what is spoken comes only to those who ask for it."""
-        asked = bool(viewer.languages) or viewer is self.feed or language in (None, *self.transcript.targets)
-        return asked and viewer.wants(language)
+        if language is not None and language not in self.transcript.targets and viewer is not self.feed:
+            return bool(viewer.languages) and viewer.wants(language)
+        return viewer.wants(language)
 
     def _catch_up(self, viewer: Outbox) -> None:
         if self.transcript.paused:

@@ -124,8 +124,10 @@ class RedraftCaptions extends HTMLElement {
     viewer.addEventListener("about", ({ detail }) => {
       const languages = [detail.source_language, ...detail.targets];
       targets = detail.targets;
-      if (session !== detail.session) this.#clear();
-      if (session !== detail.session) new Set(options.language.map((tag) => sameOf(tag, languages)).filter(Boolean)).forEach(add);
+      if (session !== detail.session) {
+        this.#clear();
+        new Set(options.language.map((tag) => sameOf(tag, languages)).filter(Boolean)).forEach(add);
+      }
       session = detail.session;
       const unknown = options.language.filter((tag) => !sameOf(tag, languages));
       this.#say(unknown.length ? `This session has no captions in ${unknown.join(", ")}: language must be one of ${languages.join(", ")}.` : "");
