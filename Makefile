@@ -20,6 +20,8 @@ RECIPE_READY := $(VENV)/.ready-recipe
 SCALE_READY := .venv-scale/.ready
 RAY_READY := $(VENV)/.ready-dev,ray,serve
 SCALE_TESTS_READY := $(VENV)/.ready-dev,hf,remote,serve
+# Tests that load models of gigabytes, or send thousands of requests, may take longer than others.
+LONG := -o faulthandler_timeout=1800
 
 .NOTPARALLEL:
 .PHONY: help demo test test-gpu test-lowest test-ray test-scale fuzz check fix docs size train benchmarks llama release
@@ -34,17 +36,17 @@ test: $(DEV_READY) ## run the tests, in three processes, since they often wait
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal $(ARGS)
 
 fuzz: $(DEV_READY) ## send the server more than 20,000 frames and requests of all kinds
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m fuzz tests/serve $(ARGS)
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(LONG) -m fuzz tests/serve $(ARGS)
 
 test-scale: $(SCALE_TESTS_READY) $(SCALE_READY) ## run the tests that need a real vLLM server (4 GB)
-	REDRAFT_VLLM_PYTHON=$(CURDIR)/.venv-scale/bin/python $(BIN)/python -m pytest -m scale tests/backends/remote $(ARGS)
-	$(BIN)/python -m pytest plugins/redraft-vllm $(ARGS)
+	REDRAFT_VLLM_PYTHON=$(CURDIR)/.venv-scale/bin/python $(BIN)/python -m pytest $(LONG) -m scale tests/backends/remote $(ARGS)
+	$(BIN)/python -m pytest $(LONG) plugins/redraft-vllm $(ARGS)
 
 test-gpu: $(DEV_READY) ## run the tests of llama.cpp on a GPU, or on Vulkan in software (Linux; Debian: mesa-vulkan-drivers)
 	$(BIN)/python -m tools.test_gpu -rP $(ARGS)
 
 test-ray: $(RAY_READY) ## run the tests of the server on a Ray cluster of three nodes on this machine
-	$(BIN)/python -m pytest -m scale tests/serve/test_ray.py $(ARGS)
+	$(BIN)/python -m pytest $(LONG) -m scale tests/serve/test_ray.py $(ARGS)
 
 check: $(DEV_READY) ## lint, formatting, types, layers, generated pages, links
 	$(BIN)/ruff check .

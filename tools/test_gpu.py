@@ -50,7 +50,8 @@ def environment() -> dict[str, str]:
 
 def main(arguments: list[str]) -> int:
     """Run pytest; return its exit status."""
-    command = [sys.executable, "-m", "pytest", "-m", "gpu", "tests/backends/test_gpu.py", *arguments]
+    options = ("-o", "faulthandler_timeout=1800", "-m", "gpu")  # a pass in software takes seconds
+    command = [sys.executable, "-m", "pytest", *options, "tests/backends/test_gpu.py", *arguments]
     return subprocess.run(command, env=environment(), check=False).returncode
 
 
