@@ -16,10 +16,10 @@ from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update
 from redraft.async_translator import Options
 from redraft.captions.events import Event
 from redraft.decoding.types import Rows, Score
+from redraft.engine import pending
+from redraft.engine.engine import Stopped
+from redraft.engine.scheduler import Scheduler
 from redraft.errors import InputError, ModelError
-from redraft.serve.engine import pending
-from redraft.serve.engine.engine import Stopped
-from redraft.serve.engine.scheduler import Scheduler
 from tests.fakes import RandomModel
 
 WORDS = "we saw her duck under the table and left the house before it rained".split()

@@ -13,10 +13,10 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.decoding.drive import Decoding, run_together
 from redraft.decoding.types import ROOT, TARGET, Draft, Provenance, Score
+from redraft.engine.chat import chat_of
+from redraft.engine.once import Task
+from redraft.engine.slots import Ids
 from redraft.errors import MissingExtra
-from redraft.serve.engine.chat import chat_of
-from redraft.serve.engine.once import Task
-from redraft.serve.engine.slots import Ids
 from redraft.translator import vocabulary_of
 from redraft_bench.scripts.real_models import example_prompt, gemma, smollm2
 

@@ -6,7 +6,7 @@ Examples:
     ...     async for event in translator.translate(updates):
     ...         print(event)
 
-It runs on the server's engine (`redraft.serve.engine`): a thread of its own, and a queue of updates for each language.
+It runs on the engine of the server (`redraft.engine`): a thread of its own, and a queue of updates for each language.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from redraft.backends.pace import pace
 from redraft.captions.events import Event, Failure, Order, Update
 from redraft.captions.style import Style
 from redraft.decoding.method import Method, Value
+from redraft.engine.engine import Engine, Stopped
+from redraft.engine.lanes import Answer, Lane
+from redraft.engine.pending import MOST_PENDING, Pending, Silence
+from redraft.engine.scheduler import UNLIMITED, Load, Scheduler
+from redraft.engine.slots import SlotPool
 from redraft.errors import InputError
-from redraft.serve.engine.engine import Engine, Stopped
-from redraft.serve.engine.lanes import Answer, Lane
-from redraft.serve.engine.pending import MOST_PENDING, Pending, Silence
-from redraft.serve.engine.scheduler import UNLIMITED, Load, Scheduler
-from redraft.serve.engine.slots import SlotPool
 from redraft.translator import Translator
 
 T = TypeVar("T")

@@ -24,8 +24,8 @@ from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.options import LlamaOptions
 from redraft.captions.state import START
 from redraft.decoding.drive import run
+from redraft.engine.lanes import Answer, Lane
 from redraft.protocol import Wanted
-from redraft.serve.engine.lanes import Answer, Lane
 from tests.backends.test_going_back import OPTIONS, SLOTS, Fresh
 from tests.gguf_models import CONTROL, VOCABULARY
 from tests.hybrids import HYBRIDS

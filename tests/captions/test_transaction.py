@@ -19,8 +19,8 @@ from redraft.captions.translation import Answered
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run
 from redraft.decoding.types import Rows, Score
+from redraft.engine import pending
 from redraft.errors import ModelError
-from redraft.serve.engine import pending
 from tests.captions.streams import Stream
 from tests.fakes import RandomModel
 

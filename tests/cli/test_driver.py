@@ -20,8 +20,8 @@ from redraft.captions.formats.write import Writer
 from redraft.cli.shared import driver
 from redraft.cli.shared.driver import Place
 from redraft.cli.shared.ending import Ending, Interrupted
+from redraft.engine import pending
 from redraft.errors import InputError
-from redraft.serve.engine import pending
 from redraft.speech.backlog import Backlog
 from tests.fakes import RandomModel
 

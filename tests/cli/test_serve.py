@@ -17,9 +17,9 @@ from redraft.captions.events import Caption, Event
 from redraft.captions.talk import load_talk
 from redraft.cli.serve import serve
 from redraft.client import Backoff, Client
+from redraft.engine.engine import Stopped
 from redraft.errors import OptionError, RedraftError
 from redraft.serve.access import new_key
-from redraft.serve.engine.engine import Stopped
 from tests.cli.conftest import Run
 from tests.cli.served import served
 from tests.cli.terminals import Terminal, program

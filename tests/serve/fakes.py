@@ -15,14 +15,14 @@ from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import open_slots, run
 from redraft.decoding.method import Value
 from redraft.decoding.types import TARGET, Rows, Score, common_prefix
+from redraft.engine.engine import Engine
+from redraft.engine.lanes import Answer, Lane
+from redraft.engine.scheduler import Load, PassReport, Scheduler
+from redraft.engine.slots import SlotPool
 from redraft.errors import CapabilityError
 from redraft.protocol import Begin, Wanted
-from redraft.serve.engine.engine import Engine
-from redraft.serve.engine.lanes import Answer, Lane
-from redraft.serve.engine.metrics import Metrics
-from redraft.serve.engine.scheduler import Load, PassReport, Scheduler
-from redraft.serve.engine.service import Service
-from redraft.serve.engine.slots import SlotPool
+from redraft.serve.metrics import Metrics
+from redraft.serve.service import Service
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings

@@ -17,10 +17,10 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 
 from redraft.decoding.types import TARGET
+from redraft.engine.engine import Engine
 from redraft.serve.app import make_hub
-from redraft.serve.engine.engine import Engine
-from redraft.serve.engine.service import Service
 from redraft.serve.run import CaptionServer, listen
+from redraft.serve.service import Service
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings

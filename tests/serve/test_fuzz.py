@@ -18,10 +18,10 @@ from websockets.exceptions import ConnectionClosed
 
 from redraft import protocol
 from redraft.decoding.method import COMMON
+from redraft.engine.engine import Engine
+from redraft.engine.lanes import Lane
 from redraft.protocol.codes import Refused
 from redraft.protocol.fields import describe
-from redraft.serve.engine.engine import Engine
-from redraft.serve.engine.lanes import Lane
 from redraft.serve.http.sockets import _execute
 from tests.serve.fakes import CachedModel, offline
 from tests.serve.servers import FUZZED, Running, running

@@ -15,8 +15,8 @@ from websockets.sync.client import connect
 
 from redraft import deadlines
 from redraft.captions.events import Update
-from redraft.serve.engine.engine import Engine, Engines
-from redraft.serve.engine.metrics import Metrics
+from redraft.engine.engine import Engine, Engines
+from redraft.serve.metrics import Metrics
 from tests.serve.fakes import CachedModel, Rig
 from tests.serve.servers import SECONDS, Socket, running
 from tests.serve.talking import eventually, expected, finals, say
@@ -27,7 +27,7 @@ import logging, threading
 from redraft.decoding.types import TARGET
 from redraft.serve import run
 from redraft.serve.app import make_hub
-from redraft.serve.engine.service import Service
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CachedModel
 

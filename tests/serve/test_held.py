@@ -8,8 +8,8 @@ import pytest
 
 from redraft.captions.events import Caption, Failure, Update
 from redraft.decoding.types import Tally
-from redraft.serve.engine import pending
-from redraft.serve.engine.lanes import Answer
+from redraft.engine import pending
+from redraft.engine.lanes import Answer
 from tests.serve.fakes import offline
 from tests.serve.servers import Running, Socket
 from tests.serve.talking import expected, say

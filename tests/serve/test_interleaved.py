@@ -17,11 +17,11 @@ from redraft.captions.formats.read import prefixes
 from redraft.captions.translation import EMPTY
 from redraft.decoding.drive import open_slots, run
 from redraft.decoding.types import TARGET, Rows, Score
+from redraft.engine.lanes import Answer
+from redraft.engine.scheduler import Load, PassReport, Scheduler
+from redraft.engine.slots import SlotPool
 from redraft.protocol import Wanted
-from redraft.serve.engine.lanes import Answer
-from redraft.serve.engine.scheduler import Load, PassReport, Scheduler
-from redraft.serve.engine.service import Service
-from redraft.serve.engine.slots import SlotPool
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 
 WORDS = "we saw her duck under the old table and it was there again in the rain".split()

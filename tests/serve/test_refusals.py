@@ -20,12 +20,12 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from redraft import deadlines
+from redraft.engine.lanes import Lane
 from redraft.errors import OptionError
 from redraft.protocol import Begin, public_name
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys, Rate, new_key
-from redraft.serve.engine.lanes import Lane
-from redraft.serve.engine.service import Service
+from redraft.serve.service import Service
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.live import LiveSession
 from tests.serve.servers import SECONDS, Running, running

@@ -111,8 +111,8 @@ def serve(config: Path | None, new_key: str | None, keys: str | None, **given: A
     with interrupt.ends_process():  # slow imports
         from rich.console import Console
 
+        from redraft.engine.engine import Stopped
         from redraft.serve import access, process, run
-        from redraft.serve.engine.engine import Stopped
     if new_key is not None:
         if keys is None:
             raise OptionError("--new-key needs --keys, the file to which the key is added")

@@ -26,15 +26,13 @@ from redraft.decoding.drive import open_slots
 from redraft.decoding.method import DraftModel
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
+from redraft.engine.engine import Engine, Engines
+from redraft.engine.scheduler import DEFAULT_LANES, UNLIMITED, Load, Scheduler
+from redraft.engine.slots import SlotPool
 from redraft.errors import OptionError
 from redraft.models import SMALL_OF
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
-from redraft.serve.engine.engine import Engine, Engines
-from redraft.serve.engine.metrics import Metrics
-from redraft.serve.engine.scheduler import DEFAULT_LANES, UNLIMITED, Load, Scheduler
-from redraft.serve.engine.service import Service
-from redraft.serve.engine.slots import SlotPool
 from redraft.serve.http import api, pages
 from redraft.serve.http.compat import check_compat, compat_routes
 from redraft.serve.http.endpoints import demo_talk, refusal
@@ -42,6 +40,8 @@ from redraft.serve.http.qr import QrCodes
 from redraft.serve.http.security import Guard
 from redraft.serve.http.sockets import live, watch, watch_room
 from redraft.serve.http.turns import InTurn, Turns
+from redraft.serve.metrics import Metrics
+from redraft.serve.service import Service
 from redraft.serve.sessions.audio.recognisers import check_recognition, try_recogniser
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.hub import Hub

@@ -25,10 +25,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from redraft import deadlines
+from redraft.engine.engine import Stopped
 from redraft.errors import OptionError
 from redraft.interrupt import end_process_after
 from redraft.serve.app import check, make_app, open_hub
-from redraft.serve.engine.engine import Stopped
 from redraft.serve.http.brake import Braked
 from redraft.serve.http.security import MOST_QUERY
 from redraft.serve.http.turns import Turns

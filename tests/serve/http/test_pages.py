@@ -21,9 +21,9 @@ from redraft.decoding.methods import BETA
 from redraft.decoding.methods.redraft import STOP
 from redraft.decoding.types import TARGET
 from redraft.serve.access import new_key
-from redraft.serve.engine.service import Service, offer_of
 from redraft.serve.http.pages import PAGES, STYLED, WEB
 from redraft.serve.http.security import HEADERS
+from redraft.serve.service import Service, offer_of
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import CachedModel
 from tests.serve.servers import SECONDS, Running, running

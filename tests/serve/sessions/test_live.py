@@ -15,11 +15,11 @@ from redraft import protocol
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.translation import EMPTY
 from redraft.decoding.types import Tally
+from redraft.engine.engine import Engine
+from redraft.engine.lanes import Answer, Lane
+from redraft.engine.pending import MOST_PENDING
 from redraft.protocol import Frame
 from redraft.protocol.codes import Refused
-from redraft.serve.engine.engine import Engine
-from redraft.serve.engine.lanes import Answer, Lane
-from redraft.serve.engine.pending import MOST_PENDING
 from redraft.serve.http.sockets import Incoming, _parse
 from redraft.serve.sessions.folder import Folder
 from redraft.serve.sessions.live import FULL, LiveSession

@@ -14,8 +14,8 @@ from redraft import protocol
 from redraft.captions.events import Caption, Failure, Update
 from redraft.captions.languages import parse_language
 from redraft.decoding.types import Tally
+from redraft.engine.lanes import Answer
 from redraft.protocol import Frame, new_token
-from redraft.serve.engine.lanes import Answer
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.sessions.outbox import Outbox
 from tests.serve.fakes import offline

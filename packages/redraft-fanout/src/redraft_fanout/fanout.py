@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from redraft import protocol
 from redraft.protocol.codes import Refused
-from redraft.serve.engine.admission import DRAINING
+from redraft.serve.admission import DRAINING
 from redraft.serve.sessions.fanout import Fanout
 from redraft.serve.sessions.live import LiveSession
 from redraft.serve.settings import ServeSettings

@@ -11,15 +11,15 @@ from contextlib import nullcontext
 from functools import cached_property, partial
 
 from redraft import deadlines, protocol
+from redraft.engine.engine import LATE, Engines
 from redraft.protocol import new_token, public_name
 from redraft.protocol.bodies import Offer
 from redraft.protocol.codes import CODES, Refused
 from redraft.serve.access import ApiKeys, Rate, Rates
-from redraft.serve.engine.admission import DRAINING, STOPPED, Admission, Exchange, Exchanges
-from redraft.serve.engine.engine import LATE, Engines
-from redraft.serve.engine.metrics import Metrics
-from redraft.serve.engine.requests import Requests
-from redraft.serve.engine.service import Service, offer_of
+from redraft.serve.admission import DRAINING, STOPPED, Admission, Exchange, Exchanges
+from redraft.serve.metrics import Metrics
+from redraft.serve.requests import Requests
+from redraft.serve.service import Service, offer_of
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.folder import Folder

@@ -18,14 +18,14 @@ from redraft.captions import events
 from redraft.captions.formats.read import finished, printable
 from redraft.captions.languages import same_of
 from redraft.captions.spoken import Spoken
+from redraft.engine.engine import Engine
+from redraft.engine.lanes import Answer, Lane
+from redraft.engine.pending import Pending, Silence
 from redraft.errors import InputError
 from redraft.protocol import public_name
 from redraft.protocol.codes import Refused
-from redraft.serve.engine.admission import Exchange
-from redraft.serve.engine.engine import Engine
-from redraft.serve.engine.lanes import Answer, Lane
-from redraft.serve.engine.metrics import Metrics, SessionCounts
-from redraft.serve.engine.pending import Pending, Silence
+from redraft.serve.admission import Exchange
+from redraft.serve.metrics import Metrics, SessionCounts
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from redraft.serve.sessions.audio.session_audio import SessionAudio
 from redraft.serve.sessions.broadcast import Broadcast

@@ -21,8 +21,8 @@ from starlette.routing import Route, WebSocketRoute
 from conftest import ROOT
 from redraft.cli.main import cli
 from redraft.errors import OptionError
+from redraft.serve import requests
 from redraft.serve.access import new_key
-from redraft.serve.engine import requests
 from redraft.serve.http.compat import check_compat, compat_routes
 from redraft.serve.http.compat.openai import ONLY_TRANSLATES
 from redraft.serve.settings import ServeSettings

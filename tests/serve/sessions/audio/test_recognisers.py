@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from redraft.errors import OptionError
-from redraft.serve.engine.metrics import Metrics
-from redraft.serve.engine.service import offered_recogniser
+from redraft.serve.metrics import Metrics
+from redraft.serve.service import offered_recogniser
 from redraft.serve.sessions.audio import recognisers
 from redraft.serve.sessions.audio.recognisers import Recognisers, check_recognition, command_of, try_recogniser
 from redraft.serve.settings import ServeSettings

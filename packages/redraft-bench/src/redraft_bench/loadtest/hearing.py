@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from redraft.captions.events import Caption, Event, Update
-from redraft.serve.engine.metrics import TargetCounts
+from redraft.serve.metrics import TargetCounts
 
 
 @dataclass(frozen=True, slots=True)

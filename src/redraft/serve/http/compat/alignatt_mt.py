@@ -35,11 +35,11 @@ from redraft.captions.state import State
 from redraft.captions.translation import Translation, as_output
 from redraft.captions.words import WORD, has_words, joined
 from redraft.decoding.methods.ssbd import KEEPS_ALL
+from redraft.engine.lanes import Lane
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.access import Rate
-from redraft.serve.engine.admission import Exchange
-from redraft.serve.engine.lanes import Lane
+from redraft.serve.admission import Exchange
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of
 from redraft.serve.http.sockets import next_frame, until_one_ends
 from redraft.serve.sessions.hub import Hub

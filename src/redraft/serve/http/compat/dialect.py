@@ -13,7 +13,6 @@ from starlette.routing import BaseRoute, Route
 
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
-from redraft.serve.engine.requests import Translated
 from redraft.serve.http.endpoints import (
     Endpoint,
     Lenient,
@@ -23,6 +22,7 @@ from redraft.serve.http.endpoints import (
     retry_after,
     while_connected,
 )
+from redraft.serve.requests import Translated
 from redraft.serve.sessions.hub import Hub
 
 _OBJECT = TypeAdapter(dict[str, Any])
@@ -48,7 +48,7 @@ class Body(Lenient):
 async def translated(
     hub: Hub, request: Request, target: str, source_language: str, texts: Sequence[str], **cut: bool
 ) -> list[Translated]:
-    """Translate texts, sentence by sentence (`redraft.serve.engine.requests.Requests.translate`).
+    """Translate texts, sentence by sentence (`redraft.serve.requests.Requests.translate`).
 
     Raises:
         ClientDisconnect: the client has gone.

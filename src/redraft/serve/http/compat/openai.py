@@ -24,10 +24,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
+from redraft.engine.chat import Answered, Chat
+from redraft.engine.once import Task
 from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
-from redraft.serve.engine.chat import Answered, Chat
-from redraft.serve.engine.once import Task
 from redraft.serve.http.compat.dialect import SOURCE, Body, fields, routes, translated
 from redraft.serve.http.endpoints import Lenient, address_of, bearer, language_of, retry_after, while_connected
 from redraft.serve.sessions.hub import Hub

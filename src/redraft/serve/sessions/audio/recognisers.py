@@ -17,7 +17,7 @@ from redraft.captions.events import Failure
 from redraft.captions.languages import parse_language
 from redraft.errors import OptionError
 from redraft.protocol.codes import Refused
-from redraft.serve.engine.metrics import Metrics
+from redraft.serve.metrics import Metrics
 from redraft.serve.settings import ServeSettings
 from redraft.speech.endpoint import PAUSE
 from redraft.speech.process import RecogniserProcess

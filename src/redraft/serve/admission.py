@@ -8,14 +8,14 @@ from collections.abc import Callable
 from redraft import deadlines
 from redraft.captions.events import Event, Update
 from redraft.captions.spoken import Spoken
+from redraft.engine.engine import LATE, Engine, Engines, Stopped
+from redraft.engine.lanes import Answer, Lane
+from redraft.engine.scheduler import NoCapacity
 from redraft.errors import OptionError, RedraftError, Unavailable
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.access import ApiKeys
-from redraft.serve.engine.engine import LATE, Engine, Engines, Stopped
-from redraft.serve.engine.lanes import Answer, Lane
-from redraft.serve.engine.scheduler import NoCapacity
-from redraft.serve.engine.service import Service
+from redraft.serve.service import Service
 
 STOPPED = "the server cannot translate any more and must be started again"
 VIEWERS_ONLY = "this server only serves viewers: send updates to another one"

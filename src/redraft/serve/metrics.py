@@ -25,9 +25,9 @@ from redraft import deadlines, protocol
 from redraft.captions.events import Caption, Failure
 from redraft.captions.words import WORD
 from redraft.decoding.types import Tally, common_prefix
-from redraft.serve.engine.engine import Engines
-from redraft.serve.engine.lanes import Answer, Lane
-from redraft.serve.engine.scheduler import PassReport, Scheduler
+from redraft.engine.engine import Engines
+from redraft.engine.lanes import Answer, Lane
+from redraft.engine.scheduler import PassReport, Scheduler
 
 _LAGS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _PASSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)

@@ -4,7 +4,7 @@ Verifying a draft, decoding a token and reading a prompt are the same kind of re
 turns: after a pass, its lanes go to the end of the queue.  The number of updates under way is limited: more would not
 make passes cheaper, and would all wait for each other half done.  Searches for better final texts
 (`redraft.decoding.search`) take the passes that nobody else wants, and end at once where many have work.  There are no
-threads and no network here; one thread makes all calls (`redraft.serve.engine`).
+threads and no network here; one thread makes all calls (`redraft.engine`).
 
 `choose` picks the requests of a pass within a budget of new tokens.  `Load` measures the engine's load, to refuse new
 sessions before the captions of the running ones lag.
@@ -30,10 +30,10 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import one_search
 from redraft.decoding.types import EMPTY_DRAFT, TARGET, Rows, Score
+from redraft.engine.lanes import Lane
+from redraft.engine.once import Once
+from redraft.engine.slots import Slot, SlotPool, Wish
 from redraft.errors import RedraftError
-from redraft.serve.engine.lanes import Lane
-from redraft.serve.engine.once import Once
-from redraft.serve.engine.slots import Slot, SlotPool, Wish
 
 log = logging.getLogger(__name__)
 

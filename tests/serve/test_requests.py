@@ -12,11 +12,11 @@ from redraft import deadlines
 from redraft.captions.events import Update
 from redraft.captions.state import START
 from redraft.decoding.types import Score
+from redraft.engine.once import Failed, Once
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
-from redraft.serve.engine import requests
-from redraft.serve.engine.once import Failed, Once
-from redraft.serve.engine.requests import Translated
+from redraft.serve import requests
+from redraft.serve.requests import Translated
 from tests.serve.fakes import CachedModel, Rig, alone
 from tests.serve.servers import Running, running
 

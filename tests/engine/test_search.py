@@ -11,9 +11,9 @@ import pytest
 
 from redraft.captions.events import Caption, Update
 from redraft.decoding.types import TARGET, Rows, Score
-from redraft.serve.engine.lanes import Lane
-from redraft.serve.engine.scheduler import CALM, SEARCHING, WINDOW
-from redraft.serve.engine.service import Service
+from redraft.engine.lanes import Lane
+from redraft.engine.scheduler import CALM, SEARCHING, WINDOW
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from tests.serve.fakes import METHODS, CachedModel, Rig
 

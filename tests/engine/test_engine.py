@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from redraft.captions.events import Update
+from redraft.engine.engine import Engine, Stopped
 from redraft.protocol import Wanted
-from redraft.serve.engine.engine import Engine, Stopped
 from tests.serve.fakes import CachedModel, Rig
 
 

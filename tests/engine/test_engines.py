@@ -16,7 +16,7 @@ from redraft.errors import OptionError
 from redraft.protocol import Begin
 from redraft.protocol.codes import Refused
 from redraft.serve.app import make_hub, open_backends
-from redraft.serve.engine.service import Service
+from redraft.serve.service import Service
 from redraft.serve.settings import ServeSettings
 from redraft.translator import Translator
 from tests.serve.fakes import CachedModel, alone

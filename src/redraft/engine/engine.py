@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 
 from redraft import deadlines
 from redraft.captions.events import Update
+from redraft.engine.lanes import Answer, Lane
+from redraft.engine.scheduler import NoCapacity, Scheduler
 from redraft.errors import OptionError, RedraftError, Unavailable
-from redraft.serve.engine.lanes import Answer, Lane
-from redraft.serve.engine.scheduler import NoCapacity, Scheduler
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.types import TARGET, Score, common_prefix
 
 if TYPE_CHECKING:
-    from redraft.serve.engine.lanes import Lane
-    from redraft.serve.engine.once import Once
+    from redraft.engine.lanes import Lane
+    from redraft.engine.once import Once
 
     Work: TypeAlias = Lane | Once
 

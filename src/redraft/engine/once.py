@@ -14,8 +14,8 @@ from typing import Any
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import Searching, resumed
 from redraft.decoding.types import Asking, Rows, Score
+from redraft.engine.slots import Ids, Slot, Wish
 from redraft.errors import RedraftError
-from redraft.serve.engine.slots import Ids, Slot, Wish
 
 log = logging.getLogger(__name__)
 

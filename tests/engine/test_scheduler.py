@@ -21,11 +21,11 @@ from redraft.captions.style import Style
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.drive import open_slots
 from redraft.decoding.types import TARGET, Tally
+from redraft.engine.lanes import Lane, Running, Waiting
+from redraft.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, NoCapacity, Scheduler, budget
+from redraft.engine.slots import SlotPool
 from redraft.errors import CapabilityError, OptionError
 from redraft.protocol import Wanted
-from redraft.serve.engine.lanes import Lane, Running, Waiting
-from redraft.serve.engine.scheduler import LEAST_BUDGET, MOST_BUDGET, Load, NoCapacity, Scheduler, budget
-from redraft.serve.engine.slots import SlotPool
 from redraft.translator import prompt_encoder
 from tests.serve.fakes import CURVE, CachedModel, Rig, alone
 
@@ -575,7 +575,7 @@ def test_glossary_of_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
         terms[target.tag] = style.terms(target)
         return encoder(backend, plain, target, context)
 
-    monkeypatch.setattr("redraft.serve.engine.service.prompt_encoder", keep)
+    monkeypatch.setattr("redraft.serve.service.prompt_encoder", keep)
     wanted = Wanted(targets=("de", "Japanese", "zh-Hans"), glossary={"de": (("a", "b"),), "zh": (("a", "c"),)})
     service.lanes(wanted, lambda *_: None)
     assert terms == {"de": (("a", "b"),), "ja": (), "zh-Hans": (("a", "c"),)}

@@ -16,9 +16,9 @@ from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
 from redraft.decoding.segments import PromptSegment
 from redraft.decoding.types import Asking
+from redraft.engine.once import Task
+from redraft.engine.slots import Ids, Wish
 from redraft.errors import OptionError
-from redraft.serve.engine.once import Task
-from redraft.serve.engine.slots import Ids, Wish
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from redraft.decoding.backend import Backend
 from redraft.decoding.method import Choice, DraftModel, Method, Option
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import DRAFT_MODEL, TARGET
+from redraft.engine.chat import Chat, chat_of
+from redraft.engine.lanes import Answer, Lane
 from redraft.errors import CapabilityError, OptionError, RedraftError
 from redraft.models import SHIPPED
 from redraft.protocol import Wanted
 from redraft.protocol.bodies import Offer, OfferedMethod, OfferedOption
-from redraft.serve.engine.chat import Chat, chat_of
-from redraft.serve.engine.lanes import Answer, Lane
 from redraft.serve.settings import ServeSettings
 from redraft.speech.registry import all_recognisers, resolve
 from redraft.translator import prompt_encoder, source_languages, vocabulary_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from redraft.captions.events import Update
 from redraft.captions.unchanged import LONG_PAUSE
-from redraft.serve.engine.lanes import Answer
+from redraft.engine.lanes import Answer
 
 #: Maximum number of unanswered updates over all languages; beyond it, no more are taken.
 MOST_PENDING = 64

@@ -1,1 +1,0 @@
-"""Scheduling of translations on models, and admission to them."""
