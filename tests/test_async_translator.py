@@ -287,4 +287,4 @@ def test_options_are_those_of_translator() -> None:
 def test_needs_no_extra() -> None:
     missing = "; ".join(f"sys.modules[{name!r}] = None" for name in ("pydantic", "starlette", "uvicorn", "websockets"))
     code = f"import sys; {missing}; from redraft import AsyncTranslator"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=200)

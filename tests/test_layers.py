@@ -78,12 +78,12 @@ def test_command_fails_on_violation(tmp_path: Path) -> None:
     tool.parent.mkdir()
     tool.write_bytes((SOURCE.parents[1] / "tools" / "check_layers.py").read_bytes())
     check(tmp_path / "src", "errors.py", "import redraft.decoding.types\n")
-    done = subprocess.run([sys.executable, tool], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, tool], capture_output=True, text=True, check=False, timeout=200)
     assert (done.returncode, done.stdout) == (1, "redraft/errors.py:1: errors imports decoding, which lies above it\n")
 
 
 def test_importing_package_loads_no_engine() -> None:
     heavy = "{'llama_cpp', 'numpy', 'torch', 'jinja2', 'click', 'iso639', 'rich'}"
     query = f"import redraft, sys; print({heavy} & {{*sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True, timeout=200)
     assert done.stdout.strip() == "set()"

@@ -232,7 +232,7 @@ class TestKernels:
     def build(self, tree: Path, *options: str, changes: Path = KERNELS) -> subprocess.CompletedProcess[str]:
         include = f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={changes}"
         command = [program("cmake"), "-S", str(tree), "-B", str(tree / "build"), include, *options]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
 
     def sources(self, tree: Path) -> dict[str, str]:
         return {path.name: path.read_text(encoding="utf-8") for path in (tree / "vendor").rglob("*") if path.is_file()}

@@ -28,5 +28,7 @@ def test_names_of_processors(gcc: str, expected: str) -> None:
 
 def test_command_runs_with_its_own_status(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys; print(sys.argv[1:]); sys.exit(3)", "-march=armv8.6-a+i8mm", "a b"]
-    done = subprocess.run([sys.executable, zig.__file__, *command], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, zig.__file__, *command], capture_output=True, text=True, check=False, timeout=200
+    )
     assert (done.returncode, done.stdout.strip()) == (3, "['-mcpu=generic+v8_6a+i8mm', 'a b']")

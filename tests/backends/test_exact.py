@@ -30,7 +30,7 @@ def test_bit_equal_rows(tmp_path: Path, format: str, families: tuple[str, ...]) 
     # In a process of its own: llama.cpp chooses its kernels once a process.
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GGML_")}
     command = [sys.executable, "-m", "tests.backends.exactness", format, str(tmp_path), *families]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": 0 of ") == 4 * len(families)
 
@@ -40,6 +40,6 @@ def test_bit_equal_rows(tmp_path: Path, format: str, families: tuple[str, ...]) 
 def test_streams_at_beta_0_have_ids_of_greedy_decoding(tmp_path: Path, format: str, family: str) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GGML_")}
     command = [sys.executable, "-m", "tests.backends.exact_streams", format, str(tmp_path), family]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(": 0 of ") == 2 * len(METHODS)  # with one slot and with two

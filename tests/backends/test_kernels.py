@@ -96,5 +96,7 @@ print("alive")
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs the extra hf")
 @pytest.mark.parametrize("before", [TORCH + OPEN, OPEN + TORCH])
 def test_pass_after_torch_has_multiplied_does_not_crash(before: str) -> None:
-    done = subprocess.run([sys.executable, "-c", before + PASSES], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", before + PASSES], capture_output=True, text=True, check=False, timeout=200
+    )
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

@@ -30,6 +30,6 @@ def test_folder_of_library(tmp_path: Path, chosen: bool, installed: bool) -> Non
     environment = {"PYTHONPATH": f"{tmp_path}:{sources}"} | ({library.VARIABLE: str(expected)} if chosen else {})
     program = f"import sys; sys.path = [*{[str(tmp_path), str(sources)]}, *sys.path]; {PROGRAM}"
     done = subprocess.run(
-        [sys.executable, "-S", "-c", program], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-S", "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=200
     )
     assert done.stdout.strip() == str(expected)

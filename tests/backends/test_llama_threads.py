@@ -105,6 +105,6 @@ def test_openmp_is_told_how_long_to_spin_before_it_is_loaded(given: dict[str, st
     )
     environment = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", *given)}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment | given, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], env=environment | given, capture_output=True, text=True, check=True, timeout=200
     )
     assert done.stdout.split() == ["False", expected]

@@ -130,6 +130,7 @@ def in_new_process(code: str, *arguments: object) -> subprocess.CompletedProcess
         text=True,
         cwd=Path(__file__).parents[2],
         env=environment | {"GGML_NO_BACKTRACE": "1"},
+        timeout=200,
     )
 
 

@@ -108,6 +108,6 @@ def test_file_is_not_written_over_itself(f32: Path, tmp_path: Path) -> None:
         "try: quantise(Path(sys.argv[1]), Path(sys.argv[1]), 'Q8_0')\n"
         "except RedraftError: pass\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True)
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, timeout=200)
     assert done.returncode == 0
     assert distributions(path).shape[0] == 5

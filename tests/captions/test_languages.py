@@ -176,7 +176,7 @@ def test_names_that_langcodes_would_load_are_not_needed() -> None:
         "from redraft.captions.languages import closest, parse_language as p\n"
         "print(p('german').name, p('sw').name, closest(p('de-AT'), [p('de')]).tag, p('zh-TW').spaced)"
     )
-    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True, timeout=200)
     assert done.stdout == "German Swahili de False\n"
 
 

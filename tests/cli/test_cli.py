@@ -285,7 +285,7 @@ for arguments in ["--help"], ["translate", "-h"], ["demo", "-h"], ["doctor", "-h
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
         main(arguments)
 print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
-        done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True, timeout=200)
         assert done.stdout == "set()\n"
 
     @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -362,7 +362,9 @@ print({"llama_cpp", "numpy", "jinja2", "iso639", "pysubs2"} & {*sys.modules})"""
         text = (
             b'{"utterance": 1, "seq": 0, "text": ""}\n'  # nothing recognised yet: no failure of the model can come in
         )
-        done = subprocess.run(["sh", "-c", f"{command} --input jsonl --output jsonl"], input=text, capture_output=True)
+        done = subprocess.run(
+            ["sh", "-c", f"{command} --input jsonl --output jsonl"], input=text, capture_output=True, timeout=200
+        )
         assert (done.returncode, done.stderr.decode()) == (status, message)
 
 
@@ -371,7 +373,7 @@ def test_commands_are_lazy() -> None:
     assert [name for name in COMMANDS if cli.get_command(context, name) is None] == []
     query = "from redraft.cli.main import cli, COMMANDS; import sys; cli.main(['--help'], standalone_mode=False)"
     query += "; print([name for name in COMMANDS if f'redraft.cli.{name}' in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", query], capture_output=True, text=True, check=True, timeout=200)
     assert done.stdout.splitlines()[-1] == "[]"
 
 

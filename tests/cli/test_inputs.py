@@ -41,8 +41,8 @@ def test_file_is_text_and_pipe_is_lines(tmp_path: Path) -> None:
     query = "from redraft.cli.shared.options import input_of; print(input_of(None, '-'))"
     command = [sys.executable, "-c", query]
     with file.open("rb") as stdin:
-        assert subprocess.run(command, stdin=stdin, capture_output=True, check=True).stdout == b"text\n"
-    assert subprocess.run(command, input=b"One.", capture_output=True, check=True).stdout == b"lines\n"
+        assert subprocess.run(command, stdin=stdin, capture_output=True, check=True, timeout=200).stdout == b"text\n"
+    assert subprocess.run(command, input=b"One.", capture_output=True, check=True, timeout=200).stdout == b"lines\n"
 
 
 def test_file(redraft: Run, tmp_path: Path) -> None:

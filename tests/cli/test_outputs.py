@@ -23,7 +23,9 @@ def test_pipe_without_waiting() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
     with os.fdopen(read, "rb") as output, os.fdopen(write, "wb") as pipe:
-        done = subprocess.run(COMMAND, input=b"I have a dog.\n\n", stdout=pipe, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            COMMAND, input=b"I have a dog.\n\n", stdout=pipe, stderr=subprocess.PIPE, check=False, timeout=200
+        )
         assert (done.returncode, done.stderr, os.get_blocking(write)) == (0, b"", True)
         pipe.close()
         assert output.read().splitlines()[-1] == b"final\tde\tIch habe einen Hund."
@@ -33,7 +35,7 @@ def test_pipe_without_waiting() -> None:
 def test_messages_that_cannot_be_written() -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            COMMAND, input=b"\xff\nI have a dog.\n\n", stdout=subprocess.PIPE, stderr=full, check=False
+            COMMAND, input=b"\xff\nI have a dog.\n\n", stdout=subprocess.PIPE, stderr=full, check=False, timeout=200
         )
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, b"final\tde\tIch habe einen Hund.")
 

@@ -13,7 +13,7 @@ LANGUAGES = {"iso639", "langcodes"}
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=200)
 
 
 def test_extra_is_named() -> None:

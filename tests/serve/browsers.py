@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +53,25 @@ window.WebSocket = class {
   }
 };
 """
+
+
+@contextmanager
+def deadline(browser: Any) -> Iterator[None]:
+    """Kill a browser that the block needs for too long; all that waits for it then fails.
+
+    What a page evaluates has no deadline in Playwright, and neither has closing it.
+    """
+    (process,) = [
+        each["id"]
+        for each in browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+        if each["type"] == "browser"
+    ]
+    killer = threading.Timer(9 * SECONDS, os.kill, (process, signal.SIGKILL))
+    killer.start()
+    try:
+        yield
+    finally:
+        killer.cancel()
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def visit(browser: Any, server: Any) -> Iterator[Callable[..., Any]]:
     """Opens a page; nothing may go wrong in it but what is `tolerated`, nor be kept from it by the policy."""
-    from tests.serve.browsers import shortened
+    from tests.serve.browsers import deadline, shortened
 
     complaints: list[str] = []
     contexts: list[Any] = []
@@ -56,9 +56,10 @@ def visit(browser: Any, server: Any) -> Iterator[Callable[..., Any]]:
         page.goto(urljoin(server.url, path))
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    with deadline(browser):
+        yield open_page
+        for context in contexts:
+            context.close()
     assert complaints == []
 
 

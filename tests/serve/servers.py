@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -56,16 +57,20 @@ class Socket:
     def say(self, type: str, **fields: Any) -> None:
         self.connection.send(json.dumps({"type": type, **fields}))
 
-    def hear(self) -> dict[str, Any]:
-        """The next message that says more than that the connection works."""
-        found: dict[str, Any] = json.loads(self.connection.recv(SECONDS))
-        return self.hear() if found["type"] == "alive" else found
+    def hear(self, seconds: float = SECONDS) -> dict[str, Any]:
+        """The next message that says more than that the connection works, which it says every few seconds."""
+        end = time.monotonic() + seconds
+        while True:
+            found: dict[str, Any] = json.loads(self.connection.recv(max(0.0, end - time.monotonic())))
+            if found["type"] != "alive":
+                return found
 
     def until(self, *types: str) -> list[dict[str, Any]]:
         """All messages up to the first of these types."""
+        end = time.monotonic() + 6 * SECONDS
         heard = [self.hear()]
         while heard[-1]["type"] not in types:
-            heard.append(self.hear())
+            heard.append(self.hear(min(SECONDS, end - time.monotonic())))
         return heard
 
     def start(self, *targets: str, **fields: Any) -> dict[str, Any]:
@@ -163,7 +168,9 @@ def running(model: CachedModel | None = None, *others: CachedModel, **settings: 
     thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve()))
     thread.start()
     try:
+        end = time.monotonic() + 3 * SECONDS
         while not server.started and thread.is_alive():
+            assert time.monotonic() < end
             thread.join(0.01)
         yield Running(hub, server, listening.getsockname()[1], model, loop)
     finally:

@@ -6,7 +6,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.serve.browsers import FAKE_SOCKET, expect, final, finals, play, until, wait_for_end, wait_for_finals
+from tests.serve.browsers import (
+    FAKE_SOCKET,
+    expect,
+    final,
+    finals,
+    play,
+    shortened,
+    until,
+    wait_for_end,
+    wait_for_finals,
+)
 from tests.serve.servers import Running, running
 
 TEXTS = """
@@ -94,6 +104,7 @@ def test_narrow_screens(visit: Callable[..., Any]) -> None:
 
 def test_focus(visit: Callable[..., Any]) -> None:
     page = visit()
+    page.route("**/v1/talk", lambda route: route.fulfill(json=shortened(0.1)))  # it must still play when it is stopped
     for key in ("Play the demo talk", "Stop"):
         page.get_by_role("button", name=key, exact=True).focus()
         page.keyboard.press("Enter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from redraft.serve.access import new_key
 from tests.serve.browsers import SENTENCES, expect, finals, play, session_of, shortened, wait_for_finals, watch_sent
-from tests.serve.servers import Running, running
+from tests.serve.servers import SECONDS, Running, running
 
 REFUSED = [
     ("beta", "3", "beta must be a number from 0 to 1, not 3.0"),
@@ -124,7 +125,9 @@ def test_refused_while_loading(visit: Callable[..., Any]) -> None:
     page.route("**/v1/talk", lambda route: waiting.append(route))
     play(page)
     expect(page.locator("#beta-wrong")).to_be_visible()
+    end = time.monotonic() + SECONDS
     while not waiting:
+        assert time.monotonic() < end
         page.wait_for_timeout(20)
     with page.expect_response("**/v1/talk"):
         waiting[0].fulfill(json=shortened(4))

@@ -15,7 +15,7 @@ import pytest
 
 from redraft.protocol import new_token, public_name
 from tests.serve.browsers import expect, final, finals, play, session_of, until, wait_for_end, wait_for_finals
-from tests.serve.servers import Running, Socket, running
+from tests.serve.servers import SECONDS, Running, Socket, running
 from tests.serve.talking import eventually, expected
 
 ABSENT = "404"
@@ -565,7 +565,7 @@ def website() -> Iterator[tuple[str, list[str]]]:
         thread.start()
         yield f"http://127.0.0.1:{found.server_port}", pages
         found.shutdown()
-        thread.join()
+        thread.join(SECONDS)
 
 
 def test_element_in_a_page_of_another_origin(visit: Callable[..., Any]) -> None:

@@ -65,7 +65,8 @@ def test_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(9 * SECONDS)
+            assert not thread.is_alive()
         eventually(lambda: all_given_back(server))
         assert begun == ["started"] * 160
         assert server.engine.scheduler.failed_passes == 0

@@ -21,7 +21,7 @@ from redraft.deadlines import PING
 from redraft.serve.http.api import OPERATIONS
 from redraft.serve.settings import ServeSettings
 from tests.serve.proxies import nginx
-from tests.serve.servers import SECONDS, running
+from tests.serve.servers import SECONDS, Socket, running
 
 PACKAGING = ROOT / "packaging"
 NGINX = (PACKAGING / "nginx.conf").read_text(encoding="utf-8")
@@ -114,8 +114,7 @@ def test_captions_pass_through_nginx(tmp_path: Path) -> None:
             with connect(f"{place}/v1/watch/{name}", proxy=None, origin=address) as viewer:
                 update = {"type": "update", "utterance": "1", "seq": 0, "text": "we saw", "final": True}
                 socket.send(json.dumps(update))
-                while json.loads(viewer.recv(SECONDS))["type"] != "final":
-                    pass
+                assert Socket(viewer).until("final")[-1]["utterance"] == "1"
 
 
 def test_server_is_back(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def spoken(path: Path, lines: Sequence[str]) -> Path:
     """A WAV file with sentences, spoken by espeak-ng; the test is skipped where that is not installed."""
     from tests.programs import program
 
-    subprocess.run([program("espeak-ng"), *VOICE, "-w", str(path), "\n".join(lines)], check=True)
+    subprocess.run([program("espeak-ng"), *VOICE, "-w", str(path), "\n".join(lines)], check=True, timeout=200)
     return path
 
 

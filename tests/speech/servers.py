@@ -42,4 +42,4 @@ def serving(*talks: Talk) -> Iterator[str]:
             yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}"
         finally:
             server.shutdown()
-            thread.join()
+            thread.join(60)

@@ -257,7 +257,7 @@ held = [file_blocks({str(path)!r})]
 next(held[0])
 threading.Thread(target=lambda blocks: time.sleep(60), args=(held.pop(),), daemon=True).start()
 """
-    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False, timeout=200)
     assert (done.returncode, done.stderr) == (0, b"")
 
 

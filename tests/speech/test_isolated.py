@@ -156,6 +156,7 @@ def test_reader_gone() -> None:
         stdout=write,
         stderr=subprocess.PIPE,
         check=False,
+        timeout=200,
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")

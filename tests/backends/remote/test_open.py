@@ -65,12 +65,14 @@ def serving(server: FakeServer) -> Iterator[str]:
     thread.start()
     try:
         while not running.started:
+            assert thread.is_alive()
             thread.join(0.01)
         port = running.servers[0].sockets[0].getsockname()[1]
         yield f"{server.engine}:http://127.0.0.1:{port}"
     finally:
         running.should_exit = True
-        thread.join()
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 @pytest.fixture(scope="module")

@@ -127,5 +127,5 @@ class VllmServer:
         if self.process is not None:
             with suppress(ProcessLookupError):  # it has ended already
                 os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            self.process.wait(60)
             self.process = None

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(folder: Path) -> list[Any]:
     """Exit status and output of the training, after the beginning, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", CODE, str(folder)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", CODE, str(folder)], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout.splitlines()[-1])
     return found
