@@ -6,7 +6,9 @@ import asyncio
 import random
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -14,11 +16,14 @@ from hypothesis import strategies as st
 
 from redraft import AsyncTranslator, Caption, Failure, Style, Translator, Update
 from redraft.captions.events import Event
-from redraft.captions.state import START, State
+from redraft.captions.settings import Settings
+from redraft.captions.state import START, Ids, State
 from redraft.captions.translation import Answered
 from redraft.decoding.display import Display
 from redraft.decoding.drive import run
-from redraft.decoding.types import Rows, Score
+from redraft.decoding.method import Method
+from redraft.decoding.rules.exact import Exact
+from redraft.decoding.types import EMPTY_DRAFT, ROOT, Asking, Context, Draft, Drafter, Rows, Score, Verdict
 from redraft.engine import pending
 from redraft.errors import ModelError
 from tests.captions.streams import Stream
@@ -113,6 +118,55 @@ def test_abandoned_update_leaves_no_trace(seed: int, method: str, abandons: floa
         events, state = answered(line, state, update)
         expected, clean = answered(line, clean, update)
         assert (events, replace(state, memory={})) == (expected, replace(clean, memory={}))
+
+
+class Seen:
+    """What a method of a plug-in has seen of the model; nothing may copy all of it."""
+
+    def __init__(self) -> None:
+        self.rows, self.decodings = dict[Ids, int](), 0
+
+    def __deepcopy__(self, _: object) -> NoReturn:
+        raise AssertionError("it grows")
+
+
+class Remembering(Drafter):
+    """Notes every row in place, and counts its decodings in an attribute."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen, self.prefix = seen, Ids()
+        seen.decodings += 1
+
+    def propose(self, context: Context) -> Asking[Draft]:
+        yield from ()
+        self.prefix = (*context.prompt, *context.output)
+        return EMPTY_DRAFT
+
+    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
+        self.seen.rows[self.prefix] = rows.argmax(ROOT)
+
+
+@given(st.integers(0, 100_000))
+def test_memory_of_a_plug_in(seed: int) -> None:
+    """What a drafter assigns goes with an abandoned update, and what it changes in place stays."""
+    model = RandomModel(seed % 50)
+    found = Method("remembering", "", "", "", "", lambda setup: (Remembering(setup.recall(Seen)), Exact()))
+    line = Stream(model)
+    line.translations[0] = replace(line.translations[0], settings=Settings(found, {"max_tokens": 8}))
+    state, clean, abandoned = START, START, set[Ids]()
+    for update in stream(random.Random(seed), 0.7):
+        asking = line.translations[0].translate(state, update)
+        with suppress(StopIteration):
+            first = next(asking)
+            asking.send(model.score([(0, first)])[0])
+            asking.close()
+            abandoned |= {first.prefix} if state.memory else set()  # no stream has a memory before its first update
+        _, state = answered(line, state, update)
+        _, clean = answered(line, clean, update)
+        kept, expected = state.memory.get(Seen), clean.memory.get(Seen)
+        if isinstance(kept, Seen) and isinstance(expected, Seen):
+            assert (kept.decodings, kept.rows) == (expected.decodings, {**expected.rows, **kept.rows})
+            assert abandoned <= kept.rows.keys()
 
 
 @given(st.integers(0, 100_000), st.booleans())

@@ -30,7 +30,7 @@ from redraft.decoding.methods import (
 )
 from redraft.decoding.methods.ssbd import PreviousOutput
 from redraft.decoding.rules.exact import Exact
-from redraft.decoding.types import Draft, Drafter, Provenance, Rule, Score, biases_of
+from redraft.decoding.types import OF_PREVIOUS, Draft, Drafter, Provenance, Rule, Score, biases_of
 from redraft.errors import CapabilityError, OptionError
 from tests.fakes import RandomModel
 
@@ -251,7 +251,8 @@ SPREAD = [0.35, 0.4, 0.25]
 def test_what_aasd_trusts(name: str, options: dict[str, Value], trusted: set[Provenance]) -> None:
     found, rows = get_method(name), NumpyRows(np.log([SPREAD] * 2), 0)
     _, rule = found.build(Setup(found.check({"verification": "threshold", **options}), frozenset({0})))
-    assert {each for each in Provenance if rule.judge(Draft.chain((2,), each), rows).accepted} == trusted
+    every = OF_PREVIOUS | {Provenance.PROMPT, Provenance.GENERATED, Provenance.MODEL, Provenance.ITERATION}
+    assert {each for each in every if rule.judge(Draft.chain((2,), each), rows).accepted} == trusted
 
 
 def test_aasd_keeps_rows_of_the_prompt() -> None:

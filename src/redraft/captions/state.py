@@ -72,7 +72,7 @@ class State:
         earlier: earlier sentences with their translations and their languages, for the context of prompts.
         capitals: whether the source writes only capitals.
         ending: what is known of the end of its texts.
-        memory: what the method's drafters keep, by type; copied for every decoding.
+        memory: what the method's drafters keep, by type; each decoding gets a shallow copy.
         tally: counts of all outputs.
         misspelt: whether a problem of the writing was reported.
         behind: ids of what the last output had behind the final one, for an utterance that goes on with it: a draft,

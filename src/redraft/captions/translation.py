@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Sequence
-from copy import deepcopy
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -326,7 +326,7 @@ class Translation:
 
     def _decode(self, state: State, prompt: Prompt, how: _Decoding, barred: Barred = NOTHING_BARRED) -> Asking[State]:
         vocabulary, settings = self.vocabulary, self.settings
-        reader, memory = self._read(how.text), deepcopy(state.memory)
+        reader, memory = self._read(how.text), {kind: copy(each) for kind, each in state.memory.items()}
         limit = min(settings.max_tokens, vocabulary.context_length - len(prompt.ids), longest_output(prompt))
 
         def attempt(draft: Ids, barred: Barred) -> Asking[tuple[Output, Certainty | None]]:

@@ -111,8 +111,16 @@ class Setup:
         return self.end_tokens | self.line_ends
 
     def recall(self, kind: type[T]) -> T:
-        """Return the stream's object of this type; the first call creates it."""
-        found = self.memory.setdefault(kind, kind())
+        """Return the stream's object of this type; the first call creates it without arguments.
+
+        Each decoding gets a shallow copy (`copy.copy`), which replaces the original if the update is kept.  So what a
+        drafter assigns to an attribute goes if the update fails or is abandoned; what it changes in place, such as an
+        entry of a dictionary, stays.  Change in place only what is true of the model whatever becomes of the update,
+        such as the rows behind some ids: that costs the same however much there is.
+        """
+        if kind not in self.memory:
+            self.memory[kind] = kind()
+        found = self.memory[kind]
         assert isinstance(found, kind)  # noqa: S101  # for the type checker
         return found
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.selection import EVERYTHING, Selection
@@ -63,19 +62,32 @@ Barred: TypeAlias = Mapping[int, frozenset[int]]
 NOTHING_BARRED: Barred = {}
 
 
-class Provenance(Enum):
-    """The origin of a draft token; acceptance rules may depend on it, as in AASD."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Provenance:
+    """The origin of a draft token; acceptance rules may depend on it, as in AASD.
 
-    SHOWN = "previous output that is shown"
-    PREVIOUS = "previous output that is hidden"
-    PROMPT = "prompt"
-    GENERATED = "generated text"
-    MODEL = "small model"
-    ITERATION = "last iteration"
+    A plug-in makes its own, one object for each origin: two objects are never equal.
 
-    # Members are singletons; hashing their names, the default, is slower.
-    __hash__ = object.__hash__
+    Attributes:
+        name: what the tokens were taken from, for legends.
+    """
 
+    name: str
+
+    SHOWN: ClassVar[Provenance]
+    PREVIOUS: ClassVar[Provenance]
+    PROMPT: ClassVar[Provenance]
+    GENERATED: ClassVar[Provenance]
+    MODEL: ClassVar[Provenance]
+    ITERATION: ClassVar[Provenance]
+
+
+Provenance.SHOWN = Provenance("what was shown")
+Provenance.PREVIOUS = Provenance("what was hidden")
+Provenance.PROMPT = Provenance("the prompt")
+Provenance.GENERATED = Provenance("generated text")
+Provenance.MODEL = Provenance("the small model's draft")
+Provenance.ITERATION = Provenance("the last iteration")
 
 #: Both parts of the previous output.
 OF_PREVIOUS = frozenset({Provenance.SHOWN, Provenance.PREVIOUS})

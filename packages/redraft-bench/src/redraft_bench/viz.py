@@ -46,6 +46,8 @@ ORIGINS: dict[Provenance | Given, tuple[str, str]] = {
     Given.BONUS: ("bonus: the token after a fully accepted draft", "#fcd5b0"),
     Given.ALONE: ("decoded in a pass without a draft", "#e4e7ea"),
 }
+#: The colour of origins that plug-ins add.
+_OTHER = "#e0c3a0"
 #: Width of the view in characters.
 WIDTH = 96
 INK, FAINT = "#1f2328", "#6e7781"
@@ -212,14 +214,17 @@ def summary_of(rows: Sequence[DraftRow]) -> str:
     return f"{len(rows)} updates, {tokens} tokens in {passes} passes{share}"
 
 
+def look(origin: Provenance | Given) -> tuple[str, str]:
+    """Return the name of an origin in the legend, and its colour."""
+    return ORIGINS.get(origin) or (f"kept from {origin.name}", _OTHER)
+
+
 def layout(rows: Sequence[DraftRow], heading: str) -> Group:
     """Return the view: a legend of the origins that occur, and a block for each update."""
     origins = {origin for row in rows if row.trace for _, origin in row.trace.tokens}
-    used = [
-        Text.assemble(" ", ("  ", f"on {colour}"), f" {name}")
-        for key, (name, colour) in ORIGINS.items()
-        if key in origins
-    ]
+    others = sorted(origins - ORIGINS.keys(), key=lambda origin: origin.name)
+    looks = [look(origin) for origin in (*ORIGINS, *others) if origin in origins]
+    used = [Text.assemble(" ", ("  ", f"on {colour}"), f" {name}") for name, colour in looks]
     legend = Table.grid(padding=(0, 2, 0, 0))
     for place in range(0, len(used), 2):
         legend.add_row(*used[place : place + 2])
@@ -250,7 +255,7 @@ def _translation(row: DraftRow) -> Text:
     for place, (text, (_, origin)) in enumerate(zip(row.texts, row.trace.tokens if row.trace else (), strict=True)):
         weight = "bold " * (origin is Given.CORRECTION) + "italic " * (place >= row.shown)
         colour = INK if place < row.shown else FAINT
-        found.append(text if found else text.lstrip(), f"{weight}{colour} on {ORIGINS[origin][1]}")
+        found.append(text if found else text.lstrip(), f"{weight}{colour} on {look(origin)[1]}")
     return found
 
 

@@ -13,7 +13,7 @@ from redraft.decoding.drive import run
 from redraft.decoding.method import Setup
 from redraft.decoding.methods import all_methods, get_method
 from redraft.decoding.types import Draft, Provenance, Verdict
-from redraft_bench.viz import ORIGINS, DraftRow, Given, Trace, Traced, summary_of, svg, texts, traced, view
+from redraft_bench.viz import ORIGINS, DraftRow, Given, Trace, Traced, look, summary_of, svg, texts, traced, view
 from tests.fakes import END, RandomModel, greedy
 
 METHODS = [name for name, method in all_methods().items() if not method.draft_model]
@@ -92,6 +92,16 @@ def test_rows_and_picture() -> None:
     for text in ("title <x>", "one & two", "<b>", "日", "1/2", "u.1", ORIGINS[Given.ALONE][0], "not shown yet"):
         assert text in found
     assert ORIGINS[Given.BONUS][0] not in found  # the legend has what occurs
+
+
+def test_origin_of_a_plug_in_is_in_the_legend() -> None:
+    recycled = Provenance("recycled tokens")
+    trace = Trace(frozenset({END}), [(2, recycled)], passes=1, drafted=1, accepted=1)
+    rows = rows_of((Update("u", 0, "one"), trace, [Caption("u", 0, "de", "x")]))
+    found = svg([(rows, "title")]).replace("&#160;", " ")
+    assert "kept from recycled tokens" in found
+    assert look(recycled)[1] in found
+    assert look(recycled)[1] not in {colour for _, colour in ORIGINS.values()}
 
 
 def test_update_without_pass_says_why() -> None:

@@ -87,7 +87,7 @@ class PromptRows:
 
     def begin(self, prompt: tuple[int, ...]) -> int:
         """Start a prompt; return how many rows are missing at its end."""
-        del self._best[common_prefix(self._prompt, prompt) :]
+        self._best = self._best[: common_prefix(self._prompt, prompt)]  # not in place, see `Setup.recall`
         self._prompt = prompt
         return len(prompt) - len(self._best)
 
