@@ -18,16 +18,15 @@ from redraft import deadlines
 from redraft.captions.events import Failure, Update
 from redraft.errors import InputError, ModelError
 from redraft.speech.audio import RATE
+from redraft.speech.buffer import AGAIN, AudioBuffer
 from redraft.speech.worker import Progress, ended
 
-#: Bytes of a sample.
-_WIDTH = 2
 #: Maximum length in bytes of a message.
 _LONGEST_LINE = 1 << 20
 #: Seconds of audio that a process may have before it, since it reports its progress every half second.
 BEHIND = 1.0
-#: Seconds of audio within which a second failure ends the recognition; maximum seconds that are recognised again.
-_SOON, _AGAIN = 10.0, 30.0
+#: Seconds of audio within which a second failure ends the recognition.
+_SOON = 10.0
 
 
 class _Died(Exception):
@@ -41,7 +40,7 @@ class RecogniserProcess:
     beginning.
 
     Attributes:
-        fed: number of samples so far.
+        audio: the audio so far, which waits until it is recognised; it may be fed before the process is started.
         recognised: number of samples recognised so far.
         killed: whether it was killed; its later output is to be ignored.
 
@@ -61,11 +60,9 @@ class RecogniserProcess:
         details: bool = True,
     ) -> None:
         self._command, self._opens, self._stalled, self._details = command, opens, stalled, details
-        self.fed = self.recognised = 0
+        self.audio, self.recognised = AudioBuffer(), 0
         self.killed = False
         self._process: Process | None = None
-        #: The audio that waits or may be needed again, the sample with which it begins, and the one to be sent next.
-        self._audio, self._first, self._next = bytearray(), 0, 0
         self._news, self._finished = asyncio.Event(), False
         #: When it last made progress, or was last given audio while it had recognised all before.
         self._since = monotonic()
@@ -84,21 +81,26 @@ class RecogniserProcess:
     @property
     def is_behind(self) -> bool:
         """Whether more than `BEHIND` seconds of audio are not recognised yet."""
-        return self.fed - self.recognised > BEHIND * RATE
+        return self.audio.added - self.recognised > BEHIND * RATE
 
     def feed(self, samples: bytes) -> None:
         """Send samples: signed 16-bit little-endian, mono, at 16 kHz."""
-        if not self.is_behind:
-            self._since = monotonic()
-        self._audio += samples
-        self.fed += len(samples) // _WIDTH
-        self._news.set()
+        self._work_begins()
+        self.audio.add(samples)
+
+    def skip(self, samples: int) -> None:
+        """Continue after missing samples (`AudioBuffer.skip`)."""
+        self._work_begins()
+        self.audio.skip(samples)
 
     def finish(self) -> None:
         """End the audio: the current utterance is finished, then the process ends."""
+        self._work_begins()
+        self._finished = True
+
+    def _work_begins(self) -> None:
         if not self.is_behind:
             self._since = monotonic()
-        self._finished = True
         self._news.set()
 
     def kill(self) -> None:
@@ -126,17 +128,17 @@ class RecogniserProcess:
             except _Died as death:
                 if self.killed:
                     return
-                if failed is not None and self.fed - failed < _SOON * RATE:
+                if failed is not None and self.audio.added - failed < _SOON * RATE:
                     yield self._failure(f"{death}, twice within {_SOON:g} s of audio", InputError)
                     return
-                failed = self.fed
+                failed = self.audio.added
                 yield self._failure(f"{death}; it was started again, and no audio is lost")
 
     def _failure(self, sentence: str, kind: type[Exception] | None = None) -> Progress:
         return Progress(self.recognised, self._cpu, Failure(sentence), kind.__name__ if kind else None)
 
     async def _one_process(self) -> AsyncGenerator[Progress, None]:
-        self._cpu_before, origin = self._cpu, self._first
+        self._cpu_before, origin = self._cpu, self.audio.again()
         try:
             # In a separate session, so that after Ctrl-C in a terminal it can recognise the rest.
             self._process = process = await asyncio.create_subprocess_exec(
@@ -198,14 +200,8 @@ class RecogniserProcess:
         self._updates += 1
         if update.final:
             self._ended, self._updates = self._ended + 1, 0
-            self._forget(round(time * RATE))
+            self.audio.forget(round(time * RATE))
         return placed
-
-    def _forget(self, sample: int) -> None:
-        """Drop the audio before a sample that was sent."""
-        if (samples := min(sample, self._next) - self._first) > 0:
-            del self._audio[: samples * _WIDTH]
-            self._first += samples
 
     async def _read(self, process: Process, *, opening: bool = False) -> Progress | None:
         """Return the next message; None at the end, and after an invalid one.  Raises `_Died` if none comes in time."""
@@ -237,16 +233,15 @@ class RecogniserProcess:
     async def _write(self, process: Process) -> None:
         """Send the audio as fast as it is read; an error means that the process has ended, as its reader notices."""
         assert process.stdin is not None  # noqa: S101  # for the type checker
-        self._next = self._first
         with suppress(OSError):
-            while not (self._finished and self._next == self.fed):
+            while True:
                 self._news.clear()
-                piece = bytes(self._audio[(self._next - self._first) * _WIDTH :][: RATE * _WIDTH])
-                if not piece:
+                if piece := self.audio.take(RATE):
+                    process.stdin.write(piece)
+                    self.audio.forget(self.recognised - round(AGAIN * RATE))
+                    await process.stdin.drain()
+                elif self._finished:
+                    break
+                else:
                     await self._news.wait()
-                    continue
-                process.stdin.write(piece)
-                self._next += len(piece) // _WIDTH
-                self._forget(min(self.recognised, self._next) - round(_AGAIN * RATE))
-                await process.stdin.drain()
             process.stdin.close()

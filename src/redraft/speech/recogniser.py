@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -39,8 +38,6 @@ class Hypothesis:
     language: str | None = None
 
 
-#: Maximum seconds of an utterance that are recognised again.
-_KEPT = 30.0
 #: A hypothesis, or a failure that did not end the recognition.
 Recognised: TypeAlias = Hypothesis | Failure
 
@@ -62,36 +59,6 @@ class Recogniser(Protocol):
     def close(self) -> None:
         """Release resources, if there are any."""
         return
-
-
-class Kept:
-    """The audio of the current utterance, at most 30 s, for a process or connection that has to begin again.
-
-    Attributes:
-        samples: number of samples of the stream so far.
-        origin: number of samples before the first one that the process or connection got.
-    """
-
-    def __init__(self) -> None:
-        self.samples = self.origin = 0
-        #: Each block with the number of samples before it.
-        self._blocks: deque[tuple[int, Samples]] = deque()
-
-    def add(self, samples: Samples) -> None:
-        """Add a block of the stream."""
-        self._blocks.append((self.samples, samples))
-        self.samples += len(samples)
-        self.forget(self.samples / RATE - _KEPT)
-
-    def forget(self, seconds: float) -> None:
-        """Drop the audio before a time, such as that of utterances that have ended."""
-        while self._blocks and self._blocks[0][0] + len(self._blocks[0][1]) <= seconds * RATE:
-            self._blocks.popleft()
-
-    def again(self) -> list[Samples]:
-        """Begin again: return the blocks."""
-        self.origin = self._blocks[0][0] if self._blocks else self.samples
-        return [block for _, block in self._blocks]
 
 
 @dataclass(slots=True)

@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
+import numpy as np
+
 from redraft.backoff import Backoff
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import Item
 from redraft.errors import InputError, MissingExtra
 from redraft.proxies import is_local, needs_package, through
-from redraft.speech.audio import RATE, Samples, library
+from redraft.speech.audio import BLOCK_SECONDS, RATE, Samples, library
+from redraft.speech.buffer import AGAIN, AudioBuffer
 from redraft.speech.dialect import Dialect, ServerHypothesis, find_dialect
-from redraft.speech.recogniser import Hypothesis, Kept, Names, Recognised
+from redraft.speech.recogniser import Hypothesis, Names, Recognised
 
 #: Delays and time limit for reconnecting.
 PATIENCE = Backoff(0.2, 5.0, 60.0)
@@ -159,7 +162,9 @@ class ServerRecogniser:
     """A recogniser that uses a server; see `Server` for arguments and exceptions."""
 
     def __init__(self, spec: str, patience: Backoff = PATIENCE, news: Callable[[str], object] = str) -> None:
-        self._server, self._kept = Server(spec, patience, news), Kept()
+        self._server = Server(spec, patience, news)
+        #: The audio of the current utterance, in 32-bit floats, and the place in it with which the connection begins.
+        self._audio, self._origin = AudioBuffer(width=4), 0
         self._start: float | None = None
 
     def hurry(self) -> None:
@@ -168,26 +173,25 @@ class ServerRecogniser:
 
     def hear(self, samples: Samples) -> Iterator[Recognised]:
         """Send audio, and yield what has arrived."""
-        self._kept.add(samples)
-        yield from self._through([samples], self._arrived)
+        self._audio.add(samples.astype("<f4").tobytes())
+        yield from self._through(self._arrived)
+        self._audio.forget(self._audio.added - round(AGAIN * RATE))
 
     def finish(self) -> Iterator[Recognised]:
         """End the audio, and yield the remaining hypotheses."""
         self._server.ending = True
-        yield from self._through([], self._rest)
+        yield from self._through(self._rest)
 
     def close(self) -> None:
         """Close the connection."""
         self._server.close()
 
-    def _through(
-        self, blocks: list[Samples], receive: Callable[[], Iterator[ServerHypothesis | Failure]]
-    ) -> Iterator[Recognised]:
-        """Send blocks and yield what is received; if the connection is lost, again with the audio of the utterance."""
+    def _through(self, receive: Callable[[], Iterator[ServerHypothesis | Failure]]) -> Iterator[Recognised]:
+        """Send the audio and yield what is received; if the connection is lost, again with that of the utterance."""
         while True:
             try:
-                for block in blocks:
-                    self._server.send(self._server.dialect.audio(block))
+                while piece := self._audio.take(round(BLOCK_SECONDS * RATE)):
+                    self._server.send(self._server.dialect.audio(np.frombuffer(piece, "<f4")))
                 yield from map(self._hypothesis, receive())
                 return
             except self._server.closed as error:
@@ -196,7 +200,7 @@ class ServerRecogniser:
                 if self._server.ending and isinstance(error, self._server.closed_well):
                     return
                 self._server.again()
-                blocks = self._kept.again()
+                self._origin = self._audio.again()
 
     def _arrived(self) -> Iterator[ServerHypothesis | Failure]:
         with suppress(TimeoutError):
@@ -220,7 +224,7 @@ class ServerRecogniser:
     def _hypothesis(self, found: ServerHypothesis | Failure) -> Recognised:
         if isinstance(found, Failure):
             return found
-        now, origin = self._kept.samples / RATE, self._kept.origin / RATE
+        now, origin = self._audio.added / RATE, self._origin / RATE
         end = now if found.end is None else min(now, origin + found.end)
         if found.start is not None:
             self._start = min(end, origin + found.start)
@@ -229,7 +233,7 @@ class ServerRecogniser:
         made = Hypothesis(found.text, self._start, end, found.final)
         if found.final:
             self._start = None
-            self._kept.forget(end)
+            self._audio.forget(round(end * RATE))
         return made
 
 

@@ -46,13 +46,7 @@ class Recognisers:
         return len(self._tasks)
 
     def open(self, language: str) -> RecogniserProcess:
-        """Return a recogniser, to be used in a task of `run`.  Raises `Refused` if all places are taken."""
-        if self.taken >= self.settings.listeners:
-            raise Refused(
-                "capacity",
-                f"all {self.settings.listeners} places for speech recognition on this server are taken: try again "
-                "later, or send text",
-            )
+        """Return a recogniser, to be started in a task of `run`."""
         return RecogniserProcess(
             self.command(language),
             opens=deadlines.RECOGNISER_OPENS,
@@ -69,7 +63,18 @@ class Recognisers:
         return sentence
 
     def run(self, work: Coroutine[Any, Any, None], over: Callable[[], object]) -> asyncio.Task[None]:
-        """Start a task that takes a place; ``over`` is called once it has ended for any reason and has left it."""
+        """Start a task that takes a place; ``over`` is called once it has ended for any reason and has left it.
+
+        Raises:
+            Refused: all places are taken.
+        """
+        if self.taken >= self.settings.listeners:
+            work.close()
+            raise Refused(
+                "capacity",
+                f"all {self.settings.listeners} places for speech recognition on this server are taken: try again "
+                "later, or send text",
+            )
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -19,9 +19,8 @@ from redraft.captions.formats.read import Item, finished
 from redraft.protocol import BACKLOG_SECONDS
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.audio.recognisers import Recognisers
-from redraft.serve.sessions.audio.stream import WIDTH, AudioStream, WaitingStream
+from redraft.serve.sessions.audio.stream import AudioStream
 from redraft.speech.audio import RATE, container
-from redraft.speech.process import RecogniserProcess
 from redraft.speech.sentences import SentenceCutter
 from redraft.speech.worker import Progress
 
@@ -45,6 +44,10 @@ ODD = "a binary frame of audio must have an even number of bytes, two per sample
 TOO_LARGE = f"a binary frame of audio must have at most {_LONGEST_FRAME} bytes"
 IDLE = f"no audio came for {deadlines.AUDIO:g} seconds, so the server has stopped listening"
 FAILED = "speech recognition has failed, see the server's log"
+BEHIND = f"the recogniser is {BACKLOG_SECONDS:g} seconds behind: audio is dropped until it has caught up"
+WAITING_FULL = (
+    f"at most {BACKLOG_SECONDS:g} seconds of audio may wait for the stream before to end: more is dropped until it has"
+)
 TOO_LONG = f"an utterance may have {LONGEST_TEXT} characters, and the recogniser has not ended this one by then"
 
 
@@ -69,20 +72,19 @@ class SessionAudio:
     ) -> None:
         self._name, self._begin, self._recognisers = name, begin, recognisers
         self._accept, self._send, self._room = accept, send, room
+        #: The stream at the recogniser, or the last one that was.
         self._stream: AudioStream | None = None
-        self._process: RecogniserProcess | None = None
         #: Cuts the recogniser's text.
         self._sentences = SentenceCutter()
         self._task: asyncio.Task[None] | None = None
         #: The recogniser's last progress, and the position last sent to the client.
         self._last, self._sent_position = Progress(), 0
-        #: Total seconds of audio.
-        self._finishing = self._closed = False
+        self._closed = False
         self._first = True  # whether the next frame is the first after an `audio` message
         self._touched = monotonic()
         self._reported: set[str] = set()
         #: Streams that begin when the one before has ended, and the function to call after the last.
-        self._waiting: deque[WaitingStream] = deque()
+        self._waiting: deque[AudioStream] = deque()
         self._then: Callable[[], object] | None = None
 
     @property
@@ -93,12 +95,17 @@ class SessionAudio:
     @property
     def hangs(self) -> bool:
         """Whether the recogniser has made no progress for a while, although it has something to do."""
-        return self._process is not None and self._process.silent > deadlines.RECOGNISER_SILENT
+        return self._current is not None and self._current.process.silent > deadlines.RECOGNISER_SILENT
 
     @property
-    def _listens(self) -> bool:
-        """Whether frames belong to a stream: the last of those that wait or, without any, that at the recogniser."""
-        return not self._waiting[-1].ended if self._waiting else self.running and not self._finishing
+    def _current(self) -> AudioStream | None:
+        """The stream at the recogniser."""
+        return self._stream if self.running else None
+
+    @property
+    def _latest(self) -> AudioStream | None:
+        """The stream of the frames that come, unless it has ended: the last that waits, or that at the recogniser."""
+        return self._waiting[-1] if self._waiting else self._current
 
     # From the client
 
@@ -108,12 +115,17 @@ class SessionAudio:
             if not self._recognisers.offered:
                 raise Refused("audio", NO_RECOGNISER)
             self._touched, self._first = monotonic(), True
-            if self.running and self._stream is not None and self._stream.name != wanted.stream:
-                self._finish_stream(asked=True)  # its `audio_end` was lost with a connection
-            if self._finishing:
-                self._wait(wanted)
+            current, spoken = self._current, ",".join((self._begin.source_language, *self._begin.also_spoken))
+            if current is not None and current.name != wanted.stream:
+                self._end(current)  # its `audio_end` was lost with a connection
+            if current is None:
+                self._open(AudioStream(wanted, self._recognisers.open(spoken)))
+            elif current.ended:
+                self._wait(AudioStream(wanted, self._recognisers.open(spoken)))
             else:
-                self._begin_stream(wanted)
+                if (lost := wanted.samples - current.received) > 0:
+                    self._skip(current, lost)
+                self._begun(current, wanted, lost)
 
     @contextmanager
     def _heard(self, wanted: protocol.Audio) -> Iterator[None]:
@@ -124,25 +136,21 @@ class SessionAudio:
             self._send(protocol.Listening(stream=wanted.stream, listening=False, received=0, recognised=0))
             raise
 
-    def _wait(self, wanted: protocol.Audio) -> None:
+    def _wait(self, stream: AudioStream) -> None:
         """Let a stream wait for its turn.  Raises `Refused` if too many wait."""
         last = self._waiting[-1] if self._waiting else None
-        if last is not None and not last.ended and last.wanted.stream == wanted.stream:
+        if last is not None and not last.ended and last.name == stream.name:
             self._waiting.pop()  # its client, which has reconnected, sends the audio again
         elif len(self._waiting) >= _MOST_WAITING:
             raise Refused("audio", f"at most {_MOST_WAITING} streams may wait for the one before to end")
         elif last is not None:
-            last.ended = True
-        self._waiting.append(WaitingStream(wanted))
+            self._end(last)
+        self._waiting.append(stream)
 
-    def _begin_stream(self, wanted: protocol.Audio) -> None:
-        stream = self._stream
-        if not self.running or stream is None:
-            stream = self._open(wanted)
+    def _begun(self, stream: AudioStream, wanted: protocol.Audio, lost: int) -> None:
+        """Tell the client where its stream continues, and what it may have missed."""
         self._reported.clear()
-        if (lost := wanted.samples - stream.received) > 0:
-            stream.received = wanted.samples
-            self._skip(stream, lost)
+        if lost > 0:
             self._send(_error("audio", f"{lost / RATE:.1f} seconds of audio were lost on the way"))
         for number, recognised in stream.newest.items():
             if number >= wanted.utterance:
@@ -151,49 +159,34 @@ class SessionAudio:
 
     def take(self, frame: bytes) -> None:
         """Accept samples.  Raises `Refused` if they cannot be used; without a stream for them, only the first time."""
+        stream = self._latest
         if not self._recognisers.offered:
             self._refuse_once(NO_RECOGNISER)
-        elif not self._listens:
+        elif stream is None or stream.ended:
             self._refuse_once(NO_STREAM)
-        elif len(frame) % WIDTH or len(frame) > _LONGEST_FRAME:
-            raise Refused("audio", ODD if len(frame) % WIDTH else TOO_LARGE)
+        elif len(frame) % 2 or len(frame) > _LONGEST_FRAME:
+            raise Refused("audio", ODD if len(frame) % 2 else TOO_LARGE)
         elif self._first and (kind := container(frame)):
             raise Refused("audio", f"audio must be raw 16-bit samples, not a file in {kind} format")
         else:
             self._touched, self._first = monotonic(), False
-            if self._waiting:
-                held = sum(each.samples for each in self._waiting) + len(frame) // WIDTH
-                self._waiting[-1].take(frame, room=held <= BACKLOG_SECONDS * RATE)
-            elif self._stream is not None:
-                self._receive(self._stream, frame, monotonic())
-
-    def _receive(self, stream: AudioStream, frame: bytes, now: float) -> None:
-        samples = len(frame) // WIDTH
-        self._recognisers.metrics.audio.inc(samples / RATE)
-        dropping = stream.dropped > 0
-        try:
-            stream.receive(samples, self._last.samples, BACKLOG_SECONDS)
-        except Refused:
-            if dropping:  # the first of many was refused
-                return
-            raise
-        self._caught_up(stream)
-        stream.feed(samples, now)
-        if self._process is not None:
-            self._process.feed(frame)
+            self._recognisers.metrics.audio.inc(len(frame) / 2 / RATE)
+            behind = sum(each.behind for each in self._waiting or (stream,))
+            if stream.takes(frame, behind, BACKLOG_SECONDS, WAITING_FULL if self._waiting else BEHIND):
+                self._caught_up(stream)
+                stream.process.feed(frame)
 
     def _caught_up(self, stream: AudioStream) -> None:
         """Report what was dropped."""
         if stream.dropped:
-            self._skip(stream, stream.dropped)
-            self._send(_error("audio", f"{stream.dropped / RATE:.1f} seconds of audio were dropped"))
-            stream.dropped = 0
+            dropped, stream.dropped = stream.dropped, 0
+            self._skip(stream, dropped)
+            self._send(_error("audio", f"{dropped / RATE:.1f} seconds of audio were dropped"))
 
     def _skip(self, stream: AudioStream, samples: int) -> None:
         """Continue after missing samples."""
         self._recognisers.metrics.lost_audio.inc(samples / RATE)
-        if self._process is not None:
-            self._process.feed(bytes(WIDTH * stream.gaps.skip(samples)))  # silence
+        stream.process.skip(samples)
 
     def _refuse_once(self, sentence: str) -> None:
         """Raise `Refused` only for the first of many frames."""
@@ -204,27 +197,24 @@ class SessionAudio:
     def finish(self, then: Callable[[], object] | None = None) -> None:
         """End the latest stream: finish its last utterance, then call ``then``."""
         self._then = then or self._then
-        if self._waiting:
-            self._waiting[-1].ended = True
-        else:
-            self._finish_stream(asked=True)
+        if self._latest is not None:
+            self._end(self._latest)
 
-    def _finish_stream(self, *, asked: bool = False) -> None:
-        if self._finishing or self._process is None or self._stream is None:
-            return
-        self._caught_up(self._stream)
-        self._finishing = True
-        if not asked:
-            self._reported.add(NO_STREAM)  # frames still in flight are no error
-        self._process.finish()
+    def _end(self, stream: AudioStream) -> None:
+        """Take no more audio for a stream, and have its last utterance finished."""
+        if not stream.ended:
+            self._caught_up(stream)
+            stream.ended = True
+            stream.process.finish()
 
     def look_after(self) -> None:
         """End a stream that gets no more audio; report the position of a slow recogniser."""
-        if self._stream and self.running and self._stream.behind(self._last.samples) > BEHIND_SECONDS:
+        if self._current and self._current.behind > BEHIND_SECONDS:
             self._send_position()
-        if self.running and not self._finishing and monotonic() - self._touched > deadlines.AUDIO:
+        if (latest := self._latest) and not latest.ended and monotonic() - self._touched > deadlines.AUDIO:
             self._send(_error("audio", IDLE))
-            self._finish_stream()
+            self._reported.add(NO_STREAM)  # frames still in flight are no error
+            self._end(latest)
 
     def close(self) -> None:
         """End everything immediately, because the session is over."""
@@ -234,26 +224,24 @@ class SessionAudio:
 
     # From the recogniser
 
-    def _open(self, wanted: protocol.Audio) -> AudioStream:
-        """Open a stream with a new recogniser.  Raises `Refused` if all places are taken."""
-        spoken = ",".join((self._begin.source_language, *self._begin.also_spoken))
-        process = self._recognisers.open(spoken)
-        before = self._stream
-        stream = before.again() if before and before.name == wanted.stream else AudioStream.wanted(wanted)
-        self._stream, self._process = stream, process
+    def _open(self, stream: AudioStream) -> None:
+        """Start the recogniser of a stream.  Raises `Refused` if all places are taken."""
+        self._task = self._recognisers.run(self._run(stream), lambda: self._over(stream))
+        before, self._stream = self._stream, stream
         cut = self._recognisers.settings.sentences if self._begin.sentences is None else self._begin.sentences
         self._sentences = SentenceCutter(whole=not cut)
-        self._last, self._sent_position = Progress(), stream.received
-        self._task = self._recognisers.run(self._run(process, stream), lambda: self._over(stream))
+        lost = stream.follow(before) if before and before.name == stream.name else 0
+        self._recognisers.metrics.lost_audio.inc(lost / RATE)
+        self._last, self._sent_position = Progress(), stream.first
         log.info("listening", extra={"session": self._name})
-        return stream
+        self._begun(stream, stream.wanted, lost)
 
-    async def _run(self, process: RecogniserProcess, stream: AudioStream) -> None:
+    async def _run(self, stream: AudioStream) -> None:
         try:
-            async with aclosing(process.progress()) as messages:  # kills the process
+            async with aclosing(stream.process.progress()) as messages:  # kills the process
                 async for progress in messages:
                     await self._room()
-                    if not process.killed:
+                    if not stream.process.killed:
                         self._progressed(progress, stream)
         except Exception:
             log.exception("a recogniser failed")
@@ -272,7 +260,7 @@ class SessionAudio:
         else:
             for item in self._updates(progress):
                 self._accept_update(stream.named(item), stream, stream.arrival(item, progress.samples))
-        if stream.gaps.position(progress.samples) - self._sent_position >= RATE:
+        if stream.position(progress.samples) - self._sent_position >= RATE:
             self._send_position()
 
     def _updates(self, progress: Progress) -> list[Update]:
@@ -300,18 +288,17 @@ class SessionAudio:
     def _stop(self, problem: protocol.Error) -> None:
         """Stop the recogniser immediately."""
         self._send(problem)
-        if self._process is not None:
-            self._process.kill()
+        if self._current is not None:
+            self._current.process.kill()
 
     def _over(self, stream: AudioStream) -> None:
         """Clean up after the recogniser has ended for any reason."""
-        self._task = self._process = None
-        if not self._finishing:
+        self._task = None
+        if not stream.ended:
             self._reported.add(NO_STREAM)  # frames still in flight are no error
-        self._finishing = False
-        stream.dropped = 0
         if self._closed:
             return
+        self._caught_up(stream)
         if stream.open is not None:
             left = finished(stream.open)
             with suppress(Refused):
@@ -319,34 +306,23 @@ class SessionAudio:
                 self._send(stream.remember(left, self._last.samples))
         self._send_position()
         while self._waiting and not self.running:
-            self._begin_waiting(self._waiting.popleft())
+            following = self._waiting.popleft()
+            try:
+                with self._heard(following.wanted):
+                    self._open(following)
+            except Refused as refused:
+                self._recognisers.metrics.count_refusal(refused.code)
+                self._send(_error(refused.code, refused.sentence))
         if self._then is not None and not self.running:
             then, self._then = self._then, None
             then()
-
-    def _begin_waiting(self, waiting: WaitingStream) -> None:
-        """Begin a stream whose turn it is, with the audio that has come for it."""
-        try:
-            with self._heard(waiting.wanted):
-                self._begin_stream(waiting.wanted)
-            if self._stream is not None:
-                self._stream.begun = waiting.begun
-                for frame, when in waiting.frames:
-                    self._receive(self._stream, frame, when)
-                self._stream.received += waiting.lost
-                self._stream.dropped += waiting.lost
-        except Refused as refused:
-            self._recognisers.metrics.count_refusal(refused.code)
-            self._send(_error(refused.code, refused.sentence))
-        if waiting.ended:
-            self._finish_stream(asked=True)
 
     # To the client
 
     def _send_position(self) -> None:
         if self._stream is None:
             return
-        self._sent_position = self._stream.gaps.position(self._last.samples)
+        self._sent_position = self._stream.position(self._last.samples)
         self._send(
             protocol.Listening(
                 stream=self._stream.name,
