@@ -83,7 +83,7 @@ def client(url: str) -> None:
 
 
 def model(url: str) -> None:
-    from redraft.backends.remote.address import RemoteOptions
+    from redraft.backends.options import RemoteOptions
     from redraft.backends.remote.client import RemoteClient
 
     with closing(RemoteClient("vllm", url, "", RemoteOptions())) as server:

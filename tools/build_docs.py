@@ -23,9 +23,7 @@ from pydantic import TypeAdapter
 from starlette.routing import Route, WebSocketRoute
 
 from redraft import protocol
-from redraft.backends.hf.options import HfOptions
-from redraft.backends.options import OPTIONS, LlamaOptions, Shares, taken_by
-from redraft.backends.remote.address import RemoteOptions
+from redraft.backends.options import OPTIONS, HfOptions, LlamaOptions, RemoteOptions, Shares, taken_by
 from redraft.captions.events import Failure
 from redraft.captions.formats.read import read_lines
 from redraft.cli.main import cli

@@ -10,11 +10,9 @@ import pytest
 
 from redraft.backends import llamacpp
 from redraft.backends.engine import lib
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.llama_model import has_gpus
 from redraft.backends.llamacpp import LlamaCpp
-from redraft.backends.options import OPTIONS, LlamaOptions, checked, options_of, taken_by
-from redraft.backends.remote.address import RemoteOptions
+from redraft.backends.options import OPTIONS, HfOptions, LlamaOptions, RemoteOptions, checked, options_of, taken_by
 from redraft.decoding.method import Choice, Option, Value
 from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.models import shipped_path

@@ -57,7 +57,7 @@ def test_without_network_that_is_said_at_once_and_once(capfd: pytest.CaptureFixt
 def test_models_of_transformers_say_so_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs the extra hf")
     from redraft.backends.hf.model import open_hf
-    from redraft.backends.hf.options import HfOptions
+    from redraft.backends.options import HfOptions
 
     began = time.monotonic()
     with pytest.raises(ModelError, match="model 'nobody/nothing@abc' has not been downloaded, and there is no network"):

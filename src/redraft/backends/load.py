@@ -9,11 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.llama_model import on_gpu
 from redraft.backends.llamacpp import LlamaCpp
-from redraft.backends.options import LLAMA, NOTHING, SMALL_MODEL, LlamaOptions, options_of, taken_by
-from redraft.backends.remote.address import KEY_VARIABLE, Address, RemoteOptions, is_remote
+from redraft.backends.options import (
+    LLAMA,
+    NOTHING,
+    SMALL_MODEL,
+    HfOptions,
+    LlamaOptions,
+    RemoteOptions,
+    options_of,
+    taken_by,
+)
+from redraft.backends.remote.address import KEY_VARIABLE, Address, is_remote
 from redraft.backends.remote.batching import batched
 from redraft.cores import usable_cores
 from redraft.decoding.backend import Backend, Capability

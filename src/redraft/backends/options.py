@@ -1,8 +1,7 @@
 """Options of the engine: one table for all backends.
 
-A backend takes those that are fields of its options: `LlamaOptions`,
-`redraft.backends.hf.options.HfOptions` or `redraft.backends.remote.address.RemoteOptions`.  Those of llama.cpp have the
-names of its own options.
+A backend takes those that are fields of its options: `LlamaOptions`, `HfOptions` or `RemoteOptions`, which need none of
+its libraries.  Those of llama.cpp have the names of its own options.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from redraft.decoding.method import Choice, Option, Value
 from redraft.errors import OptionError, expect, nearest, whole
@@ -99,20 +98,6 @@ def checked(given: Mapping[str, Value]) -> dict[str, Value]:
     return {name: OPTIONS[name].check(value) for name, value in given.items()}
 
 
-def check_fields(options: object) -> None:
-    """Check the fields of a backend's options that are in the table.
-
-    Raises:
-        OptionError: one has an invalid value.
-    """
-    for name in taken_by(type(options)):
-        option, value = OPTIONS[name], getattr(options, name)
-        if isinstance(option, Option) and option.whole and not option.is_switch:
-            whole(name, value, int(option.low), int(option.high))
-        else:
-            option.check(value)
-
-
 def taken_by(kind: type) -> tuple[str, ...]:
     """Return the names of the options that a type of options has."""
     return tuple(each.name for each in fields(kind) if each.name in OPTIONS)
@@ -138,12 +123,70 @@ def options_of(kind: type[T], given: Mapping[str, Value], what: str, **more: Any
 
 
 @dataclass(frozen=True, slots=True)
-class LlamaOptions:
-    """Options of the backend; every number is range-checked.
+class BackendOptions:
+    """What all backends have; those of their options that are in the table are checked.
 
     Attributes:
-        context_length: ids per slot.
+        context_length: ids per slot; capped at what the model or its server can hold.
         slots: number of independent sequences, one for every stream and target language.
+
+    Raises:
+        OptionError: a value is invalid.
+    """
+
+    MOST_SLOTS: ClassVar[int] = 4096
+
+    context_length: int = 2048
+    slots: int = 1
+
+    def __post_init__(self) -> None:
+        for name in taken_by(type(self)):
+            option, value = OPTIONS[name], getattr(self, name)
+            if isinstance(option, Option) and option.whole and not option.is_switch:
+                whole(name, value, int(option.low), int(option.high))
+            else:
+                option.check(value)
+        whole("slots", self.slots, 1, self.MOST_SLOTS)
+
+
+@dataclass(frozen=True, slots=True)
+class HfOptions(BackendOptions):
+    """Options of models on transformers.
+
+    Attributes:
+        dtype: ``float32`` or ``bfloat16``, for weights and cache.
+        device: ``cpu``, ``cuda``, or ``auto`` for a GPU if there is one.
+        threads: CPU threads of the whole process; 0 keeps the current number.
+        static: 1 pads short passes of decoder-only models to a few fixed shapes, and replays them as CUDA graphs on a
+            GPU.
+    """
+
+    dtype: str = "float32"
+    device: str = "auto"
+    threads: int = 0
+    static: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteOptions(BackendOptions):
+    """Options of models on servers, with a concurrent request for each slot.
+
+    Attributes:
+        ahead: tokens requested at a time where nothing is drafted; 1 requests each token separately.
+        timeout: seconds to wait for an answer, or for the next token of one.
+        plugin: whether the server verifies drafts itself if it can (`docs/remote.md`).
+    """
+
+    ahead: int = 64
+    timeout: float = 60.0
+    plugin: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaOptions(BackendOptions):
+    """Options of models on llama.cpp.
+
+    Attributes:
         branches: maximum number of further branches of a draft tree; 0 allows only chains. Trees need a shared cache,
             which is slower with many slots.
         threads: CPU threads; 0 for one per core that other processes leave free, and one for models up to
@@ -162,8 +205,8 @@ class LlamaOptions:
             with trees in several slots, which take turns.
     """
 
-    context_length: int = 2048
-    slots: int = 1
+    MOST_SLOTS: ClassVar[int] = MOST_SEQUENCES
+
     branches: int = 0
     threads: int = 0
     gpu_layers: int = -1
@@ -179,8 +222,7 @@ class LlamaOptions:
     load_mode: str = "auto"
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        whole("slots", self.slots, 1, MOST_SEQUENCES)
+        BackendOptions.__post_init__(self)
         whole("branches", self.branches, 0, MOST_SEQUENCES - 1)
         if self.exact:
             whole("batch", self.batch, LEAST_EXACT_BATCH, 1 << 16)

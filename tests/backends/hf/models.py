@@ -29,7 +29,7 @@ from transformers import (
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.model import backend_of
-from redraft.backends.hf.options import HfOptions
+from redraft.backends.options import HfOptions
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score
 
 START, END, PAD, UNKNOWN = range(4)

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="needs the extra hf")
 from redraft import Style, Translator, Update  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
-from redraft.backends.hf.options import HfOptions  # noqa: E402
+from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.captions.events import Caption  # noqa: E402
 from redraft.decoding.backend import Capabilities  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402

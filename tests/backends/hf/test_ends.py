@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="needs the extra hf")
 from redraft.backends.hf.decoder_only import HfDecoder  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
-from redraft.backends.hf.options import HfOptions  # noqa: E402
+from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.decoding.decode import decode  # noqa: E402
 from redraft.decoding.drafters.nothing import Nothing  # noqa: E402
 from redraft.decoding.drive import run  # noqa: E402

@@ -11,10 +11,9 @@ pytest.importorskip("torch", reason="needs the extra hf")
 pytest.importorskip("accelerate", reason="needs the extra gguf")
 
 from redraft.backends.hf import facts
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.llamacpp import LlamaCpp
 from redraft.backends.load import on_transformers, open_transformers
-from redraft.backends.options import LlamaOptions
+from redraft.backends.options import HfOptions, LlamaOptions
 from redraft.decoding.types import ROOT, Score
 from redraft.errors import MissingExtra, ModelError
 from tests.gguf_models import Heads, write_family, write_llama

@@ -17,10 +17,10 @@ from transformers import PreTrainedTokenizerFast  # noqa: E402
 
 from redraft.backends.hf.decoder_only import HfDecoder  # noqa: E402
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder  # noqa: E402
-from redraft.backends.hf.options import HfOptions  # noqa: E402
 from redraft.backends.hf.tokenizer import HfTokenizer  # noqa: E402
 from redraft.backends.llamacpp import LlamaCpp  # noqa: E402
 from redraft.backends.load import open_backend, open_models  # noqa: E402
+from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.decoding.method import Value  # noqa: E402
 from redraft.decoding.methods import get_method  # noqa: E402
 from redraft.decoding.types import ROOT, Score  # noqa: E402

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft.backends.hf.facts import check_model  # noqa: E402
 from redraft.backends.hf.model import open_hf  # noqa: E402
-from redraft.backends.hf.options import HfOptions  # noqa: E402
+from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.errors import CapabilityError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402
 

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch", reason="needs the extra hf")
 
 from redraft.backends.hf.cache import BLOCK  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
-from redraft.backends.hf.options import HfOptions  # noqa: E402
 from redraft.backends.hf.static import WIDTHS, StaticPasses, shape_of  # noqa: E402
+from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.decoding.types import ROOT, Draft, Provenance, Score  # noqa: E402
 from redraft.errors import CapabilityError  # noqa: E402
 from tests.backends.hf import models as tiny  # noqa: E402

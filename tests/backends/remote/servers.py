@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from redraft.backends.remote.address import RemoteOptions
+from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Sglang, Vllm

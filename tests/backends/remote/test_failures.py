@@ -12,8 +12,9 @@ import pytest
 
 from redraft import Translator, Update
 from redraft.backends.load import open_backend, open_model, resolve
+from redraft.backends.options import RemoteOptions
 from redraft.backends.remote import client as clients
-from redraft.backends.remote.address import Address, RemoteOptions
+from redraft.backends.remote.address import Address
 from redraft.backends.remote.backend import RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Sglang, Vllm

@@ -17,7 +17,8 @@ pytest.importorskip("torch", reason="needs the extra hf")
 from click.testing import CliRunner
 
 from redraft import Translator, Update
-from redraft.backends.remote.address import Address, RemoteOptions
+from redraft.backends.options import RemoteOptions
+from redraft.backends.remote.address import Address
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.open import open_remote
 from redraft.captions.events import Caption, Failure

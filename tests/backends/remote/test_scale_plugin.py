@@ -19,7 +19,8 @@ pytest.importorskip("torch", reason="needs the extra hf")
 import httpx2
 
 from redraft import Translator
-from redraft.backends.remote.address import Address, RemoteOptions
+from redraft.backends.options import RemoteOptions
+from redraft.backends.remote.address import Address
 from redraft.backends.remote.backend import RemoteBackend
 from redraft.backends.remote.open import open_remote
 from redraft.decoding.backend import Backend

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from redraft.backends.hf.options import HfOptions
-from redraft.backends.options import options_of
+from redraft.backends.options import HfOptions, options_of
 from redraft.cli.shared import captioning
 from redraft.cli.shared import options as common
 from redraft.errors import MissingExtra, OptionError

@@ -10,8 +10,8 @@ from typing import Any
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.load import HF_PREFIX, open_transformers
+from redraft.backends.options import HfOptions
 from redraft.decoding.backend import Backend
 from redraft.signature import signature, text_hash
 from redraft_train.adapt import ROWS, FineTuning, adapt

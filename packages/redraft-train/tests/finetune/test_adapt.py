@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM  # noqa: E402
 
 from finetune.tiny import sentences, teacher, translated  # noqa: E402
 from redraft.backends.hf.model import open_hf  # noqa: E402
-from redraft.backends.hf.options import HfOptions  # noqa: E402
+from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.errors import CapabilityError  # noqa: E402
 from redraft_train import adapt as adapting  # noqa: E402
 from redraft_train import lora  # noqa: E402

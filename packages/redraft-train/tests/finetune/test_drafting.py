@@ -18,7 +18,7 @@ from click.testing import CliRunner  # noqa: E402
 from finetune.tiny import sentences, teacher  # noqa: E402
 from redraft import Style  # noqa: E402
 from redraft.backends.hf.model import backend_of  # noqa: E402
-from redraft.backends.hf.options import HfOptions  # noqa: E402
+from redraft.backends.options import HfOptions  # noqa: E402
 from redraft.errors import CapabilityError  # noqa: E402
 from redraft_train.adapt import FineTuning, adapt, beginnings  # noqa: E402
 from redraft_train.agreement import agreement  # noqa: E402

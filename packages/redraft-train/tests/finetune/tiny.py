@@ -9,7 +9,7 @@ from typing import Any
 
 from redraft import Style
 from redraft.backends.hf.model import backend_of
-from redraft.backends.hf.options import HfOptions
+from redraft.backends.options import HfOptions
 from redraft.decoding.types import Prompt
 from redraft_train.prefixes import Ids, TranslatedSource
 from redraft_train.sources import Sentence

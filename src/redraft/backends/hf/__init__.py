@@ -1,4 +1,4 @@
 """The backend for transformers: decoder-only and encoder-decoder models in torch, on a CPU or a GPU.
 
-`redraft.backends.hf.model` opens them; `redraft.backends.hf.options` alone needs no torch.
+`redraft.backends.hf.model` opens them.
 """

@@ -12,9 +12,9 @@ from torch import Tensor
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.hf.cache import SlotCache
 from redraft.backends.hf.facts import cache_argument, end_tokens, ids_in, metadata, pad_token
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
 from redraft.backends.numpy_rows import MatrixRows
+from redraft.backends.options import HfOptions
 from redraft.backends.slots import Slotted
 from redraft.decoding.types import Score
 from redraft.errors import ModelError

@@ -18,9 +18,9 @@ from torch import Tensor
 from redraft.backends.hf.base import HfBackend, TorchRows
 from redraft.backends.hf.cache import CellPlan, Masks, PassRow, SlotCache
 from redraft.backends.hf.layers import decoder_layers, shortened
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.static import Inputs, StaticPasses, cells_of, shape_of
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.backends.options import HfOptions
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import EMPTY_DRAFT, ROOT, Draft, Provenance, Rows, Score, common_prefix
 from redraft.errors import CapabilityError

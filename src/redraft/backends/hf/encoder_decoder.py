@@ -20,8 +20,8 @@ from redraft.backends.hf.base import HfBackend, TorchRows
 from redraft.backends.hf.cache import CellPlan
 from redraft.backends.hf.languages import SourcePrompts
 from redraft.backends.hf.layers import decoder_layers, shortened
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.backends.options import HfOptions
 from redraft.decoding.backend import Capabilities
 from redraft.decoding.types import Rows, Score, common_prefix
 from redraft.errors import CapabilityError, ModelError

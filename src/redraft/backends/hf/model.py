@@ -15,8 +15,8 @@ from transformers.utils import logging
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.encoder_decoder import HfEncoderDecoder
 from redraft.backends.hf.facts import check_model, loaded, source_of
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.backends.options import HfOptions
 from redraft.errors import CapabilityError, ModelError, OptionError
 
 

@@ -8,40 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from redraft.backends.options import check_fields
-from redraft.errors import ModelError, whole
+from redraft.errors import ModelError
 
 ENGINES = ("vllm", "sglang")
 FORM = "ENGINE:http://HOST:PORT/MODEL#TOKENIZER"
 
 #: Environment variable with the server's API key.
 KEY_VARIABLE = "REDRAFT_REMOTE_KEY"
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteOptions:
-    """Options of a remote backend; all are checked.
-
-    Attributes:
-        context_length: maximum number of ids of prompt and output; capped at the server's limit.
-        slots: number of independent sequences, and so of concurrent requests.
-        ahead: tokens requested at a time where nothing is drafted; 1 requests each token separately.
-        timeout: seconds to wait for an answer, or for the next token of one.
-        plugin: whether the server verifies drafts itself if it can (`docs/remote.md`).
-
-    Raises:
-        OptionError: a value is invalid.
-    """
-
-    context_length: int = 2048
-    slots: int = 1
-    ahead: int = 64
-    timeout: float = 60.0
-    plugin: bool = True
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        whole("slots", self.slots, 1, 4096)
 
 
 @dataclass(frozen=True, slots=True)

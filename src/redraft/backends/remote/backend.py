@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 
-from redraft.backends.remote.address import RemoteOptions
+from redraft.backends.options import RemoteOptions
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import GreedyRequest, RemoteDialect
 from redraft.backends.remote.rows import RemoteRow, RemoteRows, RowLine, beside

@@ -16,7 +16,8 @@ from typing import Any
 
 import httpx2
 
-from redraft.backends.remote.address import KEY_VARIABLE, RemoteOptions
+from redraft.backends.options import RemoteOptions
+from redraft.backends.remote.address import KEY_VARIABLE
 from redraft.backoff import Backoff
 from redraft.errors import MissingExtra, ModelError, first_sentence
 from redraft.proxies import is_local, needs_package, through

@@ -12,7 +12,8 @@ from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
 from redraft.backends.hf.facts import end_tokens, loaded, metadata, pad_token, source_of
 from redraft.backends.hf.tokenizer import HfTokenizer
-from redraft.backends.remote.address import Address, RemoteOptions
+from redraft.backends.options import RemoteOptions
+from redraft.backends.remote.address import Address
 from redraft.backends.remote.backend import RemoteBackend, RemoteModel, check_ids
 from redraft.backends.remote.client import RemoteClient
 from redraft.backends.remote.dialect import Served, Sglang, Vllm

@@ -12,8 +12,8 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from redraft.backends.hf.decoder_only import HfDecoder
 from redraft.backends.hf.model import backend_of
-from redraft.backends.hf.options import HfOptions
 from redraft.backends.hf.tokenizer import HfTokenizer
+from redraft.backends.options import HfOptions
 
 END = "<|im_end|>"
 

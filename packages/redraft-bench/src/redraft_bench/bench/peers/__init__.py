@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from redraft import __version__
-from redraft.backends.hf.options import HfOptions
-from redraft.backends.options import LlamaOptions, taken_by
+from redraft.backends.options import HfOptions, LlamaOptions, taken_by
 from redraft.decoding.method import Value
 from redraft.errors import CapabilityError, MissingExtra, install
 from redraft_bench.bench.peers.align_att import AlignAtt

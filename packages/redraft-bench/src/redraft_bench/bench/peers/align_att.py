@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from redraft.backends.hf.options import HfOptions
+from redraft.backends.options import HfOptions
 from redraft.captions.events import Failure, Update
 from redraft.captions.stabilise import whole_words
 from redraft.decoding.method import Option

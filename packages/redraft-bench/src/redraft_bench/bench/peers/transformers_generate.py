@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from redraft.backends.hf.options import HfOptions
+from redraft.backends.options import HfOptions
 from redraft_bench.bench.peers.engine import Generated, PassLog
 
 #: `prompt_lookup_num_tokens` has no default; 10, as in prompt lookup decoding and llama-cpp-python.
