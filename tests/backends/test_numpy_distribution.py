@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.backends.numpy_distribution import NumpyDistribution
+from redraft.backends.numpy_rows import NumpyDistribution
 from redraft.decoding.methods.sampling import residual
 
 weights = st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.5]), min_size=2, max_size=9).filter(any)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redraft.backends.numpy_distribution import NumpyDistribution
+from redraft.backends.numpy_rows import NumpyDistribution
 from redraft.decoding.backend import Backend, Capabilities
 from redraft.decoding.decode import decode
 from redraft.decoding.drafters.nothing import Nothing
