@@ -17,8 +17,7 @@ import pytest
 from hypothesis import settings
 
 from redraft import Style, Translator
-from redraft.backends import going_back, llamacpp
-from redraft.backends.going_back import GoesBack
+from redraft.backends import llamacpp, probe
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp
@@ -63,7 +62,7 @@ class Fresh(LlamaCpp):
 @pytest.fixture(params=HYBRIDS)
 def pair(request: pytest.FixtureRequest, folder: Path) -> Iterator[tuple[LlamaCpp, Fresh]]:
     """A backend, and one that reads the same with fresh slots."""
-    model = LlamaModel(written(folder, request.param), LlamaOptions(gpu_layers=0), GoesBack.ANCHORS)
+    model = LlamaModel(written(folder, request.param), LlamaOptions(gpu_layers=0), anchored=True)
     with (
         closing(model),
         closing(LlamaCpp(model.path, OPTIONS, model)) as backend,
@@ -177,12 +176,12 @@ def test_context_of_sparse_attention(folder: Path, monkeypatch: pytest.MonkeyPat
     path = written(folder, "Qwen4")
     options = dataclasses.replace(OPTIONS, context_length=257)
     with (
-        closing(LlamaModel(path, LlamaOptions(gpu_layers=0), GoesBack.ANCHORS)) as model,
+        closing(LlamaModel(path, LlamaOptions(gpu_layers=0), anchored=True)) as model,
         pytest.raises(CapabilityError, match="set context_length to 256 or less"),
     ):
         LlamaCpp(path, options, model)
     monkeypatch.setattr(llamacpp, "_CHOSEN", "")
-    assert difference(write_qwen4(folder / "sparse.gguf", most=16), GoesBack.ANCHORS) > going_back.TOLERANCE
+    assert difference(write_qwen4(folder / "sparse.gguf", most=16)) > probe.TOLERANCE
 
 
 class TestProbe:
@@ -200,8 +199,8 @@ class TestProbe:
     def test_right(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = written(folder, "Qwen3.5")
         with closing(LlamaModel(path, LlamaOptions(gpu_layers=0))) as model:
-            assert model.goes_back is GoesBack.ANCHORS
-        monkeypatch.setattr(going_back, "judge", None)  # it is remembered
+            assert model.anchored
+        monkeypatch.setattr(probe, "judge", None)  # it is remembered
         with closing(LlamaCpp(path, OPTIONS)) as backend:
             assert not backend.capabilities.trees
 
@@ -216,8 +215,8 @@ class TestProbe:
 
         monkeypatch.setattr(llama_cpp, "llama_context_default_params", with_snapshots)
         path = written(folder, "Qwen3.5")
-        assert difference(path, GoesBack.CELLS) > going_back.TOLERANCE
-        assert difference(path, GoesBack.ANCHORS) < going_back.TOLERANCE
+        assert difference(path, anchored=False) > probe.TOLERANCE
+        assert difference(path) < probe.TOLERANCE
 
     def test_wrong(self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.child(monkeypatch, tmp_path, "lib.llama_memory_seq_cp = lambda *arguments: None\n")

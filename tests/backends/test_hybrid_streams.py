@@ -17,7 +17,6 @@ import pytest
 from hypothesis import settings
 
 from redraft import Update
-from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_model import LlamaModel
 from redraft.backends.llamacpp import LlamaCpp
@@ -143,7 +142,7 @@ def resident() -> int:
 
 @pytest.mark.parametrize("name", ["LFM2", "Nemotron-H", "Qwen3.5"])
 def test_streams(name: str, tmp_path: Path) -> None:
-    model = LlamaModel(HYBRIDS[name](tmp_path / "model.gguf"), LlamaOptions(gpu_layers=0), GoesBack.ANCHORS)
+    model = LlamaModel(HYBRIDS[name](tmp_path / "model.gguf"), LlamaOptions(gpu_layers=0), anchored=True)
     with (
         closing(model),
         closing(LlamaCpp(model.path, OPTIONS, model)) as backend,

@@ -14,8 +14,8 @@ from typing import Any
 from redraft.backends import kernels
 from redraft.backends.costs import LearnedCosts
 from redraft.backends.engine import lib
-from redraft.backends.going_back import GoesBack, proven
 from redraft.backends.options import LlamaOptions
+from redraft.backends.probe import check_anchors
 from redraft.decoding.segments import FunctionalToken, FunctionalTokens, PromptSegment, PromptTokenizer, is_markup
 from redraft.errors import CapabilityError, ModelError, OptionError
 from redraft.models.gguf_files import MappedFiles, check_gguf, size_of
@@ -92,20 +92,21 @@ class LlamaModel:
         path: its file, or the first of its parts.
         options: how it is loaded; with ``exact``, kernels are selected whose batched and single passes are
             bit-identical.
-        goes_back: how its cache goes back to an earlier token; None finds out.
+        anchored: whether a slot goes back to copies of its sequence, as models with recurrent layers must; None finds
+            out, and tries whether such a model can.
 
     Attributes:
         size: bytes of all its files.
         files: those files.
         costs: what its passes cost, in all contexts.
-        goes_back: how its cache goes back to an earlier token.
+        anchored: whether its slots go back to copies of their sequences.
 
     Raises:
         ModelError: the file is missing or broken.
         CapabilityError: the model does not go back to an earlier token correctly, or it is not decoder-only.
     """
 
-    def __init__(self, path: Path, options: LlamaOptions, goes_back: GoesBack | None = None) -> None:
+    def __init__(self, path: Path, options: LlamaOptions, *, anchored: bool | None = None) -> None:
         check_gguf(path)
         self.path, self.size, self.files = path, size_of(path), MappedFiles(path)
         self.handle = self._load(options)
@@ -114,14 +115,14 @@ class LlamaModel:
             self._refuse_unfit()
             _choose_kernels(path, options.exact, self.metadata.get("general.file_type", ""))
             recurrent = lib.llama_model_is_recurrent(self.handle) or lib.llama_model_is_hybrid(self.handle)
-            if goes_back is None and recurrent:
+            self.anchored = bool(recurrent) if anchored is None else anchored
+            if anchored is None and recurrent:
                 self.close()  # the probe loads it too
-                goes_back = proven(path, self.metadata, options.gpu_layers)
+                check_anchors(path, self.metadata, options.gpu_layers)
                 self.handle = self._load(options)
         except CapabilityError:
             self.close()
             raise
-        self.goes_back = goes_back or GoesBack.CELLS
         self.vocab = lib.llama_model_get_vocab(self.handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
         self.end_tokens = frozenset(
@@ -207,11 +208,9 @@ class LlamaModel:
     @cached_property
     def _prompt_tokenizer(self) -> PromptTokenizer:
         tokens = dict(self._functional_tokens())
-        unknown = next((each.token for each in tokens.values() if self._is_unknown(each.token)), None)
+        kinds = ((each.token, lib.llama_vocab_get_attr(self.vocab, each.token)) for each in tokens.values())
+        unknown = next((token for token, kind in kinds if kind & lib.LLAMA_TOKEN_ATTR_UNKNOWN), None)
         return PromptTokenizer(self._ids, FunctionalTokens(tokens, unknown))
-
-    def _is_unknown(self, token: int) -> bool:
-        return bool(lib.llama_vocab_get_attr(self.vocab, token) & lib.LLAMA_TOKEN_ATTR_UNKNOWN)
 
     def _functional_tokens(self) -> Iterator[tuple[str, FunctionalToken]]:
         """Yield the functional tokens by text: llama.cpp recognises control tokens, and markup in any text."""

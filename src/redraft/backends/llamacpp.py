@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from redraft.backends.going_back import GoesBack
 from redraft.backends.llama_anchors import ANCHORS, AnchoredSlot
 from redraft.backends.llama_context import Feed, LlamaContext, needs_pairs
 from redraft.backends.llama_model import LlamaModel, has_gpus, on_gpu
@@ -74,7 +73,7 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
         free = FreeCores(usable_cores())
         self._owns_model = model is None
         self.model = model or LlamaModel(path, options)
-        self._anchored = self.model.goes_back is GoesBack.ANCHORS
+        self._anchored = self.model.anchored
         if self._anchored:
             self._check_anchored()
         #: Recurrent layers cannot read branches.
@@ -289,9 +288,10 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
                 wanted[state.context] -= len(state.branches)  # it has these already
             elif state.branches:
                 state.adopt_branch(score.prefix, exact=self.options.exact)
-        for context, branches in wanted.items():
-            slots = [each for each in self._slots.values() if isinstance(each, LlamaSlot)]
-            _make_room(branches, [each for each in slots if each.context is context])
+        slots = [each for each in self._slots.values() if isinstance(each, LlamaSlot)]
+        # A branch that a slot would have continued is only cache: it is computed again.
+        for state in [each for each in slots if wanted.get(each.context, 0) > len(each.spare)]:
+            state.drop_branches()
 
     def _extends(self, score: Score) -> bool:
         """Whether a request goes on with the branches of its slot; an exact pass needs cells in order."""
@@ -301,11 +301,3 @@ class LlamaCpp(Slotted[LlamaSlot | AnchoredSlot]):
 def _clocks() -> tuple[float, float]:
     """Return wall time, and the processor time of this thread."""
     return time.perf_counter(), time.thread_time()
-
-
-def _make_room(branches: int, slots: Sequence[LlamaSlot]) -> None:
-    """Free so many sequences of a context, whose open slots are ``slots``."""
-    if branches > len(slots[0].spare):
-        # A branch that a slot would have continued is only cache: it is computed again.
-        for state in slots:
-            state.drop_branches()

@@ -112,12 +112,9 @@ def library_hash() -> str:
     spec, chosen = find_spec("llama_cpp"), library_folder()
     packages = (spec and spec.submodule_search_locations) or []
     folders = [chosen] if chosen else [Path(each) / "lib" for each in packages]
-    libraries = [path for folder in folders for path in sorted(folder.glob("*")) if _is_library(path)]
+    libraries = [path for folder in folders for path in sorted(folder.glob("*")) if path.is_file()]
+    libraries = [path for path in libraries if path.suffix in {".so", ".dll", ".dylib"}]
     digest = hashlib.sha256()
     for path in libraries:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12] if libraries else ""
-
-
-def _is_library(path: Path) -> bool:
-    return path.suffix in {".so", ".dll", ".dylib"} and path.is_file()

@@ -1,44 +1,92 @@
-"""Try whether a model with recurrent layers goes back to an earlier token; run by `redraft.backends.going_back`.
+"""Whether a model with recurrent layers goes back to an earlier token, by anchors (`redraft.backends.llama_anchors`).
 
     python -m redraft.backends.probe FILE GPU_LAYERS
 
-It plays a few updates, which grow, shrink and reject drafts in two slots, and compares all rows with those of slots
-that have read the same ids and nothing else, alone in a pass: of some models, llama.cpp also mixes up the states of
-several slots that share one.
+Such models cannot give up single ids.  llama.cpp says of some that they can, and then computes something else, or ends
+the process.  So its word is not taken: when such a model is opened for the first time, a child process tries.  It plays
+a few updates, which grow, shrink and reject drafts in two slots, and compares all rows with those of slots that have
+read the same ids and nothing else, alone in a pass: of some models, llama.cpp also mixes up the states of several slots
+that share one.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from redraft.backends.going_back import GoesBack
-from redraft.backends.llama_anchors import DISTANCE
-from redraft.backends.llama_model import LlamaModel
-from redraft.backends.llamacpp import LlamaCpp
+from redraft.backends.machine import cached, keep_cached, library_hash
 from redraft.backends.numpy_rows import Matrix, NumpyRows
 from redraft.backends.options import LlamaOptions
+from redraft.backends.selftest import judge
 from redraft.decoding.types import Draft, Provenance, Score
+from redraft.errors import CapabilityError
 
+if TYPE_CHECKING:
+    from redraft.backends.llamacpp import LlamaCpp
+
+#: Name of the file with results in the cache.
+FILE = "going-back.json"
+#: Timeout of the child in seconds, which loads the model.
+TIMEOUT_S = 600.0
+#: Maximum difference that can be rounding; with our kernels it is 0, and states that are not those of the ids differ by
+#: 0.2 or more in models of two layers.
+TOLERANCE = 0.15
 _SLOTS = 2
 
 
-def difference(path: Path, way: GoesBack, gpu_layers: int = 0) -> float:
+def check_anchors(path: Path, metadata: Mapping[str, str], gpu_layers: int) -> None:
+    """Check by a probe, or by what an earlier one has found, that a model goes back by anchors.
+
+    Args:
+        path: its file.
+        metadata: its metadata.
+        gpu_layers: layers on the GPU.
+
+    Raises:
+        CapabilityError: it does not go back correctly.
+    """
+    # Build, place and shape: models that differ only in their weights go back alike.
+    shape = {key: value for key, value in metadata.items() if not key.startswith(("general.name", "tokenizer."))}
+    digest = hashlib.sha256(json.dumps(shape, sort_keys=True).encode() + Path(__file__).read_bytes())
+    key = f"{library_hash()} {gpu_layers} {digest.hexdigest()[:12]}"
+    if cached(FILE).get(key) == "right":
+        return
+    command = [sys.executable, "-P", "-m", __name__, str(path), str(gpu_layers)]
+    found = judge(command, timeout=TIMEOUT_S, tolerance=TOLERANCE)
+    if found.kernels != "right":
+        reasons = {"wrong": found.detail, "untested": f"the test failed: {found.detail}"}
+        reason = reasons.get(found.kernels, f"llama.cpp does not survive it: {found.detail}")
+        raise CapabilityError(
+            f"model {path.name!r} has recurrent layers, which do not return to an earlier token correctly "
+            f"({reason}); use another model"
+        )
+    keep_cached(FILE, key, found.kernels)
+
+
+def difference(path: Path, gpu_layers: int = 0, *, anchored: bool = True) -> float:
     """Return how far rows after going back are from those of a fresh slot alone, in standard deviations of logits.
 
     Of the rows of a request the worst counts; of the requests, the middle one, since rounding may send a token to other
     experts.
 
+    Args:
+        anchored: whether it goes back by anchors, or else by the cells of its cache.
+
     Raises:
         CapabilityError: llama.cpp itself says that the model does not go back in this way.
     """
+    from redraft.backends.llama_model import LlamaModel
+    from redraft.backends.llamacpp import LlamaCpp
+
     options = LlamaOptions(context_length=256, slots=2 * _SLOTS, gpu_layers=gpu_layers)
     with (
-        closing(LlamaModel(path, options, way)) as model,
+        closing(LlamaModel(path, options, anchored=anchored)) as model,
         closing(LlamaCpp(path, options, model)) as backend,
     ):
         slots = [backend.open_slot() for _ in range(_SLOTS)]
@@ -55,6 +103,7 @@ def difference(path: Path, way: GoesBack, gpu_layers: int = 0) -> float:
 
 def _script(vocabulary: int) -> Iterator[list[Score]]:
     """Yield requests for all slots: drafts and their rejections, while the sources grow, shrink and change."""
+    from redraft.backends.llama_anchors import DISTANCE
 
     def some(start: int, count: int) -> tuple[int, ...]:
         return tuple([37 * (start + place + 1) % vocabulary for place in range(count)])
@@ -76,4 +125,4 @@ def _logits(backend: LlamaCpp, requests: Sequence[tuple[int, Score]]) -> list[li
 
 
 if __name__ == "__main__":
-    print(difference(Path(sys.argv[1]), GoesBack.ANCHORS, int(sys.argv[2])), flush=True)
+    print(difference(Path(sys.argv[1]), int(sys.argv[2])), flush=True)

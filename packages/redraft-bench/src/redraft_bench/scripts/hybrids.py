@@ -1,7 +1,7 @@
 """Which models with recurrent layers go back to an earlier token on llama.cpp, and what going back costs.
 
 Tiny random models of every architecture in ``tests/hybrids.py`` are opened, which probes them
-(`redraft.backends.going_back`).  Then the passes in the records of a run of `redraft bench` are played again in a slot
+(`redraft.backends.probe`).  Then the passes in the records of a run of `redraft bench` are played again in a slot
 that goes back by anchors (`redraft.backends.llama_anchors`), with a context that computes nothing and counts.  What it
 counts does not depend on weights.  With --updates, so many of each contender in --method are also timed, on a model of
 0.9 GB with random weights in the shape of Qwen3.5 0.8B.  Needs the repository.
