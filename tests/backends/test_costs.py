@@ -152,3 +152,27 @@ def test_measuring_ends_after_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     model = RandomModel()
     measure(model)
     assert len(model.requests) == 2 * (1 + 2) * (1 + len(costs.SIZES))
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [(-1.0, 2), (2 * 7.0, 7)])
+def test_measuring_slow_model_ends(monkeypatch: pytest.MonkeyPatch, limit: float, sizes: int) -> None:
+    """Every pass takes a second, so that the warm-up takes too long."""
+    model = RandomModel()
+    clock = SimpleNamespace(
+        perf_counter=lambda: float(len(model.requests)), monotonic=lambda: float(len(model.requests))
+    )
+    monkeypatch.setattr(costs, "time", clock)
+    monkeypatch.setattr(costs, "MEASURED", limit)
+    found = measure(model)
+    assert found.curve.sizes == costs.SIZES[:sizes] and set(found.spread) == {0.0} and not model._slots
+    assert len(model.requests) == 2 * (1 + sizes)
+
+
+def test_cut_round_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = RandomModel()
+    passes = 2 * (1 + len(costs.SIZES))
+    clock = SimpleNamespace(perf_counter=lambda: 0.0, monotonic=lambda: float(len(model.requests)))
+    monkeypatch.setattr(costs, "time", clock)
+    monkeypatch.setattr(costs, "MEASURED", 1.5 * passes)
+    assert measure(model).curve.sizes == costs.SIZES
+    assert passes < len(model.requests) < 2 * passes

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib import import_module, metadata
 from pathlib import Path
@@ -25,7 +26,7 @@ from redraft.cli.main import COMMANDS, ELSEWHERE, _wrapped, cli
 from redraft.cli.shared.options import Grouped
 from redraft.decoding.cost import CostCurve
 from redraft.decoding.methods import all_methods
-from redraft.errors import install
+from redraft.errors import ModelError, install
 from redraft.models import shipped_path
 from redraft.models.hub import CATALOGUE, SPEECH
 from tests.cli.conftest import Run
@@ -263,6 +264,28 @@ class TestTables:
         done = redraft("doctor", "--model", "demo-tiny", "--engine", "threads=1", "--json")
         assert [row["new_tokens"] for row in done.rows] == list(costs.SIZES)
         assert done.rows[0]["over_one"] == 1 and done.rows[-1]["milliseconds"] > 0
+
+    def test_doctor_slow_model(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(costs, "MEASURED", -1.0)
+        done = redraft("doctor", "--model", "demo-tiny", "--engine", "threads=1", "--json")
+        assert [row["new_tokens"] for row in done.rows] == [1, 2] and done.status == 0
+        assert "measuring ended after -1 s: passes over more than 2 tokens are estimated" in done.err
+
+    def test_doctor_model_that_hangs(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        ended = threading.Event()
+        monkeypatch.setattr(costs, "MEASURED", 0.0)
+        monkeypatch.setattr("redraft.deadlines.FIRST_PASS", 0.1)
+        monkeypatch.setattr(costs, "measure", lambda *_: ended.wait(60))
+        done = redraft("doctor", "--model", "demo-tiny")
+        ended.set()
+        assert done.status == 2 and "is too slow to be measured: a pass has not ended" in done.err
+
+    def test_doctor_model_that_fails(self, redraft: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> None:
+            raise ModelError("the model failed")
+
+        monkeypatch.setattr(costs, "measure", fail)
+        assert redraft("doctor", "--model", "demo-tiny").err.count("the model failed") == 1
 
     def test_doctor_shows_what_was_measured(self) -> None:
         curve = CostCurve((1, 2, 96), (2e-3, 1e-3, 4e-3))  # measured with noise: two tokens cost less than one

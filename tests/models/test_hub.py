@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,17 @@ import huggingface_hub
 import pytest
 
 from redraft.errors import ModelError, OptionError
-from redraft.models.hub import SPEECH, Fetched, choose, chosen_model, default_model, fetch, hub_host, speech_folder
+from redraft.models.hub import (
+    CATALOGUE,
+    SPEECH,
+    Fetched,
+    cached_path,
+    choose,
+    chosen_model,
+    default_model,
+    fetch,
+    hub_host,
+)
 
 
 def test_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +34,7 @@ def test_download_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", fail)
     monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
     with pytest.raises(
-        ModelError, match=r"^model 'qwen3-4b' could not be downloaded from .*: The hub cannot be reached$"
+        ModelError, match=r"^model 'qwen3-4b' could not be downloaded from .*: The hub cannot be reached;"
     ):
         fetch("qwen3-4b")
 
@@ -81,30 +92,38 @@ def test_host_that_answers_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch)
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+#: In the catalogue with and without a commit, and a recogniser with one.
+PINNED, UNPINNED, RECOGNISER = "qwen3-4b", "tower-plus-2b", "kroko-de"
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Hub:
-    """A hub whose repositories have every file, each with its own name as the content."""
+    """A hub with every file of the catalogue, whose content is its own name unless ``contents`` has another one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.asked: list[str] = []
         self.broken = False
+        self.contents: dict[str, str] = {}
 
-    def model_info(self, _repository: str, revision: str, files_metadata: bool) -> SimpleNamespace:
+    def model_info(self, repository: str, revision: str, files_metadata: bool) -> SimpleNamespace:
         assert files_metadata
         self.asked.append(revision)
-        files = ["Qwen3-4B-Q4_K_M.gguf", *SPEECH["kroko-de"].files]
-        lfs = [SimpleNamespace(sha256=hashlib.sha256(file.encode()).hexdigest()) for file in files]
+        (model,) = (model for model in (CATALOGUE | SPEECH).values() if model.repository == repository)
+        files = [*model.files]
+        lfs = [SimpleNamespace(sha256=digest(self.contents.get(file, file))) for file in files]
         siblings = [SimpleNamespace(rfilename=file, lfs=each) for file, each in zip(files, lfs, strict=True)]
-        siblings[-1].lfs = None  # small files are not in LFS
-        return SimpleNamespace(sha=COMMIT, siblings=siblings)
+        if len(files) > 1:
+            siblings[-1].lfs = None  # small files are not in LFS
+        return SimpleNamespace(sha=COMMIT if revision == "main" else revision, siblings=siblings)
 
-    def download(self, _repository: str, file: str, revision: str, local_dir: Path) -> str:
-        assert revision == COMMIT and local_dir.is_relative_to(self.folder)
+    def download(self, _repository: str, file: str, revision: str, local_dir: Path) -> None:
+        assert len(revision) == 40 and local_dir.is_relative_to(self.folder)
         local_dir.mkdir(exist_ok=True)
-        (local_dir / file).write_text("cut" if self.broken else file)
-        return str(local_dir / file)
+        (local_dir / file).write_text("cut" if self.broken else self.contents.get(file, file))
 
 
 @pytest.fixture
@@ -114,30 +133,79 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hub:
     monkeypatch.setattr("redraft.models.hub.hub_host", lambda: None)
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda: made)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", made.download)
+    for listed in (CATALOGUE, SPEECH):
+        for name, model in listed.items():
+            hashes = {file: digest(file) if model.commit else "" for file in model.files}
+            monkeypatch.setitem(listed, name, replace(model, files=hashes))
     return made
 
 
-def test_revision_is_a_commit(hub: Hub) -> None:
-    assert fetch("qwen3-4b") == Fetched(hub.folder / "Qwen3-4B-Q4_K_M.gguf", COMMIT)
-    fetch("qwen3-4b", COMMIT)
+def test_catalogue() -> None:
+    """Every model has a commit and all hashes, or none of them."""
+    for model in (CATALOGUE | SPEECH).values():
+        hashes = "".join(model.files.values())
+        assert len(model.commit) in (0, 40) and len(hashes) == (64 * len(model.files) if model.commit else 0)
+        assert not {*model.commit, *hashes} - {*"0123456789abcdef"}
+    assert CATALOGUE[PINNED].commit and SPEECH[RECOGNISER].commit and not CATALOGUE[UNPINNED].commit
+
+
+def test_commit_of_the_catalogue(hub: Hub) -> None:
+    (file,) = CATALOGUE[PINNED].files
+    for revision in (None, "main", COMMIT):
+        assert fetch(PINNED, revision).path == hub.folder / file
+    assert hub.asked == [CATALOGUE[PINNED].commit, "main", COMMIT] and not (hub.folder / "pins.json").exists()
+
+
+def test_first_download_is_trusted(hub: Hub) -> None:
+    (file,) = CATALOGUE[UNPINNED].files
+    assert fetch(UNPINNED) == Fetched(hub.folder / file, COMMIT)
+    hub.contents[file] = "newer"
+    assert fetch(UNPINNED) == Fetched(hub.folder / file, COMMIT) and hub.asked == ["main"]  # it is there, and right
+    (hub.folder / file).write_text("changed")
+    with pytest.raises(ModelError, match="does not have the SHA-256 .* removed: .*; --revision main gets the newest"):
+        fetch(UNPINNED)
     assert hub.asked == ["main", COMMIT]
+    other = COMMIT[::-1]
+    fetch(UNPINNED, other)
+    assert fetch(UNPINNED) == Fetched(hub.folder / file, other) and hub.asked == ["main", COMMIT, other]
+    (hub.folder / "pins.json").write_text("{")
+    with pytest.raises(ModelError, match="pins.json' cannot be read: remove it"):
+        fetch(UNPINNED)
 
 
-def test_file_with_another_hash_is_removed(hub: Hub) -> None:
+@pytest.mark.parametrize("name", [PINNED, UNPINNED, RECOGNISER])
+def test_broken_file_is_removed(hub: Hub, name: str) -> None:
     hub.broken = True
-    with pytest.raises(
-        ModelError, match=r"^Qwen3-4B-Q4_K_M.gguf of \S+ arrived broken and was removed: download it again"
-    ):
-        fetch("qwen3-4b")
-    assert not (hub.folder / "Qwen3-4B-Q4_K_M.gguf").exists()
+    with pytest.raises(ModelError, match=r"^\S+ of \S+ does not have the SHA-256 .* was removed: download it again"):
+        fetch(name)
+    assert not [path for path in hub.folder.rglob("*") if path.is_file()]
+    hub.broken = False
+    fetch(name)
+
+
+def test_file_that_is_not_in_lfs_is_checked(hub: Hub) -> None:
+    fetch(RECOGNISER)
+    hub.contents["tokens.txt"] = "other"
+    (hub.folder / RECOGNISER / "tokens.txt").unlink()
+    with pytest.raises(ModelError, match="tokens.txt of"):
+        fetch(RECOGNISER)
+
+
+@pytest.mark.parametrize("name", [PINNED, RECOGNISER])
+def test_files_that_are_there_are_checked_without_network(hub: Hub, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    fetched = fetch(name)
+    monkeypatch.setattr("redraft.models.hub.hub_host", lambda: "hub.invalid")
+    assert fetch(name) == fetched and len(hub.asked) == 1
+    next(path for path in hub.folder.rglob("*") if path.is_file()).write_text("changed")
+    with pytest.raises(ModelError, match="no network"):
+        fetch(name)
 
 
 def test_recogniser_is_fetched_file_by_file(hub: Hub) -> None:
     with pytest.raises(ModelError, match="has not been downloaded yet; run: redraft models get kroko-de"):
-        speech_folder("kroko-de")
-    assert fetch("kroko-de") == Fetched(hub.folder / "kroko-de", COMMIT)
-    assert speech_folder("kroko-de") == hub.folder / "kroko-de"
-    assert speech_folder("qwen3-4b") is None
+        cached_path(RECOGNISER, SPEECH)
+    assert fetch(RECOGNISER).path == hub.folder / RECOGNISER == cached_path(RECOGNISER, SPEECH)
+    assert cached_path(RECOGNISER, CATALOGUE) is None
     with pytest.raises(OptionError, match="model 'nope' is not in the catalogue: hy-mt2-1.8b, .*, kroko-es"):
         fetch("nope")
 

@@ -121,7 +121,7 @@ def test_models_that_were_fetched(library: Any, tmp_path: Path, monkeypatch: pyt
         ModelError, match="'zipformer-en' has not been downloaded yet; run: redraft models get zipformer-en"
     ):
         open_recogniser("sherpa")
-    folder(tmp_path / "kroko-de", *SPEECH["kroko-de"].files[1:])
+    folder(tmp_path / "kroko-de", *[*SPEECH["kroko-de"].files][1:])
     with pytest.raises(ModelError, match="'kroko-de' has not been downloaded yet"):  # not to its end
         open_recogniser("sherpa", "de")
     folder(tmp_path / "kroko-de", *SPEECH["kroko-de"].files)

@@ -96,19 +96,26 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96)
 CONTEXT = 100
 #: Number of rounds of a measurement, and seconds after which no further round starts, once there are two.
 ROUNDS, PATIENCE = 5, 10.0
+#: Seconds after which no further pass of a measurement starts, once there are two sizes.
+MEASURED = 60.0
 
 
-def sample(backend: Backend, slot: int, clock: Callable[[], float] | None = None) -> list[float]:
+def sample(
+    backend: Backend, slot: int, clock: Callable[[], float] | None = None, until: float = math.inf
+) -> list[float]:
     """Time one pass of each size in `sizes_for`, with `CONTEXT` ids (or as many as fit) in the slot's cache.
 
     A pass includes everything in one turn of the decoding loop: the argmax of every row, which rows compute at once,
     and the overhead of loop and driver.  Times are wall times unless a ``clock`` is given: with one thread,
-    `time.process_time` excludes other programs.
+    `time.process_time` excludes other programs.  After ``until``, by `time.monotonic`, larger sizes than the
+    first two are left out.
     """
     length, different = min(CONTEXT, backend.context_length // 2), min(200, backend.vocabulary_size - 1)
     prefix = tuple(1 + position % different for position in range(length))
     now, seconds = clock or time.perf_counter, list[float]()
     for size in (1, *sizes_for(backend)):
+        if len(seconds) > 2 and time.monotonic() > until:
+            break
         # The last prefix token is always run again, so a pass over n tokens has a draft of n - 1.
         draft = (prefix[0],) * (size - 1)
         backend.score([(slot, Score(prefix, encoder=prefix))])  # models without an encoder do not read its input
@@ -141,7 +148,7 @@ class Measured:
     """T(n) of a backend.
 
     Attributes:
-        curve: the fastest times.
+        curve: the fastest times; without the larger sizes, if the measurement took too long.
         spread: for each size, the distance of the median from the fastest, relative to the fastest.
     """
 
@@ -150,20 +157,23 @@ class Measured:
 
 
 def measure(backend: Backend, show: Callable[[Iterable[int]], Iterable[int]] = iter) -> Measured:
-    """Measure T(n) in `ROUNDS` rounds after a warm-up.
+    """Measure T(n) in `ROUNDS` rounds after a warm-up; fewer on a slow model, for about `MEASURED` seconds at most.
 
     Args:
         show: wraps the round numbers, for a progress bar.
     """
-    slot, rounds, started = backend.open_slot(), list[list[float]](), time.monotonic()
+    slot, started = backend.open_slot(), time.monotonic()
+    until = started + MEASURED
     try:
-        sample(backend, slot)
+        warm_up = sample(backend, slot, until=until)
+        rounds = list[list[float]]()
         for done in show(range(1, ROUNDS + 1)):
-            rounds.append(sample(backend, slot))
-            if done > 1 and time.monotonic() - started > PATIENCE:
+            if time.monotonic() > (until if done < 3 else started + PATIENCE):
                 break
+            rounds.append(sample(backend, slot, until=until))
     finally:
         backend.close_slot(slot)
+    rounds = [each for each in rounds if len(each) == len(warm_up)] or [warm_up]
     curve, usual = least(rounds), medians(rounds)
     spread = tuple(each / low - 1 if low > 0 else 0.0 for each, low in zip(usual.seconds, curve.seconds, strict=True))
     return Measured(curve, spread)

@@ -139,7 +139,7 @@ def resolve(name: str) -> Path:
         raise ModelError(f"model {name!r} is on a server, but a file is needed: use {_MODELS_OF_LLAMA_CPP}")
     if is_on_disk(name):
         return path_on_disk(name)
-    fetched = cached_path(name)
+    fetched = cached_path(name, CATALOGUE)
     if fetched is not None:
         return fetched
     try:

@@ -70,6 +70,14 @@ class Spoken:
             self._last = self._detected(update.text)
         return replace(update, language=self._last)
 
+    def detect(self, text: str) -> tuple[str, float]:
+        """Return the language of a text that is no part of a stream, and its probability.
+
+        Several languages must be possible, and the text must have words.
+        """
+        code, probability = self._detector.rank(text)[0]
+        return self._tags[code], float(probability)
+
     def _named(self, language: str) -> str:
         known = known_language(language)
         found = closest(known, map(parse_language, self.languages)) if known else None

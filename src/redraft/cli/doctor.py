@@ -6,22 +6,26 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from redraft import __version__
+from redraft import __version__, deadlines
 from redraft.cli.shared import options
-from redraft.errors import RedraftError, install
+from redraft.cli.shared.notice import notice
+from redraft.errors import ModelError, RedraftError, install
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from redraft.backends.costs import Measured
+    from redraft.decoding.backend import Backend
 
 #: Length of the draft that the verdict is about: about a line of captions.
 _DRAFTED = 16
@@ -68,12 +72,18 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal  # only a terminal has a width that lines must not exceed
     tested = selftest.report()
-    with closing(open_model(model, chosen)) as backend:
+    with ExitStack() as opened:
+        backend = opened.enter_context(closing(open_model(model, chosen)))
         shown = partial(track, description="measuring", transient=True, disable=as_json or not console.is_terminal)
-        found = costs.measure(backend, shown)
+        if (measured := _measured(backend, shown)) is None:
+            opened.pop_all()  # its pass is still running
+            raise ModelError(f"model {model!r} is too slow to be measured: a pass has not ended for minutes")
+        found, every = measured, costs.sizes_for(backend)
         curve, path, size = found.curve, backend.model.path, backend.model.size
         slot = backend.slot_bytes(LlamaOptions().context_length)
         ours = _ours(backend.metadata)
+    if (largest := curve.sizes[-1]) < every[-1]:
+        notice(f"measuring ended after {costs.MEASURED:g} s: passes over more than {largest} tokens are estimated")
     signed = signature(path, "synthetic", "none", seed=0, threads=chosen.threads or "adaptive", exact=chosen.exact)
     if as_json:
         print_json(_rows(found), signed, sys.stdout)
@@ -95,6 +105,25 @@ def doctor(model: str, engine: Mapping[str, float | str], verbose: bool, as_json
         f"Without drafts, this model writes at most {1 / curve(1):.0f} tokens per second.\n"
         f"A draft of {_DRAFTED} tokens {pays} of them are accepted."
     )
+
+
+def _measured(backend: Backend, show: Callable[[Iterable[int]], Iterable[int]]) -> Measured | None:
+    """Measure a model; None if it does not answer in time, for which nothing can stop its pass."""
+    from redraft.backends import costs
+
+    found: Future[Measured] = Future()
+
+    def measure() -> None:
+        try:
+            found.set_result(costs.measure(backend, show))
+        except Exception as error:  # the caller gets it
+            found.set_exception(error)
+
+    threading.Thread(target=measure, daemon=True).start()
+    try:
+        return found.result(costs.MEASURED + deadlines.FIRST_PASS)
+    except TimeoutError:
+        return None
 
 
 def _rows(found: Measured) -> list[dict[str, str | int | float]]:

@@ -14,17 +14,14 @@ from redraft.errors import ModelError
 from redraft.models import SHIPPED, shipped_path
 from redraft.models.disk import PROGRAMS, ModelOnDisk, is_on_disk, models_on_disk
 from redraft.models.hub import (
-    APACHE,
     CATALOGUE,
     SPEECH,
-    HubModel,
     cached_path,
     choose,
     chosen_model,
     default_model,
     fetch,
     models_folder,
-    speech_folder,
 )
 
 if TYPE_CHECKING:
@@ -101,7 +98,7 @@ def _shipped_row(name: str) -> dict[str, str | int]:
     path = shipped_path(name)
     size = path.stat().st_size if path.exists() else 0
     note = "for trying things out; English to de, ja, zh" if name == "demo" else "drafts for the demo model"
-    return _row(name, size / 1e6, 0, APACHE, "ships", note, path.name)
+    return _row(name, size / 1e6, 0, "Apache-2.0", "ships", note, path.name)
 
 
 def _disk_row(model: ModelOnDisk) -> dict[str, str | int]:
@@ -112,7 +109,7 @@ def _disk_row(model: ModelOnDisk) -> dict[str, str | int]:
 def is_downloaded(name: str) -> bool:
     """Whether a model of the hub's lists has been downloaded."""
     try:
-        return bool(cached_path(name) or speech_folder(name))
+        return bool(cached_path(name, CATALOGUE | SPEECH))
     except ModelError:
         return False
 
@@ -120,8 +117,7 @@ def is_downloaded(name: str) -> bool:
 def _hub_row(name: str) -> dict[str, str | int]:
     model = CATALOGUE.get(name) or SPEECH[name]
     state = "downloaded" if is_downloaded(name) else MISSING
-    languages, licence = (model.languages, model.licence) if isinstance(model, HubModel) else (0, "")
-    return _row(name, model.size * 1000, languages, licence, state, model.note, model.repository)
+    return _row(name, model.size * 1000, model.languages, model.licence, state, model.note, model.repository)
 
 
 def _row(
@@ -134,12 +130,13 @@ def _row(
 
 @models.command(short_help="Download a listed model from the Hugging Face hub.")
 @click.argument("name", metavar="NAME", type=click.Choice([*CATALOGUE, *SPEECH]))
-@click.option("--revision", default="main", help="Branch, tag or commit of the repository.")
+@click.option("--revision", help="Branch, tag or commit of the repository, instead of the known one.")
 @needs("hub")
-def get(name: str, revision: str) -> None:
-    """Download a listed model from the Hugging Face hub, and verify its hash.
+def get(name: str, revision: str | None) -> None:
+    """Download a listed model from the Hugging Face hub, and check the SHA-256 of its files.
 
-    To get the same files later or elsewhere, pass the printed commit to --revision.
+    Redraft knows the commit and the SHA-256 of most models. Of others, it keeps those of the first download. The same
+    command checks files that are there. --revision main gets the newest files, which need not be the known ones.
     """
     fetched = fetch(name, revision)
     click.echo(f"{name}: {fetched.path} (commit {fetched.commit})")

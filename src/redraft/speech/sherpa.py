@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from redraft.errors import ModelError, OptionError, first_sentence
-from redraft.models.hub import SPEECH, speech_folder
+from redraft.models.hub import SPEECH, cached_path
 from redraft.speech.audio import RATE, Samples, library
 from redraft.speech.endpoint import LONGEST
 from redraft.speech.recogniser import Hypothesis, Recogniser
@@ -49,7 +49,7 @@ def default_model(language: str) -> str:
     if name is None:
         known = sorted({model.language for model in SPEECH.values()})
         raise OptionError(f"sherpa has models for {', '.join(known)}, not {language!r}: name a model's folder")
-    speech_folder(name)
+    cached_path(name, SPEECH)
     return name
 
 
@@ -65,7 +65,7 @@ def recogniser(wanted: RecogniserOptions) -> Sherpa:
     name = wanted.model or default_model(wanted.language)
     if name in SPEECH:
         wanted.check_language(f"sherpa:{name}", (SPEECH[name].language,))
-    files = model_files(speech_folder(name) or Path(name))
+    files = model_files(cached_path(name, SPEECH) or Path(name))
     try:
         made = sherpa.OnlineRecognizer.from_transducer(
             **files,

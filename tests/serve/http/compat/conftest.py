@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
+from redraft.captions import spoken
+from tests.captions.detector import Detector
+
 COMPAT = ("deepl", "libretranslate", "openai")
+
+
+@pytest.fixture(autouse=True)
+def detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands in for the extra ``detect``."""
+    monkeypatch.setattr(spoken, "_detector", Detector)
 
 
 @pytest.fixture(scope="module")

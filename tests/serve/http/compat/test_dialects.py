@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from starlette.routing import Route, WebSocketRoute
 
 from conftest import ROOT
+from redraft.captions import spoken
 from redraft.cli.main import cli
-from redraft.errors import OptionError
+from redraft.errors import MissingExtra, OptionError
 from redraft.serve import requests
 from redraft.serve.access import new_key
 from redraft.serve.http.compat import check_compat, compat_routes
@@ -140,10 +141,53 @@ def test_libretranslate_auto(imitating: Running) -> None:
     answer = imitating.ask("/translate", sent, headers={"user-agent": "libre several"})
     assert answer.json == {
         "translatedText": [expected("we saw"), expected("her duck")],
-        "detectedLanguage": [{"confidence": 0.0, "language": "en"}] * 2,
+        "detectedLanguage": [{"confidence": 100.0, "language": "en"}] * 2,
     }
-    one = imitating.ask("/translate", sent | {"q": "we saw"}, headers={"user-agent": "libre one"})
-    assert one.json["detectedLanguage"] == {"confidence": 0.0, "language": "en"}
+    one = imitating.ask("/translate", sent | {"q": "wir saw"}, headers={"user-agent": "libre one"})
+    assert one.json["detectedLanguage"] == {"confidence": 50.0, "language": "de"}
+    assert one.json["translatedText"] == "wir saw"  # which is in the target language
+    none = imitating.ask("/translate", sent | {"q": ". "}, headers={"user-agent": "libre none"})
+    assert none.json == {"translatedText": ". ", "detectedLanguage": {"confidence": 0.0, "language": "en"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "confidence"), [("wir sehen", "de", 100), ("we", "en", 100), ("", "en", 0)]
+)
+def test_libretranslate_detect(imitating: Running, text: str, language: str, confidence: float) -> None:
+    answer = imitating.ask("/detect", {"q": text}, headers={"user-agent": f"detect {text}"})
+    assert answer.json == [{"confidence": confidence, "language": language}]
+
+
+def test_deepl_detects_each_text(imitating: Running) -> None:
+    sent = {"text": ["wir sehen", "we saw", "das Haus"], "target_lang": "ZH"}
+    found = imitating.ask("/v2/translate", sent, headers={"user-agent": "each"}).json["translations"]
+    assert [each["detected_source_language"] for each in found] == ["DE", "EN", "DE"]
+    assert [each["text"] for each in found] == [expected(text, "zh") for text in sent["text"]]
+
+
+AUTOMATIC: dict[str, dict[str, Any]] = {
+    "/v2/translate": {"text": ["a"], "target_lang": "DE"},
+    "/translate": {"q": "a", "source": "auto", "target": "de"},
+    "/detect": {"q": "a"},
+}
+
+
+def test_without_detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused by the field's name, unless the model translates from one language alone."""
+
+    def missing() -> None:
+        raise MissingExtra("this needs py3langid")
+
+    monkeypatch.setattr(spoken, "_detector", missing)
+    with running(compat=COMPAT) as server:
+        for path, body in AUTOMATIC.items():
+            answer = server.ask(path, body)
+            assert answer.status == 400
+            field = {"/v2/translate": "source_lang", "/translate": "source", "/detect": "q"}[path]
+            assert answer.text.count(f"{field}: name the language, since this needs py3langid") == 1
+        server.model.metadata = {**server.model.metadata, "redraft.source_languages": "fr"}
+        assert [server.ask(path, body).status for path, body in AUTOMATIC.items()] == [200] * 3
+        assert server.ask("/detect", {"q": "a"}).json == [{"confidence": 0.0, "language": "fr"}]
 
 
 def test_libretranslate_lists_pairs_that_work() -> None:

@@ -30,7 +30,7 @@ def test_the_client_of_deepl(imitating: Running) -> None:
 def test_the_client_of_libretranslate(imitating: Running) -> None:
     client = libretranslatepy.LibreTranslateAPI(imitating.url)
     assert client.translate("we saw", "en", "de") == expected("we saw")
-    assert client.detect("we saw") == [{"confidence": 0.0, "language": "en"}]
+    assert client.detect("we saw") == [{"confidence": 100.0, "language": "en"}]
     assert all(each.keys() == {"code", "name", "targets"} for each in client.languages())
 
 

@@ -11,7 +11,15 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.languages import parse_language
 from redraft.protocol.codes import Refused
-from redraft.serve.http.compat.dialect import SOURCE, Body, fields, refusing, routes, translated
+from redraft.serve.http.compat.dialect import (
+    SOURCE,
+    Body,
+    detected,
+    fields,
+    refusing,
+    routes,
+    translated_each,
+)
 from redraft.serve.http.endpoints import language_of
 from redraft.serve.sessions.hub import Hub
 
@@ -38,9 +46,9 @@ def deepl(hub: Hub) -> list[BaseRoute]:
     """Return the routes of the DeepL API."""
 
     async def answer(request: Request) -> Response:
-        """Translate each text sentence by sentence, from `source_lang` (English if absent) into `target_lang`.
+        """Translate each text sentence by sentence, from `source_lang` into `target_lang`.
 
-        `split_sentences` is respected.
+        If `source_lang` is absent, the language of each text is detected. `split_sentences` is respected.
         """
         found = await fields(request, ("text",))
         if isinstance(found.get("text"), str):
@@ -49,14 +57,16 @@ def deepl(hub: Hub) -> list[BaseRoute]:
         hub.admission.owner(key)
         wanted = DeepLRequest.read(found)
         target = language_of(wanted.target_lang, "target_lang").canonical
-        source_language = language_of(wanted.source_lang, "source_lang").canonical if wanted.source_lang else SOURCE
+        if wanted.source_lang:
+            sources = [language_of(wanted.source_lang, "source_lang").canonical] * len(wanted.text)
+        else:
+            sources = [each.language for each in await detected(hub, wanted.text, "source_lang")]
         cut = {"lines": wanted.split_sentences == "1", "marks": wanted.split_sentences != "0"}
-        texts = await translated(hub, request, target, source_language, wanted.text, **cut)
-        detected = source_language.upper()
+        texts = await translated_each(hub, request, target, sources, wanted.text, **cut)
         translations = [
-            {"detected_source_language": detected, "text": found.text}
+            {"detected_source_language": source.upper(), "text": text}
             | ({"billed_characters": len(sent)} if wanted.show_billed_characters else {})
-            for sent, found in zip(wanted.text, texts, strict=True)
+            for source, sent, text in zip(sources, wanted.text, texts, strict=True)
         ]
         return JSONResponse({"translations": translations})
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import parse_qs
 
 from pydantic import TypeAdapter
@@ -11,6 +12,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from redraft.captions.languages import closest, parse_language
+from redraft.captions.spoken import AUTO
+from redraft.captions.words import has_words
 from redraft.protocol import Wanted
 from redraft.protocol.codes import Refused
 from redraft.serve.http.endpoints import (
@@ -26,7 +30,7 @@ from redraft.serve.requests import Translated
 from redraft.serve.sessions.hub import Hub
 
 _OBJECT = TypeAdapter(dict[str, Any])
-#: Source language of requests that name none.
+#: What a text without words counts as, and the source of models that declare none.
 SOURCE = "en"
 
 
@@ -45,6 +49,38 @@ class Body(Lenient):
         return cls.checked(found)
 
 
+class Detected(NamedTuple):
+    """The language of a text, and how sure that is, in percent; 0 if nothing was detected."""
+
+    language: str
+    confidence: float
+
+
+async def detected(hub: Hub, texts: Sequence[str], field: str) -> list[Detected]:
+    """Return the language of each text, of those from which the model translates.
+
+    A model that translates from one language alone needs no detection.
+
+    Raises:
+        Refused: the extra ``detect`` is not installed, or none of the model's languages can be detected; it names
+            ``field``.
+    """
+    if len(known := hub.service.languages[0]) == 1:
+        return [Detected(known[0], 0.0)] * len(texts)
+    try:
+        spoken = await hub.admission.spoken(Wanted(targets=(SOURCE,), source_language=AUTO))
+    except Refused as refused:
+        raise Refused(refused.code, f"{field}: name the language, since {refused.sentence}", field) from None
+
+    def find(text: str) -> Detected:
+        if not has_words(text):
+            return Detected(SOURCE, 0.0)
+        language, probability = spoken.detect(text)
+        return Detected(language, round(100 * probability, 1))
+
+    return await asyncio.to_thread(lambda: [*map(find, texts)])
+
+
 async def translated(
     hub: Hub, request: Request, target: str, source_language: str, texts: Sequence[str], **cut: bool
 ) -> list[Translated]:
@@ -57,6 +93,27 @@ async def translated(
     wanted = Wanted(targets=(target,), source_language=source_language)
     found = await while_connected(request, hub.requests.translate(wanted, texts, address_of(request), **cut))
     return [text for each in found for text in each.values()]
+
+
+async def translated_each(
+    hub: Hub, request: Request, target: str, sources: Sequence[str], texts: Sequence[str], **cut: bool
+) -> list[str]:
+    """Translate each text from its own language; one in the target language, or without words, stays as it is.
+
+    Raises:
+        ClientDisconnect: the client has gone.
+        Refused: a sentence could not be translated, or the request is not possible.
+    """
+    found = list(texts)
+    for source in {*sources}:
+        if closest(parse_language(source), [parse_language(target)]):
+            continue
+        theirs = [place for place, each in enumerate(sources) if each == source and has_words(texts[place])]
+        if theirs:
+            made = await translated(hub, request, target, source, [texts[place] for place in theirs], **cut)
+            for place, each in zip(theirs, made, strict=True):
+                found[place] = each.text
+    return found
 
 
 def routes(paths: Mapping[str, tuple[str, Endpoint]], refuse: Callable[[Refused, int], Response]) -> list[BaseRoute]:

@@ -11,7 +11,16 @@ from starlette.routing import BaseRoute
 
 from redraft.captions.events import LONGEST_TEXT
 from redraft.captions.languages import parse_language
-from redraft.serve.http.compat.dialect import SOURCE, Body, fields, refusing, routes, translated
+from redraft.captions.spoken import AUTO
+from redraft.serve.http.compat.dialect import (
+    SOURCE,
+    Body,
+    detected,
+    fields,
+    refusing,
+    routes,
+    translated_each,
+)
 from redraft.serve.http.endpoints import Lenient, language_of
 from redraft.serve.sessions.hub import Hub
 
@@ -42,23 +51,23 @@ def libretranslate(hub: Hub) -> list[BaseRoute]:
     async def answer(request: Request) -> Response:
         """Translate `q`, a text or a list of texts, sentence by sentence, from `source` into `target`.
 
-        The source `auto` is English.
+        With the source `auto`, their language is detected.
         """
-        found = await fields(request)
-        key = found.get("api_key")
-        key = key if isinstance(key, str) else ""
-        hub.admission.owner(key)
-        wanted = LibreTranslateRequest.checked(found)
-        auto = wanted.source.lower() == "auto"
-        source_language = SOURCE if auto else _canonical(wanted.source, "source")
+        body = await fields(request)
+        key = body.get("api_key")
+        hub.admission.owner(key if isinstance(key, str) else "")
+        wanted = LibreTranslateRequest.checked(body)
+        auto = wanted.source.lower() == AUTO
         target = _canonical(wanted.target, "target")
         several = isinstance(wanted.q, list)
         sent = wanted.q if isinstance(wanted.q, list) else [wanted.q]
-        texts = [found.text for found in await translated(hub, request, target, source_language, sent)]
+        # One language for all of them, as in LibreTranslate.
+        (found,) = await detected(hub, ["\n".join(sent)], "source") if auto else (None,)
+        source = found.language if found else _canonical(wanted.source, "source")
+        texts = await translated_each(hub, request, target, [source] * len(sent), sent)
         answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
-        if auto:
-            detected = {"confidence": 0.0, "language": source_language}  # nothing was detected
-            answer["detectedLanguage"] = [detected] * len(texts) if several else detected
+        if found:
+            answer["detectedLanguage"] = [found._asdict()] * len(sent) if several else found._asdict()
         return JSONResponse(answer)
 
     async def languages(request: Request) -> Response:
@@ -76,10 +85,10 @@ def libretranslate(hub: Hub) -> list[BaseRoute]:
         return JSONResponse(listed)
 
     async def detect(request: Request) -> Response:
-        """Answer English with a confidence of 0, since Redraft detects no languages."""
+        """Detect the language of `q`, of those from which the model translates."""
         found = DetectRequest.checked(await fields(request))
         hub.admission.owner(found.api_key)
-        return JSONResponse([{"confidence": 0.0, "language": SOURCE}])  # nothing is detected
+        return JSONResponse([each._asdict() for each in await detected(hub, [found.q], "q")])
 
     paths = {"/translate": ("POST", answer), "/languages": ("GET", languages), "/detect": ("POST", detect)}
     return routes(paths, refusing("error"))
