@@ -30,6 +30,13 @@ IDLE_PEER = 300.0
 #: A published session without an update, until another one may replace it.
 QUIET = 10.0
 
+# Redis
+
+#: Redis must answer, and a log must be read; after so long a silence it is pinged.
+REDIS = 5.0
+#: What is written at the end, and its tasks must end; a session that is leaving its room.
+LAST_WORDS, LEAVING = 2.0, 0.5
+
 # The disk
 
 #: A caption must be written to the folder of transcripts; one that could not be is tried again.
@@ -54,6 +61,19 @@ STALLED, STALLED_AT_SERVER = 60.0, 15.0
 AUDIO = 15.0
 #: A drain waits for one without progress, and its process must end after its last message.
 RECOGNISER_SILENT, PROCESS_ENDS = 8.0, 30.0
+
+#: A server that recognises is pinged this often, must answer that, and must send the rest of a text.
+RECOGNISER_PING, RECOGNISER_PONG, RECOGNISER_ANSWERS = 5.0, 15.0, 30.0
+
+# Captions that are pushed to a service
+
+#: It must answer, at least so long is waited for it; at the end, what waits must be sent.
+PUSH, PUSH_LEAST, PUSHED = 5.0, 1.0, 15.0
+
+# Logs, when the process ends
+
+#: What is written to the logs, which nobody may read.
+LOGS = 0.3
 
 # Signals
 

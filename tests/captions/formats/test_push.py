@@ -13,14 +13,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from redraft import deadlines
 from redraft.backoff import Backoff
 from redraft.captions.events import Caption, Event, Failure
-from redraft.captions.formats import push as push_module
 from redraft.captions.formats.push import CaptionService, PushWriter, zoom_language
 from redraft.captions.formats.write import Writer
 from redraft.errors import OptionError
 
 QUICK = Backoff(0.01, 0.02, 0.2)
+#: For captions that must arrive, on a busy machine too.
+PATIENT = Backoff(0.01, 0.02, 30.0)
 
 
 class Kept(Writer):
@@ -138,7 +140,7 @@ def test_retried_captions() -> None:
     captions = Captions()
     captions.answers = [503, -500, 200, 429]  # the second was taken, though its answer denies it
     with serving(captions) as url:
-        kept = push(f"zoom:{url}", final("eins"), final("zwei"), final("drei"))
+        kept = push(f"zoom:{url}", final("eins"), final("zwei"), final("drei"), patience=PATIENT)
     assert captions.got == {1: "eins\n", 2: "zwei\n", 3: "drei\n"}
     assert [seq for seq, _ in captions.asked] == [1, 1, 1, 2, 2, 3]
     assert not any(isinstance(event, Failure) for event in kept.events)
@@ -187,12 +189,22 @@ def test_redirects(status: int) -> None:
 
 def test_service_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits behind a caption grows old with it."""
-    monkeypatch.setattr(push_module, "_LEAST", 0.05)
+    monkeypatch.setattr(deadlines, "PUSH_LEAST", 0.05)
     with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as server:  # never answers
         url = f"http://127.0.0.1:{server.server_address[1]}/cc"
         began = time.monotonic()
         kept = push(f"youtube:{url}", *(final(f"{number}") for number in range(20)))
     assert len(failures(kept)) == 20 and time.monotonic() - began < 20 * 0.2
+
+
+def test_end_while_service_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has not been sent after a while is reported, not waited for."""
+    monkeypatch.setattr(deadlines, "PUSHED", 0.2)
+    monkeypatch.setattr(deadlines, "PUSH_LEAST", 0.1)
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as server:  # never answers
+        kept = push(f"youtube:http://127.0.0.1:{server.server_address[1]}/cc", *map(final, map(str, range(100))))
+    unsent = [message for message in failures(kept) if message.startswith("a caption was not sent")]
+    assert len(failures(kept)) == 100 and len(unsent) > 50
 
 
 def test_answers_that_are_not_http() -> None:
