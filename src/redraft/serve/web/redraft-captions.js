@@ -10,7 +10,7 @@
 
 import { Announcer } from "./js/captions/announcer.js";
 import { Captions } from "./js/captions/captions.js";
-import { sameOf } from "./js/captions/languages.js";
+import { sameOf, withSpoken } from "./js/captions/languages.js";
 import { OPTIONS, optionsOf, style } from "./js/forms/overlay-options.js";
 import { PASSING } from "./js/net/backoff.js";
 import { Viewer } from "./js/net/viewer.js";
@@ -122,7 +122,7 @@ class RedraftCaptions extends HTMLElement {
       this.#silence = setTimeout(clear, options.clear * 1000 - (message.age_ms ?? 0));
     };
     viewer.addEventListener("about", ({ detail }) => {
-      const languages = [detail.source_language, ...detail.targets];
+      const languages = withSpoken(detail.source_language, detail.targets);
       targets = detail.targets;
       if (session !== detail.session) {
         this.#clear();
@@ -133,7 +133,7 @@ class RedraftCaptions extends HTMLElement {
       this.#say(unknown.length ? `This session has no captions in ${unknown.join(", ")}: language must be one of ${languages.join(", ")}.` : "");
     });
     for (const type of ["partial", "final"]) viewer.addEventListener(type, ({ detail }) => show(type, detail));
-    viewer.addEventListener("hidden", ({ detail }) => this.#captions.get(detail.language)?.remove(detail));
+    viewer.addEventListener("hidden", ({ detail }) => this.#captions.get(detail.language)?.hidden(detail));
     viewer.addEventListener("problem", ({ detail: { fatal, code, message } }) => {
       const lasts = code === "limit" || !PASSING.has(code);
       if (fatal && lasts && !this.#places.textContent) this.#say(message); // not over what an audience reads

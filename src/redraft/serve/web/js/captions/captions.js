@@ -16,7 +16,9 @@ export class Captions extends EventTarget {
   #rows = Object.assign(document.createElement("div"), { className: "rows" });
   #languages;
   #announcer;
-  #hidden = new Set();
+  /** Languages that are not shown. */
+  #unchosen = new Set();
+  #owner;
   #most;
   #onTrim;
   /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a partial and with a final
@@ -38,14 +40,16 @@ export class Captions extends EventTarget {
    * @param {import("./announcer.js").Announcer} announcer says final captions to screen readers
    * @param {object} options
    * @param {number} options.most maximum number of rows
+   * @param {boolean} [options.owner] whether it is the session's owner who sees them, and with them what is hidden from viewers
    * @param {() => void} [options.onTrim] called when the oldest row is removed
    */
-  constructor(view, languages, announcer, { most, onTrim = () => {} }) {
+  constructor(view, languages, announcer, { most, owner = false, onTrim = () => {} }) {
     super();
     this.#view = view;
     this.#languages = languages;
     this.#announcer = announcer;
     this.#most = most;
+    this.#owner = owner;
     this.#onTrim = onTrim;
     this.#rows.setAttribute("role", "rowgroup");
     view.addEventListener("scroll", () => this.#scrolled(), { passive: true });
@@ -81,7 +85,7 @@ export class Captions extends EventTarget {
     if (!this.#languages.has(key)) return;
     const fresh = !entry.ended.has(key);
     const changed = fresh ? this.#conclude(entry, key, text, failed) : !failed && this.#correct(entry, key, text);
-    if (changed && !failed && !this.#hidden.has(key)) this.#announcer.say(text, key, age);
+    if (changed && !failed && !this.#unchosen.has(key)) this.#announcer.say(text, key, age);
   }
 
   #conclude(entry, key, text, failed) {
@@ -103,11 +107,15 @@ export class Captions extends EventTarget {
     if (!entry.row) entry.ended.add(key);
   }
 
-  /** The operator has hidden a caption: remove it, wherever it is; it may be shown again. */
-  remove({ utterance, language: key }) {
+  /**
+   * The operator has hidden a caption, or shows it again.  Its owner sees it all the same, and marked; viewers see nothing of it,
+   * until it comes again.
+   */
+  hidden({ utterance, language: key, hidden = true }) {
     const entry = this.#utterances.get(utterance);
     const cell = entry?.cells.get(key);
-    if (!cell) return;
+    if (this.#owner) cell?.classList.toggle("unseen", hidden);
+    if (!cell || this.#owner || !hidden) return;
     this.#announcer.unsay(cell.textContent);
     entry.open.delete(key);
     entry.ended.delete(key);
@@ -115,11 +123,6 @@ export class Captions extends EventTarget {
     cell.classList.add("removed");
     empty(cell);
     this.#tidy(entry);
-  }
-
-  /** Mark a caption as hidden from viewers, or unmark it: its owner sees it all the same. */
-  mark({ utterance, language: key, hidden }) {
-    this.#utterances.get(utterance)?.cells.get(key)?.classList.toggle("unseen", hidden);
   }
 
   /** Replace the text of a final caption; false if it is the same, or its row was removed. */
@@ -134,9 +137,9 @@ export class Captions extends EventTarget {
 
   /** Show only these languages; the others are updated too. */
   showOnly(keys) {
-    this.#hidden = new Set([...this.#languages.keys()].filter((key) => !keys.has(key)));
+    this.#unchosen = new Set([...this.#languages.keys()].filter((key) => !keys.has(key)));
     for (const entry of this.#utterances.values()) {
-      for (const [key, cell] of entry.cells) cell.hidden = this.#hidden.has(key);
+      for (const [key, cell] of entry.cells) cell.hidden = this.#unchosen.has(key);
       this.#tidy(entry);
     }
     this.resized();
@@ -168,12 +171,12 @@ export class Captions extends EventTarget {
 
   /** Whether an utterance has ended in every visible language; others may never arrive. */
   #complete({ ended }) {
-    return [...this.#languages.keys()].every((key) => ended.has(key) || this.#hidden.has(key));
+    return [...this.#languages.keys()].every((key) => ended.has(key) || this.#unchosen.has(key));
   }
 
   /** Whether an utterance has ended in every visible target language; one with a source only has not. */
   #translated({ open, ended }) {
-    return !open.size && [...this.#languages].every(([key, { spoken }]) => spoken || ended.has(key) || this.#hidden.has(key));
+    return !open.size && [...this.#languages].every(([key, { spoken }]) => spoken || ended.has(key) || this.#unchosen.has(key));
   }
 
   #entry(utterance, speaker) {
@@ -204,7 +207,7 @@ export class Captions extends EventTarget {
     name(entry);
     for (const [key, language] of this.#languages) {
       const cell = newCell(key, language);
-      cell.hidden = this.#hidden.has(key);
+      cell.hidden = this.#unchosen.has(key);
       entry.cells.set(key, cell);
       entry.row.append(cell);
     }

@@ -3,7 +3,7 @@
 import { Announcer } from "./announcer.js";
 import { Captions } from "./captions.js";
 import { choose } from "./choose.js";
-import { mark, nameOf, ownNameOf } from "./languages.js";
+import { mark, nameOf, ownNameOf, withSpoken } from "./languages.js";
 import { t } from "./words.js";
 
 /** Maximum number of rows, so that long sessions do not slow the page down. */
@@ -24,12 +24,13 @@ export class Columns {
    * @param {HTMLElement} place where they go
    * @param {HTMLElement} region live region for screen readers
    * @param {string[]} targets languages
-   * @param {string} spoken the language that is spoken; gets the first column
+   * @param {string} spoken the language that is spoken; gets the first column, unless it is a target too
    * @param {() => string} transcript returns the address of the transcript, which has captions that are no longer shown
+   * @param {boolean} [owner] whether it is the session's owner who sees them
    */
-  constructor(place, region, targets, spoken, transcript) {
+  constructor(place, region, targets, spoken, transcript, owner = false) {
     this.#place = place;
-    this.#languages = new Map([spoken, ...targets].map((tag) => [tag, { name: ownNameOf(tag), spoken: tag === spoken }]));
+    this.#languages = new Map(withSpoken(spoken, targets).map((tag) => [tag, { name: ownNameOf(tag), spoken: !targets.includes(tag) }]));
     const link = element("a", { textContent: t("Earlier captions"), target: "_blank", rel: "noopener" });
     const earlier = element("p", { className: "earlier", hidden: true });
     earlier.append(link);
@@ -39,7 +40,7 @@ export class Columns {
     };
     const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
     const table = element("div", { className: "table", role: "table", ariaLabel: "Captions" });
-    this.#captions = new Captions(view, this.#languages, new Announcer(region), { most: MOST, onTrim });
+    this.#captions = new Captions(view, this.#languages, new Announcer(region), { most: MOST, owner, onTrim });
     this.#head.append(...[...this.#languages].map(([tag, language]) => titleOf(tag, language)));
     table.append(this.#head, this.#captions.rows);
     view.append(earlier, table);
@@ -87,14 +88,8 @@ export class Columns {
     this.#captions.final(message);
   }
 
-  /** Mark what the operator has hidden from viewers. */
-  mark(message) {
-    this.#captions.mark(message);
-  }
-
-  /** The operator has hidden a caption. */
-  remove(message) {
-    this.#captions.remove(message);
+  hidden(message) {
+    this.#captions.hidden(message);
   }
 
   /**
@@ -112,6 +107,11 @@ export class Columns {
   failed({ utterance, language }) {
     this.#captions.final({ utterance, language, text: t("Not translated"), failed: true });
   }
+}
+
+/** Show the captions of a session or of a viewer in the columns that there are when they come. */
+export function follow(source, columns) {
+  for (const type of ["partial", "final", "hidden", "failed"]) source.addEventListener(type, ({ detail }) => columns()[type](detail));
 }
 
 /** The language's own name, followed by the English one if it differs; the one that is spoken is said to be. */

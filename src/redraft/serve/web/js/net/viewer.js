@@ -3,9 +3,10 @@
 //
 // A session that is over is looked for again from time to time, since its speaker may come back.
 //
-// Events: "partial", "final", "hidden", "paused", "done" and "problem" (an error) with the server's message, "about" with
-// the session's description, "state" with a word of STATES.  After a drop all final captions come again, possibly corrected.
-// "restart" precedes the first caption of new languages, whose captions so far follow in order.
+// Events: "partial", "final", "hidden", "paused", "done" and "problem" (an error) with the server's message, "failed" for an
+// error in place of a final caption, "about" with the session's description, "state" with a word of STATES.  After a drop all
+// final captions come again, possibly corrected.  "restart" precedes the first caption of new languages, whose captions so
+// far follow in order.
 
 import { sameOf } from "../captions/languages.js";
 import { Backoff } from "./backoff.js";
@@ -114,6 +115,7 @@ export class Viewer extends EventTarget {
     if (CAPTIONS.includes(message.type)) this.#receive();
     if (message.type === "room") this.#showRoom(message);
     else this.#emit(message.type === "error" ? "problem" : message.type, message);
+    if (message.type === "error" && message.final) this.#emit("failed", message);
     if (message.type === "paused") this.#emit("state", message.paused ? "paused" : "live");
   }
 

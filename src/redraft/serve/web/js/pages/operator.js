@@ -35,16 +35,17 @@ export class Operator {
   /**
    * @param {import("../net/session.js").Session | null} session null when it is over
    * @param {import("../captions/columns.js").Columns} columns with its captions
+   * @param {boolean} [whole] whether captions are whole ones, which can be chosen, and not lines
    */
-  attend(session, columns) {
+  attend(session, columns, whole = true) {
     if (this.#columns) this.#edit(false);
     this.#session = session;
     this.#columns = columns;
     at("operator").hidden = !session;
+    at("edit").hidden = !whole;
     if (at("editor").open) at("editor").close();
     this.#paused(isPaused(session?.memory.session));
     session?.addEventListener("paused", ({ detail }) => this.#paused(detail.paused));
-    session?.addEventListener("hidden", ({ detail }) => columns.mark(detail));
   }
 
   #paused(paused) {

@@ -31,14 +31,14 @@ function showCode() {
 }
 
 /** Look at the room again and again; links change only when the talk does. */
-async function follow() {
+async function look(forms) {
   let shown = "";
   for (;;) {
     const { body, error } = await ask(`v1/rooms/${encodeURIComponent(room)}`);
     problem(error?.message ?? "");
     showState(body ? STATES[body.state] : error ? "idle" : "waiting", SENTENCES);
     const found = JSON.stringify(body);
-    if (body && found !== shown) showLinks(at("share"), body);
+    if (body && found !== shown) showLinks(at("share"), body, forms);
     shown = body ? found : shown;
     await new Promise((go) => setTimeout(go, LOOK));
   }
@@ -51,5 +51,5 @@ if (room) {
   showSpeak();
   showCode();
   document.querySelector("main").hidden = false;
-  follow();
+  look(offer.transcripts);
 }
