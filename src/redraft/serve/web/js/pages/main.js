@@ -48,7 +48,7 @@ const operator = new Operator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const sound = new Sound(at("recording"), at("sound"));
 const player = new Player(memory, (...update) => session?.send(...update), showControls, sound);
-const speaking = new Speaking(offer, { ready, language: () => at("wanted").source_language.value, changed: showControls, problem });
+const speaking = new Speaking(offer, { ready, language: () => wanted.language, changed: showControls, problem });
 /** Whether the session was started by typing, which then keeps the focus. */
 let byTyping = false;
 const typing = listenToTyping(at("typed"), () => ready(true));
