@@ -82,7 +82,7 @@ FORMATS = {
     "lines": Format(_lines),
     "txt": Format(_text, "text/plain", "Text", streams=False),
     "srt": Format(_subtitles, "application/x-subrip", "SRT"),
-    "vtt": Format(_subtitles, "text/vtt", "WebVTT"),
+    "vtt": Format(_subtitles, "text/vtt", "VTT"),
     "jsonl": Format(_jsonl, "application/jsonl", "JSONL"),
 }
 #: Names of those that commands write while captions are made, and of those of transcripts.

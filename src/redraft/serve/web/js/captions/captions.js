@@ -3,6 +3,7 @@
 //
 // Event "follow": the view has started or stopped following the end.
 
+import { element } from "./elements.js";
 import { mark } from "./languages.js";
 
 /** Distance in pixels within which the view counts as being at the end. */
@@ -13,7 +14,7 @@ const AFTER = 1000;
 
 export class Captions extends EventTarget {
   #view;
-  #rows = Object.assign(document.createElement("div"), { className: "rows" });
+  #rows = element("div", { className: "rows", role: "rowgroup" });
   #languages;
   #announcer;
   /** Languages that are not shown. */
@@ -51,7 +52,6 @@ export class Captions extends EventTarget {
     this.#most = most;
     this.#owner = owner;
     this.#onTrim = onTrim;
-    this.#rows.setAttribute("role", "rowgroup");
     view.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     for (const type of GESTURES) view.addEventListener(type, (event) => this.#gestured(event), { passive: true });
     for (const type of ["pointerup", "pointercancel", "pointermove"]) view.addEventListener(type, ({ buttons }) => (this.#held &&= buttons > 0));
@@ -201,8 +201,7 @@ export class Captions extends EventTarget {
 
   /** Add a row at the end. */
   #place(entry) {
-    entry.row = Object.assign(document.createElement("div"), { className: "utterance" });
-    entry.row.setAttribute("role", "row");
+    entry.row = element("div", { className: "utterance", role: "row" });
     entry.row.dataset.utterance = entry.utterance;
     name(entry);
     for (const [key, language] of this.#languages) {
@@ -281,9 +280,8 @@ export class Captions extends EventTarget {
 }
 
 function newCell(key, { name, spoken }) {
-  const cell = Object.assign(document.createElement("p"), { className: spoken ? "cell source" : "cell" });
-  cell.part = "line"; // for style sheets of pages that have the element
-  cell.setAttribute("role", "cell");
+  // The part is for style sheets of pages that have the element.
+  const cell = element("p", { className: spoken ? "cell source" : "cell", part: "line", role: "cell" });
   cell.dataset.name = name;
   cell.dataset.language = key;
   empty(cell);
@@ -298,8 +296,7 @@ function name({ row, speaker }) {
 
 /** Split off the part that may still change. */
 function empty(cell) {
-  cell.replaceChildren(document.createElement("span"), document.createElement("span"));
-  Object.assign(cell.lastChild, { className: "unstable", part: "unstable" });
+  cell.replaceChildren(element("span"), element("span", { className: "unstable", part: "unstable" }));
 }
 
 function forget(entry) {

@@ -3,6 +3,7 @@
 import { Announcer } from "./announcer.js";
 import { Captions } from "./captions.js";
 import { choose } from "./choose.js";
+import { element } from "./elements.js";
 import { mark, nameOf, ownNameOf, withSpoken } from "./languages.js";
 import { t } from "./words.js";
 
@@ -32,18 +33,15 @@ export class Columns {
     this.#place = place;
     this.#languages = new Map(withSpoken(spoken, targets).map((tag) => [tag, { name: ownNameOf(tag), spoken: !targets.includes(tag) }]));
     const link = element("a", { textContent: t("Earlier captions"), target: "_blank", rel: "noopener" });
-    const earlier = element("p", { className: "earlier", hidden: true });
-    earlier.append(link);
+    const earlier = element("p", { className: "earlier", hidden: true }, link);
     const onTrim = () => {
       link.href = transcript();
       earlier.hidden = false;
     };
     const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
-    const table = element("div", { className: "table", role: "table", ariaLabel: "Captions" });
     this.#captions = new Captions(view, this.#languages, new Announcer(region), { most: MOST, owner, onTrim });
     this.#head.append(...[...this.#languages].map(([tag, language]) => titleOf(tag, language)));
-    table.append(this.#head, this.#captions.rows);
-    view.append(earlier, table);
+    view.append(earlier, element("div", { className: "table", role: "table", ariaLabel: "Captions" }, this.#head, this.#captions.rows));
     place.replaceChildren(view, this.#newest);
     this.#newest.addEventListener("click", () => {
       this.#captions.toNewest();
@@ -116,16 +114,13 @@ export function follow(source, columns) {
 
 /** The language's own name, followed by the English one if it differs; the one that is spoken is said to be. */
 function titleOf(tag, { name, spoken }) {
-  const title = element("div", { role: "columnheader" });
   const own = element("span", { textContent: name });
+  const title = element("div", { role: "columnheader" }, own);
   const more = spoken ? t("Original") : nameOf(tag);
   title.dataset.key = tag;
-  title.append(own);
   if (spoken) title.className = "source";
   mark(own, tag);
   title.dir = own.dir; // above the text of its column
   if (more !== name) title.append(element("small", { textContent: more }));
   return title;
 }
-
-const element = (tag, properties = {}) => Object.assign(document.createElement(tag), properties);

@@ -1,5 +1,6 @@
 // A choice of languages: by name, with a search field if there are many.
 
+import { element } from "../captions/elements.js";
 import { nameOf, ownNameOf } from "../captions/languages.js";
 
 /** Number of languages from which on they can be searched. */
@@ -83,11 +84,7 @@ export class LanguageBoxes {
 }
 
 function choice(name, tag, checked) {
-  const label = document.createElement("label");
-  const box = Object.assign(document.createElement("input"), { type: "checkbox", name, value: tag, checked });
-  label.className = "chip";
-  label.append(box, nameOf(tag));
-  return label;
+  return element("label", { className: "chip" }, element("input", { type: "checkbox", name, value: tag, checked }), nameOf(tag));
 }
 
 /** Without case and accents. */

@@ -71,6 +71,7 @@ export class WantedForm {
     this.#form.querySelector("#also").hidden = value === AUTO || this.#form.source_language.length < 2;
     if (value === AUTO) this.#also.show([]);
     this.#also.exclude(value);
+    this.#form.querySelector("#also span").textContent = this.#also.chosen.map(nameOf).join(", ");
     this.#targets.exclude(...(this.language ? [value] : []));
     this.#options.offer(value, this.#targets.chosen);
   }

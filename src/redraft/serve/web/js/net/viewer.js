@@ -62,11 +62,12 @@ export class Viewer extends EventTarget {
       this.#listen(`v1/rooms/${this.#room}/watch`);
       return;
     }
-    const { status, body } = await ask(new URL(`v1/sessions/${this.#session}`, this.#server));
+    const { status, body, error } = await ask(new URL(`v1/sessions/${this.#session}`, this.#server));
     if (turn !== this.#turn) return;
     if (this.#over && (body === null || body.done)) {
       this.#wait("over", AGAIN);
     } else if (body === null) {
+      if (error && status !== ABSENT) this.#emit("problem", { ...error, fatal: true });
       this.#wait(status === ABSENT ? "absent" : "waiting");
     } else {
       this.#over = false;

@@ -1,6 +1,7 @@
 // The page: puts its parts together.
 
 import { Columns, follow } from "../captions/columns.js";
+import { at } from "../captions/elements.js";
 import { originalOf } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
 import { WantedForm } from "../forms/wanted.js";
@@ -19,7 +20,6 @@ import { keptSentence, showLinks } from "./share.js";
 import { notice, problem, showModel, showState } from "./status.js";
 import { addViewTools } from "./viewtools.js";
 
-const at = (id) => document.getElementById(id);
 
 const whole = new Intl.NumberFormat("en");
 const GONE = "The server does not answer";

@@ -1,12 +1,12 @@
 // The owner's control of viewers' captions: pause, hide and correct, and name speakers.
 
+import { at, isPressed, press } from "../captions/elements.js";
 import { mark, nameOf } from "../captions/languages.js";
 import { isPaused, speakersNamed } from "../net/control.js";
 import { notice } from "./status.js";
 
 const CHOOSE = "Choose a caption to hide or correct it.";
 const LATER = "The server does not answer now. Viewers see this change when the page has reconnected.";
-const at = (id) => document.getElementById(id);
 
 export class Operator {
   #session = null;
@@ -18,8 +18,8 @@ export class Operator {
   /** @param {(sentence: string) => void} problem shows an error */
   constructor(problem) {
     this.#problem = problem;
-    at("pause").addEventListener("click", () => this.#say({ type: "pause", paused: !pressed(at("pause")) }));
-    at("edit").addEventListener("click", () => this.#edit(!pressed(at("edit"))));
+    at("pause").addEventListener("click", () => this.#say({ type: "pause", paused: !isPressed(at("pause")) }));
+    at("edit").addEventListener("click", () => this.#edit(!isPressed(at("edit"))));
     at("editor").addEventListener("click", ({ target }) => target === at("editor") && at("editor").close()); // a click on the backdrop
     at("leave").addEventListener("click", () => at("editor").close());
     at("hide").addEventListener("click", () => this.#decide({ type: "hide", hidden: !this.#chosen.unseen }));
@@ -93,6 +93,3 @@ export class Operator {
     if (!this.#session.control(message)) this.#problem(LATER);
   }
 }
-
-const pressed = (button) => button.getAttribute("aria-pressed") === "true";
-const press = (button, value) => button.setAttribute("aria-pressed", String(value));

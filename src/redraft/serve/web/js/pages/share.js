@@ -1,5 +1,6 @@
 // Links for viewers, for streaming programs, and to the transcript.
 
+import { element } from "../captions/elements.js";
 import { nameOf, withSpoken } from "../captions/languages.js";
 import { copyButton, qrButton } from "./link-buttons.js";
 
@@ -24,7 +25,7 @@ export function showLinks(place, { session: name, room, targets, source_language
   const transcript = (form, tags) => `v1/sessions/${session}/transcript?format=${form}${tags.map((tag) => `&language=${encodeURIComponent(tag)}`).join("")}`;
   const files = (name, tags) =>
     item(
-      Object.assign(document.createElement("span"), { textContent: name }),
+      element("span", { textContent: name }),
       ...Object.entries(forms).map(([form, label]) => link(session && transcript(form, tags), label, { download: "", ariaLabel: `${name}: ${label}` })),
     );
   place.querySelector("#links").replaceChildren(
@@ -55,12 +56,5 @@ function shared(path, text, between) {
   return item(link(url, text, NEW), ...buttons);
 }
 
-export function item(...parts) {
-  const made = document.createElement("li");
-  made.append(...parts);
-  return made;
-}
-
-export function link(href, text, attributes) {
-  return Object.assign(document.createElement("a"), { ...(href && { href }), textContent: text, ...attributes });
-}
+export const item = (...parts) => element("li", {}, ...parts);
+export const link = (href, text, attributes) => element("a", { ...(href && { href }), textContent: text, ...attributes });

@@ -1,6 +1,7 @@
 // The viewers' page: captions of a session in the languages that the viewer chooses.
 
 import { Columns, follow } from "../captions/columns.js";
+import { at } from "../captions/elements.js";
 import { sameOf, withSpoken } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
 import { speak, t } from "../captions/words.js";
@@ -16,7 +17,6 @@ import { addViewTools } from "./viewtools.js";
 
 speak(navigator.languages);
 
-const at = (id) => document.getElementById(id);
 /** What is watched. */
 const of = ofAddress(at("which"));
 /** Cells of a line, where the address asks for lines that never change, and what is wrong with that. */

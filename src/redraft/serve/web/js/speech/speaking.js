@@ -1,9 +1,9 @@
 // Speech: the choice between the server's and the browser's recogniser, the buttons, and the microphone's state.
 
+import { at } from "../captions/elements.js";
 import { BrowserRecognition, NOT_HERE, canRecognise } from "./browser-recognition.js";
 import { ServerRecognition } from "./server-recognition.js";
 
-const at = (id) => document.getElementById(id);
 
 const WORDS = {
   off: "Microphone off",
