@@ -10,8 +10,20 @@ from typing import Any
 
 import pytest
 
+from redraft.captions import spoken
 from redraft.serve.access import new_key
-from tests.serve.browsers import SENTENCES, expect, finals, play, session_of, shortened, wait_for_finals, watch_sent
+from tests.captions.detector import Detector
+from tests.serve.browsers import (
+    SENTENCES,
+    expect,
+    final,
+    finals,
+    play,
+    session_of,
+    shortened,
+    wait_for_finals,
+    watch_sent,
+)
 from tests.serve.servers import SECONDS, Running, running
 
 REFUSED = [
@@ -231,6 +243,66 @@ def test_languages(visit: Callable[..., Any]) -> None:
     expect(page.locator(".chip:visible", has_text="German")).to_have_count(0)
     expect(page.locator(".chip:visible", has_text="English")).to_have_count(1)
     expect(page.locator("[name=target]:checked")).to_have_count(3)
+
+
+def test_two_people_speak_in_turn(visit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spoken, "_detector", Detector)
+    page = visit()
+    sent = watch_sent(page)
+    page.click("#also > summary")
+    page.check("[name=also_spoken][value=de]")
+    expect(page.locator("[name=also_spoken][value=en]")).to_be_disabled()  # the first one
+    for tag in ("zh", "ja"):
+        page.uncheck(f"[name=target][value={tag}]")
+    page.check("[name=target][value=en]")
+    page.get_by_text("Type", exact=True).click()
+    page.locator("#typed").press_sequentially("we see the house.\nwir sehen das haus.\n")
+    for tag, text in (("en", "we see the house."), ("de", "wir sehen das haus.")):
+        expect(page.locator(final(tag))).to_have_count(2)
+        expect(page.locator(final(tag)).filter(has_text=text)).to_have_count(1)
+    expect(page.locator(".head > div > span")).to_have_text(["English", "Deutsch"])
+    expect(page.locator(".source")).to_have_count(0)
+    start = next(each for each in sent if each["type"] == "start")
+    assert (start["source_language"], start["also_spoken"], start["targets"]) == ("en", ["de"], ["de", "en"])
+    page.reload()
+    expect(page.locator("#chosen")).to_have_text("English, German to German, English")
+    expect(page.locator(".cell.final")).to_have_count(4)
+
+
+def test_any_language(visit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spoken, "_detector", Detector)
+    page = visit()
+    page.select_option("[name=source_language]", "auto")
+    expect(page.locator("#also")).not_to_be_visible()
+    for tag in ("de", "zh"):
+        page.uncheck(f"[name=target][value={tag}]")
+    page.get_by_text("Type", exact=True).click()
+    page.locator("#typed").press_sequentially("wir sehen das haus.\n")
+    expect(page.locator(".cell.source.final")).to_have_text("wir sehen das haus.")
+    expect(page.locator(final("ja"))).to_have_count(1)
+    viewer = visit(page.locator("#links a").first.get_attribute("href"))
+    viewer.get_by_role("button", name="Original").click()
+    expect(viewer.locator(".cell.source.final")).to_have_text("wir sehen das haus.")
+
+
+def test_language_that_cannot_be_detected(visit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence says so, and the form can be changed."""
+    monkeypatch.setattr(spoken, "_detector", Detector)
+    page = visit()
+    page.click("#also > summary")
+    page.check("[name=also_spoken][value=es]")
+    play(page)
+    expect(page.locator("#problem span")).to_contain_text("'es' cannot be detected, so it must be the only one")
+    expect(page.locator("[name=source_language]")).to_be_enabled()
+
+
+def test_browser_recognises_one_language(visit: Callable[..., Any]) -> None:
+    page = visit(script="window.webkitSpeechRecognition = class {};")
+    page.select_option("[name=source_language]", "auto")
+    page.get_by_text("Speak", exact=True).click()
+    page.click("#listen")
+    expect(page.locator("#problem")).to_contain_text("The browser recognises one language at a time.")
+    expect(page.locator("#end")).not_to_be_visible()  # no session was begun
 
 
 def test_a_full_server_says_so(visit: Callable[..., Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +13,19 @@ from redraft.client import Client
 from redraft.protocol.codes import Refused
 from redraft.serve.sessions.audio.recognisers import Recognisers
 from tests.captions.detector import Detector
+from tests.serve.javascript import in_node
 from tests.serve.servers import running
 from tests.serve.talking import expected, finals, say
 
 ENGLISH, GERMAN = "we see the house.", "wir sehen das Haus."
+#: The languages that are spoken, the targets, and the language of the captions that show what is spoken.
+ORIGINALS: list[tuple[str, list[str], list[str], str]] = [
+    ("de", [], ["ja"], "de"),
+    ("auto", [], ["ja"], "auto"),
+    ("en", ["de"], ["en", "de"], "en"),
+    ("en", ["de"], ["ja"], "auto"),
+    ("en", ["de"], ["en", "ja"], "auto"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +61,22 @@ def test_language_of_an_update() -> None:
         speaker.say("update", utterance="1", seq=0, text="so", final=True, language="en")
         (final,) = [each for each in speaker.until("final") if each["type"] == "final"]
         assert (final["text"], final["source_language"]) == ("so", "en")
+
+
+@pytest.mark.parametrize(("first", "also", "targets", "original"), ORIGINALS)
+def test_captions_of_what_is_spoken(first: str, also: list[str], targets: list[str], original: str) -> None:
+    with running() as server, server.socket() as speaker:
+        name = speaker.start(*targets, source_language=first, also_spoken=also)["session"]
+        assert server.ask(f"/v1/sessions/{name}").json["source_language"] == original
+        with server.socket(f"/v1/watch/{name}?language={original}") as viewer:
+            say(speaker, ENGLISH if original == "en" else GERMAN)
+            assert finals(viewer.until("final"))[-1][1:] == (original, ENGLISH if original == "en" else GERMAN)
+
+
+def test_captions_of_what_is_spoken_in_pages(tmp_path: Path) -> None:
+    cases = [{"source_language": each[0], "also_spoken": each[1], "targets": each[2]} for each in ORIGINALS]
+    found = in_node(tmp_path, "captions/languages", "return module.originalOf(given);", cases)
+    assert found == [each[3] for each in ORIGINALS]
 
 
 @pytest.mark.parametrize("also", ["ja", "nonsense"])

@@ -144,7 +144,7 @@ def test_refused_start(tmp_path: Path) -> None:
             {"type": "hide", "utterance": "9"},
             "utterance must be one that the session has received",
         ),
-        ("/v1/sessions/NAME/transcript?format=pdf", None, "format: Input should be 'jsonl', 'srt', 'vtt' or 'txt'"),
+        ("/v1/sessions/NAME/transcript?format=pdf", None, "format: Input should be 'txt', 'srt', 'vtt' or 'jsonl'"),
         ("/v1/sessions/NAME/transcript?language=fr", None, "language must be one of en, de, not 'fr'"),
         ("/v1/sessions/none/transcript", None, "the session does not exist, or has expired"),
         (

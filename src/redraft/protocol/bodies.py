@@ -69,4 +69,5 @@ class Offer(Message):
     sentences: bool = Field(True, description="whether recognised speech is cut into sentences by default")
     audio_backlog: float = Field(BACKLOG_SECONDS, description="seconds of audio that may wait to be recognised")
     transcript_seconds: float = Field(0, description="seconds for which a transcript is kept after its session ends")
+    transcripts: dict[str, str] = Field(description="formats of transcripts, with names for people")
     demo: bool = Field(description="whether that is the small model for trying Redraft out")

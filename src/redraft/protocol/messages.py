@@ -26,7 +26,8 @@ from pydantic.types import FailFast
 from redraft.captions import events
 from redraft.captions.formats.jsonl import one_line
 from redraft.captions.formats.read import cleaned
-from redraft.captions.languages import standard_tag
+from redraft.captions.languages import same_of, standard_tag
+from redraft.captions.spoken import AUTO
 from redraft.protocol.codes import CODES
 from redraft.protocol.fields import tag_of
 
@@ -208,6 +209,13 @@ class Begin(Wanted):
     sentences: bool | None = Field(
         None, description="cut recognised speech into sentences, whatever the pauses; the server's setting if absent"
     )
+
+    @property
+    def original(self) -> str:
+        """The language of the captions that show what is spoken; `auto` if it is one of several, not all targets."""
+        spoken = (self.source_language, *self.also_spoken)
+        several = len(spoken) > 1 and any(same_of(each, self.targets) is None for each in spoken)
+        return AUTO if several else self.source_language
 
 
 class Start(Begin):
@@ -466,7 +474,7 @@ class RoomState(Told):
     room: RoomName
     state: Literal["waiting", "live", "over"] = Field(description="before a session, in one, or after it")
     session: str | None = Field(None, description="name of the session, if there is one")
-    source_language: str | None = None
+    source_language: str | None = Field(None, description="language of the captions of what is spoken, perhaps `auto`")
     targets: tuple[str, ...] = ()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from redraft.backends.load import check_same_vocabulary
 from redraft.captions.chinese import writing_of
 from redraft.captions.fields import prompt_file
+from redraft.captions.formats.outputs import FORMATS, TRANSCRIPTS
 from redraft.captions.languages import parse_language
 from redraft.captions.metadata import SOURCE_LANGUAGES_KEY, TARGET_LANGUAGES_KEY
 from redraft.captions.settings import Settings
@@ -153,6 +154,7 @@ def offer_of(service: Service, *, key: bool) -> Offer:
         recogniser=allowed.recogniser and offered_recogniser(allowed.recogniser, sources[0] if sources else "en"),
         sentences=allowed.sentences,
         transcript_seconds=max(allowed.keep_seconds, allowed.transcript_seconds),
+        transcripts={name: FORMATS[name].title for name in TRANSCRIPTS},
         demo=allowed.model in SHIPPED,
     )
 

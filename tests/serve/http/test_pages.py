@@ -33,7 +33,7 @@ FILES = sorted(path.relative_to(WEB).as_posix() for path in WEB.rglob("*") if pa
 BELOW = {
     "pages": {"captions", "forms", "net", "speech"},
     "forms": {"captions"},
-    "speech": {"net"},
+    "speech": {"captions", "net"},
     "net": {"captions"},
     "captions": set[str](),
 }
@@ -188,7 +188,7 @@ def test_colours_stand_out(front: str, grounds: tuple[str, ...], least: float, t
 
 
 def test_the_page_is_small() -> None:
-    assert sum(len(gzip.compress((WEB / name).read_bytes())) for name in FILES) < 91_000  # as sent
+    assert sum(len(gzip.compress((WEB / name).read_bytes())) for name in FILES) < 92_000  # as sent
 
 
 def test_split(server: Running) -> None:

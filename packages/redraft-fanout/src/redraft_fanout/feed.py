@@ -167,8 +167,8 @@ async def _waiting(feed: FeedOutbox, until: float | None = None) -> list[Frame]:
 
 def _about(session: LiveSession) -> str:
     """Return the session's public description as JSON."""
-    begin = session.begin
-    return protocol.Begin(targets=session.targets, source_language=begin.source_language, room=begin.room).wire()
+    source, room = session.transcript.source, session.begin.room
+    return protocol.Begin(targets=session.targets, source_language=source, room=room).wire()
 
 
 class Mirror:

@@ -66,22 +66,24 @@ class Format(NamedTuple):
     Attributes:
         made: returns a writer.
         media_type: that of a transcript in it; empty if there are none.
+        title: its name for people, if there are transcripts in it.
         streams: whether commands write it while captions are made.
     """
 
     made: Callable[[Output], Writer]
     media_type: str = ""
+    title: str = ""
     streams: bool = True
 
 
-#: Name -> format.
+#: Name -> format, in the order in which pages offer them.
 FORMATS = {
     "live": Format(_live),
     "lines": Format(_lines),
-    "jsonl": Format(_jsonl, "application/jsonl"),
-    "srt": Format(_subtitles, "application/x-subrip"),
-    "vtt": Format(_subtitles, "text/vtt"),
-    "txt": Format(_text, "text/plain", streams=False),
+    "txt": Format(_text, "text/plain", "Text", streams=False),
+    "srt": Format(_subtitles, "application/x-subrip", "SRT"),
+    "vtt": Format(_subtitles, "text/vtt", "VTT"),
+    "jsonl": Format(_jsonl, "application/jsonl", "JSONL"),
 }
 #: Names of those that commands write while captions are made, and of those of transcripts.
 STREAMS = tuple(name for name, each in FORMATS.items() if each.streams)

@@ -286,7 +286,7 @@ async def about(request: Request) -> Response:
     session = await viewed(request)
     body = {
         "session": session.name,
-        "source_language": session.begin.source_language,
+        "source_language": session.transcript.source,
         "targets": session.targets,
         "done": session.done,
     }

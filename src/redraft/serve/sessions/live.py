@@ -132,7 +132,7 @@ class LiveSession:
 
     def __post_init__(self) -> None:
         self.name = public_name(self.token)
-        self.broadcast = Broadcast(self.begin.targets, self.begin.source_language)
+        self.broadcast = Broadcast(self.begin.targets, self.begin.original)
         self.transcript = self.broadcast.transcript
         self._counts = SessionCounts(self.targets)
         self._silence = Silence(self._rest)

@@ -118,7 +118,7 @@ class Room:
             room=self.name,
             state=state,
             session=session.name,
-            source_language=session.begin.source_language,
+            source_language=session.transcript.source,
             targets=session.targets,
         )
 

@@ -10,16 +10,17 @@
 
 import { Announcer } from "./js/captions/announcer.js";
 import { Captions } from "./js/captions/captions.js";
-import { sameOf } from "./js/captions/languages.js";
+import { element } from "./js/captions/elements.js";
+import { sameOf, withSpoken } from "./js/captions/languages.js";
 import { OPTIONS, optionsOf, style } from "./js/forms/overlay-options.js";
 import { PASSING } from "./js/net/backoff.js";
 import { Viewer } from "./js/net/viewer.js";
 
+/** Milliseconds within which its style sheet must come; without it, captions are shown all the same. */
+const STYLED = 5000;
 /** Number of captions kept, more than fit. */
 const MOST = 12;
 const HERE = new URL(".", import.meta.url);
-
-const element = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
 class RedraftCaptions extends HTMLElement {
   static observedAttributes = ["src", ...Object.keys(OPTIONS)];
@@ -27,7 +28,10 @@ class RedraftCaptions extends HTMLElement {
   /** @type {string | null} */
   query = null;
   #look = element("link", { rel: "stylesheet", href: new URL("css/overlay.css", HERE) });
-  #ready = new Promise((ready) => (this.#look.onload = this.#look.onerror = ready));
+  #ready = new Promise((ready) => {
+    this.#look.onload = this.#look.onerror = ready;
+    setTimeout(ready, STYLED);
+  });
   #problem = element("p", { id: "problem", className: "wrong-options", part: "problem", role: "alert", hidden: true });
   #places = element("div");
   #region = element("div", { className: "unseen", role: "log" });
@@ -122,7 +126,7 @@ class RedraftCaptions extends HTMLElement {
       this.#silence = setTimeout(clear, options.clear * 1000 - (message.age_ms ?? 0));
     };
     viewer.addEventListener("about", ({ detail }) => {
-      const languages = [detail.source_language, ...detail.targets];
+      const languages = withSpoken(detail.source_language, detail.targets);
       targets = detail.targets;
       if (session !== detail.session) {
         this.#clear();
@@ -133,7 +137,7 @@ class RedraftCaptions extends HTMLElement {
       this.#say(unknown.length ? `This session has no captions in ${unknown.join(", ")}: language must be one of ${languages.join(", ")}.` : "");
     });
     for (const type of ["partial", "final"]) viewer.addEventListener(type, ({ detail }) => show(type, detail));
-    viewer.addEventListener("hidden", ({ detail }) => this.#captions.get(detail.language)?.remove(detail));
+    viewer.addEventListener("hidden", ({ detail }) => this.#captions.get(detail.language)?.hidden(detail));
     viewer.addEventListener("problem", ({ detail: { fatal, code, message } }) => {
       const lasts = code === "limit" || !PASSING.has(code);
       if (fatal && lasts && !this.#places.textContent) this.#say(message); // not over what an audience reads

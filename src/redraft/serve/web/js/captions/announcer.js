@@ -1,5 +1,6 @@
 // Announces final captions to screen readers: each is added to an invisible live region, and later removed.
 
+import { element } from "./elements.js";
 import { mark } from "./languages.js";
 
 /** Age in milliseconds from which on a caption is an old one, which is not announced again. */
@@ -19,7 +20,7 @@ export class Announcer {
   /** Say a final caption; one from before the reader came has an age in milliseconds. */
   say(text, tag, age = 0) {
     if (age >= OLD) return;
-    const line = Object.assign(document.createElement("p"), { textContent: text });
+    const line = element("p", { textContent: text });
     mark(line, tag);
     this.#region.append(line);
     if (this.#region.childElementCount > MOST) this.#region.firstElementChild.remove();

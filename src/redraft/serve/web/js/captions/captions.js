@@ -3,6 +3,7 @@
 //
 // Event "follow": the view has started or stopped following the end.
 
+import { element } from "./elements.js";
 import { mark } from "./languages.js";
 
 /** Distance in pixels within which the view counts as being at the end. */
@@ -13,10 +14,12 @@ const AFTER = 1000;
 
 export class Captions extends EventTarget {
   #view;
-  #rows = Object.assign(document.createElement("div"), { className: "rows" });
+  #rows = element("div", { className: "rows", role: "rowgroup" });
   #languages;
   #announcer;
-  #hidden = new Set();
+  /** Languages that are not shown. */
+  #unchosen = new Set();
+  #owner;
   #most;
   #onTrim;
   /** Utterance -> its name, its row (null once removed), its cells by key, the keys with a partial and with a final
@@ -38,16 +41,17 @@ export class Captions extends EventTarget {
    * @param {import("./announcer.js").Announcer} announcer says final captions to screen readers
    * @param {object} options
    * @param {number} options.most maximum number of rows
+   * @param {boolean} [options.owner] whether it is the session's owner who sees them, and with them what is hidden from viewers
    * @param {() => void} [options.onTrim] called when the oldest row is removed
    */
-  constructor(view, languages, announcer, { most, onTrim = () => {} }) {
+  constructor(view, languages, announcer, { most, owner = false, onTrim = () => {} }) {
     super();
     this.#view = view;
     this.#languages = languages;
     this.#announcer = announcer;
     this.#most = most;
+    this.#owner = owner;
     this.#onTrim = onTrim;
-    this.#rows.setAttribute("role", "rowgroup");
     view.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     for (const type of GESTURES) view.addEventListener(type, (event) => this.#gestured(event), { passive: true });
     for (const type of ["pointerup", "pointercancel", "pointermove"]) view.addEventListener(type, ({ buttons }) => (this.#held &&= buttons > 0));
@@ -81,7 +85,7 @@ export class Captions extends EventTarget {
     if (!this.#languages.has(key)) return;
     const fresh = !entry.ended.has(key);
     const changed = fresh ? this.#conclude(entry, key, text, failed) : !failed && this.#correct(entry, key, text);
-    if (changed && !failed && !this.#hidden.has(key)) this.#announcer.say(text, key, age);
+    if (changed && !failed && !this.#unchosen.has(key)) this.#announcer.say(text, key, age);
   }
 
   #conclude(entry, key, text, failed) {
@@ -103,11 +107,15 @@ export class Captions extends EventTarget {
     if (!entry.row) entry.ended.add(key);
   }
 
-  /** The operator has hidden a caption: remove it, wherever it is; it may be shown again. */
-  remove({ utterance, language: key }) {
+  /**
+   * The operator has hidden a caption, or shows it again.  Its owner sees it all the same, and marked; viewers see nothing of it,
+   * until it comes again.
+   */
+  hidden({ utterance, language: key, hidden = true }) {
     const entry = this.#utterances.get(utterance);
     const cell = entry?.cells.get(key);
-    if (!cell) return;
+    if (this.#owner) cell?.classList.toggle("unseen", hidden);
+    if (!cell || this.#owner || !hidden) return;
     this.#announcer.unsay(cell.textContent);
     entry.open.delete(key);
     entry.ended.delete(key);
@@ -115,11 +123,6 @@ export class Captions extends EventTarget {
     cell.classList.add("removed");
     empty(cell);
     this.#tidy(entry);
-  }
-
-  /** Mark a caption as hidden from viewers, or unmark it: its owner sees it all the same. */
-  mark({ utterance, language: key, hidden }) {
-    this.#utterances.get(utterance)?.cells.get(key)?.classList.toggle("unseen", hidden);
   }
 
   /** Replace the text of a final caption; false if it is the same, or its row was removed. */
@@ -134,9 +137,9 @@ export class Captions extends EventTarget {
 
   /** Show only these languages; the others are updated too. */
   showOnly(keys) {
-    this.#hidden = new Set([...this.#languages.keys()].filter((key) => !keys.has(key)));
+    this.#unchosen = new Set([...this.#languages.keys()].filter((key) => !keys.has(key)));
     for (const entry of this.#utterances.values()) {
-      for (const [key, cell] of entry.cells) cell.hidden = this.#hidden.has(key);
+      for (const [key, cell] of entry.cells) cell.hidden = this.#unchosen.has(key);
       this.#tidy(entry);
     }
     this.resized();
@@ -168,12 +171,12 @@ export class Captions extends EventTarget {
 
   /** Whether an utterance has ended in every visible language; others may never arrive. */
   #complete({ ended }) {
-    return [...this.#languages.keys()].every((key) => ended.has(key) || this.#hidden.has(key));
+    return [...this.#languages.keys()].every((key) => ended.has(key) || this.#unchosen.has(key));
   }
 
   /** Whether an utterance has ended in every visible target language; one with a source only has not. */
   #translated({ open, ended }) {
-    return !open.size && [...this.#languages].every(([key, { spoken }]) => spoken || ended.has(key) || this.#hidden.has(key));
+    return !open.size && [...this.#languages].every(([key, { spoken }]) => spoken || ended.has(key) || this.#unchosen.has(key));
   }
 
   #entry(utterance, speaker) {
@@ -198,13 +201,12 @@ export class Captions extends EventTarget {
 
   /** Add a row at the end. */
   #place(entry) {
-    entry.row = Object.assign(document.createElement("div"), { className: "utterance" });
-    entry.row.setAttribute("role", "row");
+    entry.row = element("div", { className: "utterance", role: "row" });
     entry.row.dataset.utterance = entry.utterance;
     name(entry);
     for (const [key, language] of this.#languages) {
       const cell = newCell(key, language);
-      cell.hidden = this.#hidden.has(key);
+      cell.hidden = this.#unchosen.has(key);
       entry.cells.set(key, cell);
       entry.row.append(cell);
     }
@@ -278,9 +280,8 @@ export class Captions extends EventTarget {
 }
 
 function newCell(key, { name, spoken }) {
-  const cell = Object.assign(document.createElement("p"), { className: spoken ? "cell source" : "cell" });
-  cell.part = "line"; // for style sheets of pages that have the element
-  cell.setAttribute("role", "cell");
+  // The part is for style sheets of pages that have the element.
+  const cell = element("p", { className: spoken ? "cell source" : "cell", part: "line", role: "cell" });
   cell.dataset.name = name;
   cell.dataset.language = key;
   empty(cell);
@@ -295,8 +296,7 @@ function name({ row, speaker }) {
 
 /** Split off the part that may still change. */
 function empty(cell) {
-  cell.replaceChildren(document.createElement("span"), document.createElement("span"));
-  Object.assign(cell.lastChild, { className: "unstable", part: "unstable" });
+  cell.replaceChildren(element("span"), element("span", { className: "unstable", part: "unstable" }));
 }
 
 function forget(entry) {

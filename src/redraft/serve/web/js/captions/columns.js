@@ -3,7 +3,8 @@
 import { Announcer } from "./announcer.js";
 import { Captions } from "./captions.js";
 import { choose } from "./choose.js";
-import { mark, nameOf, ownNameOf } from "./languages.js";
+import { element } from "./elements.js";
+import { mark, nameOf, ownNameOf, withSpoken } from "./languages.js";
 import { t } from "./words.js";
 
 /** Maximum number of rows, so that long sessions do not slow the page down. */
@@ -24,25 +25,23 @@ export class Columns {
    * @param {HTMLElement} place where they go
    * @param {HTMLElement} region live region for screen readers
    * @param {string[]} targets languages
-   * @param {string} spoken the language that is spoken; gets the first column
+   * @param {string} spoken the language that is spoken; gets the first column, unless it is a target too
    * @param {() => string} transcript returns the address of the transcript, which has captions that are no longer shown
+   * @param {boolean} [owner] whether it is the session's owner who sees them
    */
-  constructor(place, region, targets, spoken, transcript) {
+  constructor(place, region, targets, spoken, transcript, owner = false) {
     this.#place = place;
-    this.#languages = new Map([spoken, ...targets].map((tag) => [tag, { name: ownNameOf(tag), spoken: tag === spoken }]));
+    this.#languages = new Map(withSpoken(spoken, targets).map((tag) => [tag, { name: ownNameOf(tag), spoken: !targets.includes(tag) }]));
     const link = element("a", { textContent: t("Earlier captions"), target: "_blank", rel: "noopener" });
-    const earlier = element("p", { className: "earlier", hidden: true });
-    earlier.append(link);
+    const earlier = element("p", { className: "earlier", hidden: true }, link);
     const onTrim = () => {
       link.href = transcript();
       earlier.hidden = false;
     };
     const view = element("div", { className: "view", tabIndex: 0, role: "group", ariaLabel: "Captions" }); // scrolled by keyboard
-    const table = element("div", { className: "table", role: "table", ariaLabel: "Captions" });
-    this.#captions = new Captions(view, this.#languages, new Announcer(region), { most: MOST, onTrim });
+    this.#captions = new Captions(view, this.#languages, new Announcer(region), { most: MOST, owner, onTrim });
     this.#head.append(...[...this.#languages].map(([tag, language]) => titleOf(tag, language)));
-    table.append(this.#head, this.#captions.rows);
-    view.append(earlier, table);
+    view.append(earlier, element("div", { className: "table", role: "table", ariaLabel: "Captions" }, this.#head, this.#captions.rows));
     place.replaceChildren(view, this.#newest);
     this.#newest.addEventListener("click", () => {
       this.#captions.toNewest();
@@ -87,14 +86,8 @@ export class Columns {
     this.#captions.final(message);
   }
 
-  /** Mark what the operator has hidden from viewers. */
-  mark(message) {
-    this.#captions.mark(message);
-  }
-
-  /** The operator has hidden a caption. */
-  remove(message) {
-    this.#captions.remove(message);
+  hidden(message) {
+    this.#captions.hidden(message);
   }
 
   /**
@@ -114,18 +107,20 @@ export class Columns {
   }
 }
 
+/** Show the captions of a session or of a viewer in the columns that there are when they come. */
+export function follow(source, columns) {
+  for (const type of ["partial", "final", "hidden", "failed"]) source.addEventListener(type, ({ detail }) => columns()[type](detail));
+}
+
 /** The language's own name, followed by the English one if it differs; the one that is spoken is said to be. */
 function titleOf(tag, { name, spoken }) {
-  const title = element("div", { role: "columnheader" });
   const own = element("span", { textContent: name });
+  const title = element("div", { role: "columnheader" }, own);
   const more = spoken ? t("Original") : nameOf(tag);
   title.dataset.key = tag;
-  title.append(own);
   if (spoken) title.className = "source";
   mark(own, tag);
   title.dir = own.dir; // above the text of its column
   if (more !== name) title.append(element("small", { textContent: more }));
   return title;
 }
-
-const element = (tag, properties = {}) => Object.assign(document.createElement(tag), properties);

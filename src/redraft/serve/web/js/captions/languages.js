@@ -3,7 +3,7 @@
 import { t } from "./words.js";
 
 /** Stands for what is spoken where any language may be. */
-const AUTO = "auto";
+export const AUTO = "auto";
 
 /** Offered if the model does not declare its languages. */
 export const COMMON = "ar bn cs da de el en es fa fi fr he hi hu id it ja ko nl no pl pt ro ru sv th tr uk ur vi zh".split(" ");
@@ -22,6 +22,15 @@ export function ownNameOf(tag) {
 export function sameOf(language, tags) {
   const wanted = canonical(language);
   return tags.find((tag) => canonical(tag) === wanted || nameOf(tag).toLowerCase() === language.toLowerCase());
+}
+
+/** The languages of a session's captions: the one that is spoken, unless it is a target too, and the targets. */
+export const withSpoken = (spoken, targets) => [...new Set(spoken ? [spoken, ...targets] : targets)];
+
+/** The language of the captions that show what is spoken: any, if several languages are spoken, unless all are targets. */
+export function originalOf({ source_language: first, also_spoken: others = [], targets }) {
+  const among = [first, ...others].map((tag) => sameOf(tag, targets));
+  return others.length && !among.every(Boolean) ? AUTO : among[0] ?? first;
 }
 
 /** The shortest tag of the same language; the text itself if it is no tag. */

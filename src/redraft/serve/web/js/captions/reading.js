@@ -184,12 +184,12 @@ export class ReadingLines extends EventTarget {
     this.#source = source;
     this.#width = width;
     source.addEventListener("restart", () => this.#known.clear());
-    for (const type of ["about", "paused", "done", "problem", "state", "restart"]) {
+    for (const type of ["about", "paused", "done", "failed", "problem", "state", "restart"]) {
       source.addEventListener(type, ({ detail }) => this.#emit(type, detail));
     }
     source.addEventListener("partial", ({ detail }) => this.read(detail, false));
     source.addEventListener("final", ({ detail }) => this.read(detail, true));
-    source.addEventListener("hidden", ({ detail }) => detail.hidden !== false && this.#hide(detail));
+    source.addEventListener("hidden", ({ detail }) => this.#hide(detail));
   }
 
   stop() {
@@ -251,7 +251,7 @@ export class ReadingLines extends EventTarget {
     for (let count = this.#end(keyOf(detail)); count; count--) {
       this.#emit("hidden", { ...detail, utterance: `${detail.utterance}.${count}` });
     }
-    this.#known.get(keyOf(detail)).hidden = true;
+    this.#known.get(keyOf(detail)).hidden = detail.hidden;
   }
 
   #emit(type, detail) {

@@ -1,5 +1,7 @@
 // Labelled form fields with help and error messages.
 
+import { at, element } from "../captions/elements.js";
+
 /**
  * @param {object} about the field
  * @param {string} about.name name in the protocol
@@ -56,5 +58,4 @@ function clear(control) {
   wrongOf(control).hidden = true;
 }
 
-const wrongOf = (control) => document.getElementById(`${control.name}-wrong`);
-const element = (tag, properties = {}) => Object.assign(document.createElement(tag), properties);
+const wrongOf = (control) => at(`${control.name}-wrong`);

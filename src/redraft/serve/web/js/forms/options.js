@@ -1,5 +1,6 @@
 // The options of a session besides its languages.  The server checks their ranges; its error is shown at the field.
 
+import { at, element } from "../captions/elements.js";
 import { complain, makeField, valueOf } from "./fields.js";
 import { Glossary } from "./glossary.js";
 
@@ -29,7 +30,7 @@ export class Options {
   constructor(form, place, offer) {
     this.#form = form;
     this.#offer = offer;
-    this.#method = Object.assign(document.createElement("div"), { className: "method" });
+    this.#method = element("div", { className: "method" });
     const [takeOver, ...switches] = switchesOf(offer);
     this.#switches = [takeOver, ...switches].map(({ name }) => name);
     const fields = [takeOver, ...switches, { name: "method", label: "Method", help: "", words: offer.methods }];
@@ -87,12 +88,11 @@ export class Options {
   }
 
   #showMethod() {
-    document.getElementById("method-help").textContent = `${this.#offer.about[this.#form.elements.method.value].summary}.`;
+    at("method-help").textContent = `${this.#offer.about[this.#form.elements.method.value].summary}.`;
     const [first, ...more] = this.#own.map(fieldOf).map(makeField);
-    const rest = document.createElement("details");
-    rest.open = Boolean(this.#method.querySelector("details[open]"));
-    rest.append(Object.assign(document.createElement("summary"), { textContent: `More of ${this.#form.elements.method.value}` }), ...more);
-    this.#method.replaceChildren(first, rest);
+    const open = Boolean(this.#method.querySelector("details[open]"));
+    const title = element("summary", { textContent: `More of ${this.#form.elements.method.value}` });
+    this.#method.replaceChildren(first, element("details", { open }, title, ...more));
   }
 }
 

@@ -1,6 +1,7 @@
 // The viewer's choice of languages: one or several, of which the one that is spoken may be one.  Kept in the address, so
 // that it survives a reload and can be shared.
 
+import { button, press } from "../captions/elements.js";
 import { mark, ownNameOf, sameOf } from "../captions/languages.js";
 import { t } from "../captions/words.js";
 
@@ -22,7 +23,7 @@ export class LanguagePicker {
     this.#shown = new Set(wanted.length ? wanted : [ownLanguage(languages, languages[0])]);
     this.#several = this.#shown.size > 1;
     place.hidden = false;
-    const several = toggle(t("Side by side"), () => this.#toggleSeveral());
+    const several = button(t("Side by side"), () => this.#toggleSeveral());
     for (const tag of languages) this.#buttons.set(tag, this.#button(tag));
     place.replaceChildren(...this.#buttons.values(), ...(languages.length > 1 ? [several] : []));
     place.onclick = () => {
@@ -34,9 +35,9 @@ export class LanguagePicker {
   }
 
   #button(tag) {
-    const button = toggle(ownNameOf(tag), () => this.#choose(tag));
-    mark(button, tag);
-    return button;
+    const made = button(ownNameOf(tag), () => this.#choose(tag));
+    mark(made, tag);
+    return made;
   }
 
   /** Switch to a language or, with several, show or hide it; the last one stays. */
@@ -75,11 +76,3 @@ function ownLanguage(tags, spoken) {
   }
   return tags.find((tag) => tag !== spoken) ?? spoken;
 }
-
-function toggle(text, pressed) {
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: text });
-  button.addEventListener("click", pressed);
-  return button;
-}
-
-const press = (button, pressed) => button.setAttribute("aria-pressed", String(pressed));

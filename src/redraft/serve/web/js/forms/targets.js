@@ -1,27 +1,29 @@
-// The choice of target languages: by name, with a search field if there are many.
+// A choice of languages: by name, with a search field if there are many.
 
+import { element } from "../captions/elements.js";
 import { nameOf, ownNameOf } from "../captions/languages.js";
 
 /** Number of languages from which on they can be searched. */
 const MANY = 12;
 const NONE = "Choose at least one language.";
 
-export class Targets {
+export class LanguageBoxes {
   #place;
   #find;
 
   /**
    * @param {HTMLElement} place where the boxes go
    * @param {HTMLInputElement} find search field
+   * @param {string} name of the boxes
    * @param {string[]} tags languages offered
-   * @param {string[]} chosen those that are checked at first; they stand first
+   * @param {string[]} [chosen] those that are checked at first; they stand first
    */
-  constructor(place, find, tags, chosen) {
+  constructor(place, find, name, tags, chosen = []) {
     this.#place = place;
     this.#find = find;
     const byName = [...tags].sort((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
     const ordered = [...byName.filter((tag) => chosen.includes(tag)), ...byName.filter((tag) => !chosen.includes(tag))];
-    place.append(...ordered.map((tag) => choice(tag, chosen.includes(tag))));
+    place.append(...ordered.map((tag) => choice(name, tag, chosen.includes(tag))));
     find.hidden = tags.length < MANY;
     find.addEventListener("input", () => this.#filter());
     find.addEventListener("keydown", (event) => event.key === "Enter" && this.#take(event));
@@ -41,10 +43,10 @@ export class Targets {
     for (const box of this.#boxes) box.checked = tags.includes(box.value);
   }
 
-  /** Do not offer to translate a language into itself. */
-  exclude(sourceLanguage) {
+  /** Do not offer these languages. */
+  exclude(...tags) {
     for (const box of this.#boxes) {
-      box.disabled = same(box.value, sourceLanguage);
+      box.disabled = tags.some((tag) => same(box.value, tag));
       if (box.disabled) box.checked = false;
     }
     this.#filter();
@@ -81,12 +83,8 @@ export class Targets {
   }
 }
 
-function choice(tag, checked) {
-  const label = document.createElement("label");
-  const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "target", value: tag, checked });
-  label.className = "chip";
-  label.append(box, nameOf(tag));
-  return label;
+function choice(name, tag, checked) {
+  return element("label", { className: "chip" }, element("input", { type: "checkbox", name, value: tag, checked }), nameOf(tag));
 }
 
 /** Without case and accents. */

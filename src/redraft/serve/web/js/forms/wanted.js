@@ -1,10 +1,10 @@
 // The form for a session's languages and options.
 
-import { COMMON, nameOf } from "../captions/languages.js";
+import { AUTO, COMMON, nameOf } from "../captions/languages.js";
 import { complain, makeField } from "./fields.js";
 import { Options } from "./options.js";
 import { roomOf } from "./room.js";
-import { Targets } from "./targets.js";
+import { LanguageBoxes } from "./targets.js";
 
 const USUAL = ["de", "zh", "ja"];
 const KEY = {
@@ -13,6 +13,7 @@ const KEY = {
   help: "This server needs one. Ask its operator.",
   attributes: { type: "password", maxLength: 200, required: true, autocomplete: "current-password", spellcheck: false },
 };
+const ANY = "Any language";
 const NO_KEY = "Enter the API key that the operator of this server gave you.";
 
 const ROOM_HELP = "A name, so that viewers' links stay the same from talk to talk.";
@@ -26,6 +27,8 @@ const ROOM = {
 export class WantedForm {
   #form;
   #options;
+  /** The languages that are spoken besides the first one, and the target languages. */
+  #also;
   #targets;
   /** Why `read` returned null. */
   reason = "";
@@ -41,10 +44,10 @@ export class WantedForm {
     const byName = [...sources].sort((one, other) => nameOf(one).localeCompare(nameOf(other), "en"));
     form.source_language.append(...byName.map((tag) => new Option(nameOf(tag), tag)));
     form.source_language.value = sources.includes("en") ? "en" : sources[0];
+    if (sources.length > 1) form.source_language.append(new Option(ANY, AUTO));
+    this.#also = new LanguageBoxes(form.querySelector("#also .chips"), form.querySelector("#also-find"), "also_spoken", sources);
     const chosen = USUAL.filter((tag) => targets.includes(tag)).slice(0, offer.most_targets);
-    this.#targets = new Targets(form.querySelector(".targets"), form.querySelector("#find"), targets, chosen);
-    form.source_language.addEventListener("change", () => this.#targets.exclude(form.source_language.value));
-    this.#targets.exclude(form.source_language.value);
+    this.#targets = new LanguageBoxes(form.querySelector(".targets"), form.querySelector("#find"), "target", targets, chosen);
     const place = form.querySelector(".key");
     place.hidden = !offer.key;
     if (offer.key) place.append(makeField(KEY));
@@ -52,9 +55,25 @@ export class WantedForm {
     form.elements.room.value = new URLSearchParams(location.search).get("room") ?? "";
     form.elements.room.addEventListener("change", () => (form.elements.room.value = this.room));
     this.#options = new Options(form, form.querySelector("#options"), offer);
-    const offerGlossary = () => this.#options.offer(form.source_language.value, this.#targets.chosen);
-    for (const part of [form.source_language, form.querySelector(".targets")]) part.addEventListener("change", offerGlossary);
-    offerGlossary();
+    for (const part of [form.source_language, ...form.querySelectorAll(".chips")]) part.addEventListener("change", () => this.#adapt());
+    this.#adapt();
+  }
+
+  /** The language that is spoken; empty if several are. */
+  get language() {
+    const { value } = this.#form.elements.source_language;
+    return value === AUTO || this.#also.chosen.length ? "" : value;
+  }
+
+  /** Offer what goes with the languages that are spoken: one alone is not translated into itself. */
+  #adapt() {
+    const { value } = this.#form.elements.source_language;
+    this.#form.querySelector("#also").hidden = value === AUTO || this.#form.source_language.length < 2;
+    if (value === AUTO) this.#also.show([]);
+    this.#also.exclude(value);
+    this.#form.querySelector("#also span").textContent = this.#also.chosen.map(nameOf).join(", ");
+    this.#targets.exclude(...(this.language ? [value] : []));
+    this.#options.offer(value, this.#targets.chosen);
   }
 
   /** The name of the room, empty if there is none. */
@@ -79,19 +98,21 @@ export class WantedForm {
     room.value = this.room;
     const options = this.#options.read(quiet);
     if (!options) this.reason = this.#options.reason;
-    return options && { source_language: source_language.value, targets: this.#targets.chosen, room: room.value || undefined, ...options, key: key?.value.trim() };
+    const languages = { source_language: source_language.value, also_spoken: this.#also.chosen, targets: this.#targets.chosen };
+    return options && { ...languages, room: room.value || undefined, ...options, key: key?.value.trim() };
   }
 
   /** Show the choices of a session. */
-  show({ source_language, targets, key, room, ...options }) {
+  show({ source_language, also_spoken = [], targets, key, room, ...options }) {
     this.#form.elements.source_language.value = source_language;
-    this.#targets.exclude(source_language);
+    this.#also.show(also_spoken);
+    this.#targets.show(targets);
     if (this.#form.elements.key) this.#form.elements.key.value = key ?? "";
     this.#form.elements.room.value = room ?? "";
     this.#options.show(options);
-    this.#targets.show(targets);
-    this.#options.offer(source_language, targets);
-    this.#form.querySelector("#chosen").textContent = `${nameOf(source_language)} to ${targets.map(nameOf).join(", ")}`;
+    this.#adapt();
+    const spoken = source_language === AUTO ? ANY : [source_language, ...also_spoken].map(nameOf).join(", ");
+    this.#form.querySelector("#chosen").textContent = `${spoken} to ${targets.map(nameOf).join(", ")}`;
   }
 
   /** Disable the form during a session. */

@@ -1,8 +1,9 @@
 // A websocket that is either alive or closed.  A network that swallows packets closes nothing, so a connection that does
 // not open in time, or on which the server has been silent for two of its heartbeats, counts as closed.
 
-/** Milliseconds within which a connection must open. */
+/** Milliseconds within which a connection must open, and within which the first message of a server must come. */
 const OPENING = 10_000;
+const FIRST = 60_000;
 /** Heartbeats of the server without any message after which a connection is lost. */
 const MISSED = 2;
 /** Milliseconds between two heartbeats; null until a server has said it. */
@@ -41,13 +42,13 @@ export class Connection {
     this.#socket = new WebSocket(url);
     this.#expect(OPENING);
     this.#socket.onopen = () => {
-      this.#expect(heartbeat && OPENING);
+      this.#expect(heartbeat ? OPENING : FIRST);
       open();
     };
     this.#socket.onmessage = ({ data }) => {
       const found = JSON.parse(data);
       heartbeat = found.heartbeat ? 1000 * found.heartbeat : heartbeat;
-      this.#expect(heartbeat && MISSED * heartbeat);
+      this.#expect(heartbeat ? MISSED * heartbeat : FIRST);
       message(found);
     };
     this.#socket.onclose = () => this.#end();
@@ -68,11 +69,11 @@ export class Connection {
     if (socket.readyState === WebSocket.OPEN) socket.close();
   }
 
-  /** Expect something within so many milliseconds; null for no deadline. */
+  /** Expect something within so many milliseconds. */
   #expect(milliseconds) {
     clearTimeout(this.#timer);
-    this.#due = milliseconds ? performance.now() + milliseconds : Infinity;
-    if (milliseconds) this.#timer = setTimeout(() => this.#end(), milliseconds);
+    this.#due = performance.now() + milliseconds;
+    this.#timer = setTimeout(() => this.#end(), milliseconds);
   }
 
   #end() {

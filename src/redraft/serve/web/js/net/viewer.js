@@ -3,9 +3,10 @@
 //
 // A session that is over is looked for again from time to time, since its speaker may come back.
 //
-// Events: "partial", "final", "hidden", "paused", "done" and "problem" (an error) with the server's message, "about" with
-// the session's description, "state" with a word of STATES.  After a drop all final captions come again, possibly corrected.
-// "restart" precedes the first caption of new languages, whose captions so far follow in order.
+// Events: "partial", "final", "hidden", "paused", "done" and "problem" (an error) with the server's message, "failed" for an
+// error in place of a final caption, "about" with the session's description, "state" with a word of STATES.  After a drop all
+// final captions come again, possibly corrected.  "restart" precedes the first caption of new languages, whose captions so
+// far follow in order.
 
 import { sameOf } from "../captions/languages.js";
 import { Backoff } from "./backoff.js";
@@ -61,11 +62,12 @@ export class Viewer extends EventTarget {
       this.#listen(`v1/rooms/${this.#room}/watch`);
       return;
     }
-    const { status, body } = await ask(new URL(`v1/sessions/${this.#session}`, this.#server));
+    const { status, body, error } = await ask(new URL(`v1/sessions/${this.#session}`, this.#server));
     if (turn !== this.#turn) return;
     if (this.#over && (body === null || body.done)) {
       this.#wait("over", AGAIN);
     } else if (body === null) {
+      if (error && status !== ABSENT) this.#emit("problem", { ...error, fatal: true });
       this.#wait(status === ABSENT ? "absent" : "waiting");
     } else {
       this.#over = false;
@@ -114,6 +116,7 @@ export class Viewer extends EventTarget {
     if (CAPTIONS.includes(message.type)) this.#receive();
     if (message.type === "room") this.#showRoom(message);
     else this.#emit(message.type === "error" ? "problem" : message.type, message);
+    if (message.type === "error" && message.final) this.#emit("failed", message);
     if (message.type === "paused") this.#emit("state", message.paused ? "paused" : "live");
   }
 

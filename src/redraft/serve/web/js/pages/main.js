@@ -1,6 +1,8 @@
 // The page: puts its parts together.
 
-import { Columns } from "../captions/columns.js";
+import { Columns, follow } from "../captions/columns.js";
+import { at } from "../captions/elements.js";
+import { originalOf } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
 import { WantedForm } from "../forms/wanted.js";
 import { Memory, Volatile } from "../net/memory.js";
@@ -18,7 +20,6 @@ import { keptSentence, showLinks } from "./share.js";
 import { notice, problem, showModel, showState } from "./status.js";
 import { addViewTools } from "./viewtools.js";
 
-const at = (id) => document.getElementById(id);
 
 const whole = new Intl.NumberFormat("en");
 const GONE = "The server does not answer";
@@ -32,8 +33,9 @@ const memory = new Memory(sessionStorage, () => problem("The browser's storage i
 let session = null;
 /** The same updates by plain re-translation, to compare. */
 let plain = null;
-/** The captions; null before the first session. */
+/** The captions, and the language of those of what is spoken; null before the first session. */
 let columns = null;
+let original = null;
 /** Cells of a line, where the address asks for lines that never change, and what makes them. */
 const reading = widthOf(location.search, problem);
 const { ReadingLines } = reading ? await import("../captions/reading.js") : {};
@@ -46,7 +48,7 @@ const operator = new Operator(problem);
 addViewTools(at("tools"), { resized: () => columns?.resized(), only: true });
 const sound = new Sound(at("recording"), at("sound"));
 const player = new Player(memory, (...update) => session?.send(...update), showControls, sound);
-const speaking = new Speaking(offer, { ready, language: () => at("wanted").source_language.value, changed: showControls, problem });
+const speaking = new Speaking(offer, { ready, language: () => wanted.language, changed: showControls, problem });
 /** Whether the session was started by typing, which then keeps the focus. */
 let byTyping = false;
 const typing = listenToTyping(at("typed"), () => ready(true));
@@ -81,18 +83,17 @@ function listenTo(made, start) {
   wanted.show(start);
   wanted.lock(true);
   let name = memory.session?.name;
-  columns = new Columns(at("captions"), at("announcer"), start.targets, start.source_language, () => `v1/sessions/${name}/transcript?format=txt`);
-  operator.attend(session, columns);
+  original = originalOf(start);
+  const transcript = () => `v1/sessions/${name}/transcript?format=txt`;
+  columns = new Columns(at("captions"), at("announcer"), start.targets, original, transcript, true);
   lines?.stop();
   lines = reading ? new ReadingLines(session, reading) : null;
+  operator.attend(session, columns, !lines);
   session.addEventListener("update", ({ detail }) => {
     showText(detail);
     plain?.send(detail.utterance, detail.text, detail.final);
   });
-  const shown = lines ?? session;
-  shown.addEventListener("partial", ({ detail }) => columns.partial(detail));
-  shown.addEventListener("final", ({ detail }) => columns.final(detail));
-  session.addEventListener("failed", ({ detail }) => columns.failed(detail));
+  follow(lines ?? session, () => columns);
   session.addEventListener("stats", ({ detail }) => panel.show(detail));
   watchLag(session, (line) => notice(line, "lag"));
   let begun = Boolean(memory.session?.token);
@@ -102,7 +103,7 @@ function listenTo(made, start) {
     if (quiet) refuse(detail.message);
     if (!wanted.complain(detail, quiet) && !quiet) problem(detail.message);
   });
-  const showShare = () => showLinks(at("share"), { ...start, session: name });
+  const showShare = () => showLinks(at("share"), { ...start, source_language: original, session: name }, offer.transcripts);
   showShare();
   at("share").hidden = false; // also after the end, since the transcript stays available for a while
   session.addEventListener("started", ({ detail }) => {
@@ -120,12 +121,13 @@ function listenTo(made, start) {
 /** Show the links of the chosen room, which need no session. */
 function showRoom() {
   at("share").hidden = !wanted.room;
-  showLinks(at("share"), { room: wanted.room, targets: [] });
+  showLinks(at("share"), { room: wanted.room, targets: [] }, offer.transcripts);
 }
 
-/** Show what was spoken, in reading mode as lines like those of its translations. */
+/** Show what was spoken, in reading mode as lines like those of its translations; the server shows it where it is a target. */
 function showText({ final, ...update }) {
-  const caption = { ...update, language: memory.session.start.source_language };
+  if (memory.session.start.targets.includes(original)) return;
+  const caption = { ...update, language: original };
   if (lines) lines.read(caption, final);
   else columns[final ? "final" : "partial"](caption);
 }

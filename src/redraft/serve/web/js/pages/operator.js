@@ -1,12 +1,12 @@
 // The owner's control of viewers' captions: pause, hide and correct, and name speakers.
 
+import { at, isPressed, press } from "../captions/elements.js";
 import { mark, nameOf } from "../captions/languages.js";
 import { isPaused, speakersNamed } from "../net/control.js";
 import { notice } from "./status.js";
 
 const CHOOSE = "Choose a caption to hide or correct it.";
 const LATER = "The server does not answer now. Viewers see this change when the page has reconnected.";
-const at = (id) => document.getElementById(id);
 
 export class Operator {
   #session = null;
@@ -18,8 +18,8 @@ export class Operator {
   /** @param {(sentence: string) => void} problem shows an error */
   constructor(problem) {
     this.#problem = problem;
-    at("pause").addEventListener("click", () => this.#say({ type: "pause", paused: !pressed(at("pause")) }));
-    at("edit").addEventListener("click", () => this.#edit(!pressed(at("edit"))));
+    at("pause").addEventListener("click", () => this.#say({ type: "pause", paused: !isPressed(at("pause")) }));
+    at("edit").addEventListener("click", () => this.#edit(!isPressed(at("edit"))));
     at("editor").addEventListener("click", ({ target }) => target === at("editor") && at("editor").close()); // a click on the backdrop
     at("leave").addEventListener("click", () => at("editor").close());
     at("hide").addEventListener("click", () => this.#decide({ type: "hide", hidden: !this.#chosen.unseen }));
@@ -35,16 +35,17 @@ export class Operator {
   /**
    * @param {import("../net/session.js").Session | null} session null when it is over
    * @param {import("../captions/columns.js").Columns} columns with its captions
+   * @param {boolean} [whole] whether captions are whole ones, which can be chosen, and not lines
    */
-  attend(session, columns) {
+  attend(session, columns, whole = true) {
     if (this.#columns) this.#edit(false);
     this.#session = session;
     this.#columns = columns;
     at("operator").hidden = !session;
+    at("edit").hidden = !whole;
     if (at("editor").open) at("editor").close();
     this.#paused(isPaused(session?.memory.session));
     session?.addEventListener("paused", ({ detail }) => this.#paused(detail.paused));
-    session?.addEventListener("hidden", ({ detail }) => columns.mark(detail));
   }
 
   #paused(paused) {
@@ -92,6 +93,3 @@ export class Operator {
     if (!this.#session.control(message)) this.#problem(LATER);
   }
 }
-
-const pressed = (button) => button.getAttribute("aria-pressed") === "true";
-const press = (button, value) => button.setAttribute("aria-pressed", String(value));

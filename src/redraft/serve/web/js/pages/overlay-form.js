@@ -1,5 +1,6 @@
 // The form that builds the address of an overlay, with a preview.
 
+import { at } from "../captions/elements.js";
 import { COMMON, mark, nameOf } from "../captions/languages.js";
 import { makeField } from "../forms/fields.js";
 import { OPTIONS, optionsOf, style } from "../forms/overlay-options.js";
@@ -8,7 +9,6 @@ import { ask, insist } from "../net/server.js";
 import { copyButton } from "./link-buttons.js";
 import { notice, problem } from "./status.js";
 
-const at = (id) => document.getElementById(id);
 
 /** Size in pixels of the canvas in the preview. */
 const CANVAS = 1920;
@@ -53,7 +53,7 @@ async function build() {
   notice("");
   const { body } = await ask(`v1/${kind}s/${encodeURIComponent(of[kind])}`);
   const targets = body?.targets.length ? body.targets : null; // before the talk, it may have any
-  const words = targets ? [...targets, body.source_language] : known.length ? known : COMMON;
+  const words = targets ? [...new Set([...targets, body.source_language])] : known.length ? known : COMMON;
   const language = { name: "language", label: "Language", help: "", words: targets ? words : ["", ...words], initial: targets?.[0] ?? "" };
   const second = { name: "second", label: "Second language", help: "Below the first one.", words: ["", ...words], initial: "" };
   const fields = [

@@ -11,9 +11,14 @@ const TITLES = {
 };
 
 const captions = document.createElement("redraft-captions");
-// Problems are shown in the title, for the operator; the audience does not see it.
-captions.addEventListener("problem", ({ detail }) => detail.fatal && (document.title = `Redraft: ${detail.message}`));
-captions.addEventListener("state", ({ detail }) => (document.title = `Redraft: overlay, ${TITLES[detail]}`));
+// The title is for the operator; the audience does not see it.
+let reason = "";
+const show = (words) => (document.title = `Redraft: ${words}`);
+captions.addEventListener("problem", ({ detail }) => detail.fatal && show((reason = detail.message)));
+captions.addEventListener("state", ({ detail }) => {
+  if (detail !== "waiting") reason = "";
+  show(reason || `overlay, ${TITLES[detail]}`);
+});
 captions.id = "overlay";
 captions.query = location.search;
 document.querySelector("main").append(captions);

@@ -1,5 +1,6 @@
 // Statistics: the share of the output that came from drafts, and the savings over plain re-translation.
 
+import { element } from "../captions/elements.js";
 import { nameOf } from "../captions/languages.js";
 import { Rate, figuresOf, plainFigures } from "./figures.js";
 
@@ -79,32 +80,23 @@ export class Panel {
 
 /** A row of the table; its meaning is shown on hover and focus. */
 function rowOf([name, [title, , meaning]], explained) {
-  const row = document.createElement("tr");
-  const heading = Object.assign(document.createElement("th"), { scope: "row" });
-  const term = Object.assign(document.createElement("span"), { className: "term", tabIndex: 0, textContent: title });
-  const about = Object.assign(document.createElement("span"), { id: `about-${name}`, hidden: true, textContent: meaning });
+  const term = element("span", { className: "term", tabIndex: 0, textContent: title });
+  const about = element("span", { id: `about-${name}`, hidden: true, textContent: meaning });
   term.setAttribute("aria-describedby", about.id);
-  heading.append(term, about);
-  const [own, plain] = ["own", "plain"].map((column) => {
-    const cell = Object.assign(document.createElement("td"), { textContent: "–" });
+  const cells = ["own", "plain"].map((column) => {
+    const cell = element("td", { textContent: "–" });
     cell.dataset[column] = name;
     return cell;
   });
-  row.append(heading, own, plain);
+  const row = element("tr", {}, element("th", { scope: "row" }, term, about), ...cells);
   for (const event of ["pointerenter", "focusin", "click"]) row.addEventListener(event, () => (explained.textContent = meaning));
   return row;
 }
 
 /** The share of a language's tokens that came from drafts. */
 function barOf(target, { tokens, accepted }) {
-  const item = document.createElement("li");
-  const label = document.createElement("span");
-  const meter = document.createElement("meter");
   const share = tokens ? accepted / tokens : 0;
-  label.textContent = `${nameOf(target)}: ${whole.format(accepted)} from drafts, ${whole.format(tokens - accepted)} decoded`;
-  meter.value = share;
-  meter.textContent = percent.format(share);
-  meter.setAttribute("aria-label", `${nameOf(target)}, share of output tokens taken from drafts (A/O)`);
-  item.append(label, meter);
-  return item;
+  const label = `${nameOf(target)}: ${whole.format(accepted)} from drafts, ${whole.format(tokens - accepted)} decoded`;
+  const meter = { value: share, textContent: percent.format(share), ariaLabel: `${nameOf(target)}, share of output tokens taken from drafts (A/O)` };
+  return element("li", {}, element("span", { textContent: label }), element("meter", meter));
 }

@@ -1,12 +1,12 @@
 // The page of a room for those who run it: its links and its QR code, before, during and after a talk.
 
+import { at, element } from "../captions/elements.js";
 import { ofAddress } from "../forms/room.js";
 import { ask, insist } from "../net/server.js";
 import { copyButton } from "./link-buttons.js";
 import { item, keptSentence, link, showLinks } from "./share.js";
 import { notice, problem, showState } from "./status.js";
 
-const at = (id) => document.getElementById(id);
 /** Milliseconds between two looks at the room. */
 const LOOK = 5000;
 /** State of a room -> state shown, and what it means. */
@@ -18,7 +18,7 @@ const { room } = ofAddress(at("which"));
 function showSpeak() {
   const page = new URL(`./?room=${room}`, location.href).href;
   const command = `redraft listen --server ${new URL(".", page).href.replace(/\/$/, "")} --room ${room} --to de`;
-  const code = Object.assign(document.createElement("code"), { textContent: command });
+  const code = element("code", { textContent: command });
   at("speak").replaceChildren(item(link(page, "Speak in this room"), copyButton(() => page, "Speak in this room")), item(code, copyButton(() => command, "the command")));
 }
 
@@ -31,14 +31,14 @@ function showCode() {
 }
 
 /** Look at the room again and again; links change only when the talk does. */
-async function follow() {
+async function look(forms) {
   let shown = "";
   for (;;) {
     const { body, error } = await ask(`v1/rooms/${encodeURIComponent(room)}`);
     problem(error?.message ?? "");
     showState(body ? STATES[body.state] : error ? "idle" : "waiting", SENTENCES);
     const found = JSON.stringify(body);
-    if (body && found !== shown) showLinks(at("share"), body);
+    if (body && found !== shown) showLinks(at("share"), body, forms);
     shown = body ? found : shown;
     await new Promise((go) => setTimeout(go, LOOK));
   }
@@ -51,5 +51,5 @@ if (room) {
   showSpeak();
   showCode();
   document.querySelector("main").hidden = false;
-  follow();
+  look(offer.transcripts);
 }

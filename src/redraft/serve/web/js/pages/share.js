@@ -1,11 +1,9 @@
 // Links for viewers, for streaming programs, and to the transcript.
 
-import { nameOf } from "../captions/languages.js";
+import { element } from "../captions/elements.js";
+import { nameOf, withSpoken } from "../captions/languages.js";
 import { copyButton, qrButton } from "./link-buttons.js";
 
-/** Formats for people, and for programs. */
-const FORMS = { txt: "Text", srt: "SRT", vtt: "VTT" };
-const MORE = { jsonl: "JSONL" };
 /** Attributes of links that open a page of their own. */
 const NEW = { target: "_blank", rel: "noopener" };
 
@@ -18,16 +16,17 @@ const NEW = { target: "_blank", rel: "noopener" };
  * @param {string} [about.room] name of its room, whose links stay the same from session to session
  * @param {string[]} about.targets its target languages
  * @param {string} [about.source_language] the language that is spoken
+ * @param {Object<string, string>} forms of transcripts, with names for people
  */
-export function showLinks(place, { session: name, room, targets, source_language: spoken }) {
+export function showLinks(place, { session: name, room, targets, source_language: spoken }, forms) {
   const of = room ? `room=${room}` : name && `session=${name}`;
-  const languages = spoken ? [...new Set([spoken, ...targets])] : targets;
+  const languages = withSpoken(spoken, targets);
   const session = name && encodeURIComponent(name);
   const transcript = (form, tags) => `v1/sessions/${session}/transcript?format=${form}${tags.map((tag) => `&language=${encodeURIComponent(tag)}`).join("")}`;
-  const files = (text, forms, tags) =>
+  const files = (name, tags) =>
     item(
-      Object.assign(document.createElement("span"), { textContent: text }),
-      ...Object.entries(forms).map(([form, label]) => link(session && transcript(form, tags), label, { download: "", ariaLabel: `${text}: ${label}` })),
+      element("span", { textContent: name }),
+      ...Object.entries(forms).map(([form, label]) => link(session && transcript(form, tags), label, { download: "", ariaLabel: `${name}: ${label}` })),
     );
   place.querySelector("#links").replaceChildren(
     shared(of && (room ? `watch/${room}` : `watch?${of}`), "Viewers' page", qrButton),
@@ -36,8 +35,8 @@ export function showLinks(place, { session: name, room, targets, source_language
   );
   place.querySelector("h3").hidden = !languages.length;
   place.querySelector("#transcripts").replaceChildren(
-    ...languages.map((tag) => files(nameOf(tag), FORMS, [tag])),
-    ...(languages.length ? [files("All together", { ...FORMS, ...MORE }, languages)] : []),
+    ...languages.map((tag) => files(nameOf(tag), [tag])),
+    ...(languages.length ? [files("All together", languages)] : []),
   );
 }
 
@@ -57,12 +56,5 @@ function shared(path, text, between) {
   return item(link(url, text, NEW), ...buttons);
 }
 
-export function item(...parts) {
-  const made = document.createElement("li");
-  made.append(...parts);
-  return made;
-}
-
-export function link(href, text, attributes) {
-  return Object.assign(document.createElement("a"), { ...(href && { href }), textContent: text, ...attributes });
-}
+export const item = (...parts) => element("li", {}, ...parts);
+export const link = (href, text, attributes) => element("a", { ...(href && { href }), textContent: text, ...attributes });

@@ -1,10 +1,10 @@
 // What the page says about itself: an error in a banner, until it is dismissed, a status line, the state of the
 // connection, and the model that translates.
 
+import { at, element } from "../captions/elements.js";
 import { t } from "../captions/words.js";
 
-const bar = document.getElementById("problem");
-const calm = document.getElementById("notice");
+const [bar, calm] = ["problem", "notice"].map(at);
 /** Topic -> its line; the connection has precedence. */
 const notices = new Map([["connection", ""]]);
 bar.querySelector("button").addEventListener("click", () => {
@@ -53,8 +53,8 @@ const WORDS = {
  * @param {Record<string, string>} sentences sentences for some of them
  */
 export function showState(state, sentences) {
-  const place = document.getElementById("state");
-  place.dataset.state = state;
+  const place = at("state");
+  place.dataset.state = at("banners").dataset.state = state;
   write(place, t(WORDS[state]));
   notice(t(sentences[state] ?? ""));
 }
@@ -64,7 +64,7 @@ export function showState(state, sentences) {
  * @param {object} offer of the server
  */
 export function showModel(place, { model, demo }) {
-  const name = Object.assign(document.createElement("strong"), { textContent: model });
+  const name = element("strong", { textContent: model });
   const sentence = t(demo ? "Translated by {model}, a small demo model that makes mistakes." : "Translated by {model}.");
   const [before, behind] = sentence.split("{model}");
   place.replaceChildren(before, name, behind);

@@ -1,5 +1,6 @@
 // View options: type size, which is remembered, full screen, and captions only.
 
+import { button, press } from "../captions/elements.js";
 import { t } from "../captions/words.js";
 
 const SIZES = [0.7, 0.85, 1, 1.2, 1.5, 1.9, 2.4, 3];
@@ -15,8 +16,8 @@ const root = document.documentElement;
  * @param {boolean} [options.only] whether the page has anything else to hide
  */
 export function addViewTools(place, { resized, only = false }) {
-  const smaller = button("A−", `A−: ${t("Smaller captions")}`, () => step(-1));
-  const larger = button("A+", `A+: ${t("Larger captions")}`, () => step(1));
+  const smaller = button("A−", () => step(-1), { ariaLabel: `A−: ${t("Smaller captions")}` });
+  const larger = button("A+", () => step(1), { ariaLabel: `A+: ${t("Larger captions")}` });
   place.append(smaller, larger);
   if (only) place.append(captionsOnly());
   if (document.fullscreenEnabled) place.append(fullScreen());
@@ -43,7 +44,7 @@ function captionsOnly() {
     root.toggleAttribute("data-only", only);
     made.textContent = only ? "Show controls" : "Captions only";
   };
-  const made = button("", "", () => toggle(!root.hasAttribute("data-only")));
+  const made = button("", () => toggle(!root.hasAttribute("data-only")));
   addEventListener("keydown", ({ key }) => key === "Escape" && root.hasAttribute("data-only") && toggle(false));
   toggle(false);
   return made;
@@ -51,17 +52,7 @@ function captionsOnly() {
 
 function fullScreen() {
   const toggle = () => (document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen());
-  const made = button(t("Full screen"), "", toggle);
-  document.addEventListener("fullscreenchange", () => {
-    made.setAttribute("aria-pressed", String(Boolean(document.fullscreenElement)));
-  });
-  made.setAttribute("aria-pressed", "false");
-  return made;
-}
-
-function button(text, label, pressed) {
-  const made = Object.assign(document.createElement("button"), { type: "button", textContent: text });
-  if (label) made.setAttribute("aria-label", label);
-  made.addEventListener("click", pressed);
+  const made = button(t("Full screen"), toggle, { ariaPressed: "false" });
+  document.addEventListener("fullscreenchange", () => press(made, Boolean(document.fullscreenElement)));
   return made;
 }

@@ -1,7 +1,8 @@
 // The viewers' page: captions of a session in the languages that the viewer chooses.
 
-import { Columns } from "../captions/columns.js";
-import { sameOf } from "../captions/languages.js";
+import { Columns, follow } from "../captions/columns.js";
+import { at } from "../captions/elements.js";
+import { sameOf, withSpoken } from "../captions/languages.js";
 import { widthOf } from "../captions/width.js";
 import { speak, t } from "../captions/words.js";
 import { LanguagePicker } from "../forms/picker.js";
@@ -16,7 +17,6 @@ import { addViewTools } from "./viewtools.js";
 
 speak(navigator.languages);
 
-const at = (id) => document.getElementById(id);
 /** What is watched. */
 const of = ofAddress(at("which"));
 /** Cells of a line, where the address asks for lines that never change, and what is wrong with that. */
@@ -55,7 +55,7 @@ const languagesOf = ({ search }) => new URLSearchParams(search).getAll("language
 /** Show the languages of a session, which may change when it resumes. */
 function showColumns({ targets, source_language: spoken, session = of.session }) {
   const transcript = (query = "") => `v1/sessions/${encodeURIComponent(session)}/transcript?format=txt${query}`;
-  const languages = [spoken, ...targets.filter((tag) => tag !== spoken)];
+  const languages = withSpoken(spoken, targets);
   let shown = [];
   restart = () => {
     columns = new Columns(at("captions"), at("announcer"), targets, spoken, transcript);
@@ -92,13 +92,8 @@ function watch(of) {
     about = found;
   });
   viewer.addEventListener("restart", () => restart());
-  viewer.addEventListener("partial", ({ detail }) => columns.partial(detail));
-  viewer.addEventListener("final", ({ detail }) => columns.final(detail));
-  viewer.addEventListener("hidden", ({ detail }) => columns.remove(detail));
-  viewer.addEventListener("problem", ({ detail }) => {
-    if (detail.fatal) refusal = refusalOf(detail);
-    else if (detail.final) columns.failed(detail);
-  });
+  follow(viewer, () => columns);
+  viewer.addEventListener("problem", ({ detail }) => detail.fatal && (refusal = refusalOf(detail)));
   viewer.addEventListener("state", ({ detail }) => {
     if (detail === "live") refusal = "";
     at("save").hidden = !["over", "next"].includes(detail);

@@ -1,9 +1,9 @@
 // Speech: the choice between the server's and the browser's recogniser, the buttons, and the microphone's state.
 
+import { at } from "../captions/elements.js";
 import { BrowserRecognition, NOT_HERE, canRecognise } from "./browser-recognition.js";
 import { ServerRecognition } from "./server-recognition.js";
 
-const at = (id) => document.getElementById(id);
 
 const WORDS = {
   off: "Microphone off",
@@ -17,6 +17,7 @@ const WORDS = {
 const SILENT = 50;
 const NO_SOUND = "No sound from the microphone";
 const OWN = "Your browser recognises the speech. Some browsers send the audio to their vendor for that.";
+const ONE = "The browser recognises one language at a time. Choose one under Translation, or let the server recognise the speech.";
 const BROWSER = "browser";
 const SERVER = "server";
 
@@ -33,7 +34,7 @@ export class Speaking {
    * @param {object} offer what the server offers
    * @param {object} page
    * @param {() => import("../net/session.js").Session | null} page.ready returns the session, started if necessary
-   * @param {() => string} page.language returns the source language
+   * @param {() => string} page.language returns the language that is spoken; empty if several are
    * @param {() => void} page.changed called when listening starts or stops
    * @param {(sentence: string) => void} page.problem called with errors
    */
@@ -89,8 +90,8 @@ export class Speaking {
       this.stop();
       return;
     }
-    if (this.#by === BROWSER && !canRecognise) {
-      problem(NOT_HERE);
+    if (this.#by === BROWSER && !(canRecognise && this.#language())) {
+      problem(canRecognise ? ONE : NOT_HERE);
       return;
     }
     const session = this.#ready();
