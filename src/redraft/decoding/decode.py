@@ -22,10 +22,10 @@ from redraft.decoding.types import (
     Drafter,
     Follower,
     Output,
-    Rows,
     Rule,
     Score,
     biases_of,
+    counted,
 )
 
 
@@ -74,7 +74,7 @@ def decode(
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
         context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown, line_end)
-        draft, asked = yield from _counted(drafter.propose(context))
+        draft, asked = yield from counted(drafter.propose(context))
         draft = draft.truncated(context.room)
         if draft.settled and draft and allows(draft, output, selection, barred):
             before = len(output)
@@ -100,11 +100,9 @@ def decode(
         passes += 1
         draft_passes += asked
         drafted += draft.depth
-        new = [draft.tokens[node] for node in verdict.accepted]
-        if verdict.token is not None:
-            new.append(verdict.token)
         before = len(output)
-        output, finished = _until_end((*output, *new), end_tokens, line_end)
+        output += tuple([token for _node, token in verdict.added(draft)])
+        output, finished = _until_end(output, end_tokens, line_end)
         kept = _kept(len(verdict.accepted), len(output) - before, finished)
         end_drafted = kept > len(output) - before
         accepted += kept
@@ -152,16 +150,3 @@ def _before_word(output: tuple[int, ...], selection: Selection) -> tuple[int, ..
     while selection.is_forced(output):
         output = output[:-1]
     return output
-
-
-def _counted(asking: Asking[Draft]) -> Asking[tuple[Draft, int]]:
-    """Run a drafter and count its own requests for scores."""
-    asked = 0
-    rows: Rows | None = None
-    while True:
-        try:
-            request = asking.send(rows)  # type: ignore[arg-type]  # a generator starts by being sent None
-        except StopIteration as stop:
-            return stop.value, asked
-        asked += 1
-        rows = yield request
