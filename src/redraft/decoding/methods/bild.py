@@ -14,7 +14,7 @@ from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
 from redraft.decoding.methods.options import WINDOW, sampler, sampling
 from redraft.decoding.rules.exact import walk
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import ROOT, Draft, Drafter, Rows, Rule, Verdict
+from redraft.decoding.types import Draft, Drafter, Rows, Rule, Verdict
 
 
 class Rollback:
@@ -49,11 +49,8 @@ class Rollback:
             agrees = self._agreeing and draft.tokens[best] == rows.argmax(node)
             return best if agrees or -logs[best] <= self._threshold else None
 
-        path = walk(draft, rows, choose).accepted
-        if path and not self._adds:
-            return Verdict(path, None)
-        last = path[-1] if path else ROOT
-        return Verdict(path, self._sampler.draw(self._sampler.distribution(rows, last)))
+        verdict = walk(draft, rows, choose, self._sampler)
+        return Verdict(verdict.accepted, None) if verdict.accepted and not self._adds else verdict
 
 
 FALLBACK = Option(
