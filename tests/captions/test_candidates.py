@@ -15,6 +15,7 @@ from redraft.captions.events import Caption
 from redraft.captions.finals import Flaw, copied, flaw_of, is_better
 from redraft.captions.state import Decoded, State
 from redraft.decoding.cost import CostCurve
+from redraft.decoding.drive import Searching
 from redraft.decoding.lines import NO_BREAKS
 from redraft.decoding.methods import get_method
 from redraft.decoding.types import ROOT, Likelihood, Output, Rows, Score, Spare
@@ -145,12 +146,16 @@ def test_doubt() -> None:
     assert searched({"doubt": 0}, 3.0) == 0
 
 
-def test_spare() -> None:
+def test_when_a_search_is_over() -> None:
+    def is_over(spare: Spare, curve: CostCurve | None, spent: float) -> bool:
+        searching = Searching()
+        return [searching.is_over(spare, curve, now) for now in (5.0, 5.0 + spent)][-1]
+
     spare = Spare(1.0, 10, 4)
-    assert not spare.ends(None, 0.0) and not spare.ends(None, 2.0) and spare.ends(None, 2.1)
+    assert not is_over(spare, None, 0.0) and not is_over(spare, None, 2.0) and is_over(spare, None, 2.1)
     curve = CostCurve((1, 4), (0.05, 0.1))
-    assert not spare.ends(curve, 0.0)
-    assert Spare(1.0, 11, 4).ends(curve, 0.0) and not Spare(2.0, 11, 4).ends(curve, 0.0)
+    assert not is_over(spare, curve, 0.0)
+    assert is_over(Spare(1.0, 11, 4), curve, 0.0) and not is_over(Spare(2.0, 11, 4), curve, 0.0)
 
 
 #: Each id is a word.

@@ -46,7 +46,7 @@ from redraft.decoding.types import (
     Spare,
     Tally,
     common_prefix,
-    spared,
+    counted,
 )
 from redraft.errors import OptionError
 
@@ -268,7 +268,7 @@ class Translation:
                 tally=best.tally,
             )
             try:
-                found = yield from (asking if needed else spared(asking, spare))
+                found, _asked = yield from counted(asking, None if needed else spare)
             except Declined:
                 continue
             theirs = self._flaw(found.decoded, start.decoded, first)

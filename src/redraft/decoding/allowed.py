@@ -9,10 +9,6 @@ from redraft.decoding.selection import Next, Selection
 from redraft.decoding.types import NOTHING_BARRED, ROOT, Barred, Draft, Rows, Rule, Verdict, WholeDistribution
 
 _ANYTHING = Next()
-#: More than any vocabulary has.
-ALL = 1 << 30
-#: Number of tokens from which on a whole row is read at once.
-_MANY = 100
 
 
 class AllowedRows:
@@ -93,11 +89,7 @@ class AllowedRows:
     def top_k(self, node: int, k: int) -> list[tuple[int, float]]:
         """Return the tokens of `best` with their log-probabilities."""
         inner = self._node(node)
-        if k < _MANY or self._after(inner).only is not None:
-            return [(token, self._rows.logprob(inner, token)) for token in self.best(node, k)]
-        found = self._rows.top_k(inner, ALL)  # one call instead of thousands
-        kept = frozenset(self._among(inner, (token for token, _log in found)))
-        return [(token, log) for token, log in found if token in kept][:k]
+        return [(token, self._rows.logprob(inner, token)) for token in self.best(node, k)]
 
     def logprob(self, node: int, token: int) -> float:
         """Return the natural log of the probability of ``token`` after ``node``; minus infinity if it is impossible."""

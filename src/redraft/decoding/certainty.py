@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from redraft.decoding.types import ROOT, Draft, Rows, Verdict
+from redraft.decoding.types import Draft, Rows, Verdict
 
 #: Fewest new tokens of an output that is stopped.  With fewer, a model that is often in doubt would fall behind.
 LEAST_NEW = 3
@@ -38,6 +38,7 @@ class Certainty:
         trust: that in the source's end, above 0: the first factor of the joint probability.
 
     Attributes:
+        agreed: number of tokens that are those of ``known``.
         count: number of tokens, perhaps with the end token, that may be shown: those of ``known``, then those that are
             probable enough.
         certain: number of those that may be shown once the source's end is certain, at least ``count``.
@@ -46,14 +47,12 @@ class Certainty:
     def __init__(self, known: Sequence[int], first_sight: float = 1.0, stop: float = 0.0, trust: float = 1.0) -> None:
         self._known, self._first_sight, self._stop = known, _log(first_sight), _log(stop)
         self._shows = first_sight < 1
-        self._length = self._same = self.count = self.certain = 0
+        self._length = self.agreed = self.count = self.certain = 0
         self._logprob = self._trust = _log(trust)
 
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Take note of the tokens that a pass has added to the output; the rows are those of the pass."""
-        new = [draft.tokens[node] for node in verdict.accepted]
-        new += () if verdict.token is None else (verdict.token,)
-        for node, token in zip((ROOT, *verdict.accepted), new, strict=False):
+        for node, token in verdict.added(draft):
             place = self._length
             if self._add(token):
                 continue
@@ -73,19 +72,14 @@ class Certainty:
     def _add(self, token: int) -> bool:
         """Add a token to the output; return whether it is one of ``known``."""
         place, self._length = self._length, self._length + 1
-        if self._same == place < len(self._known) and token == self._known[place]:
-            self._same = self.count = self.certain = place + 1
-        return self._same > place
-
-    @property
-    def agreed(self) -> int:
-        """Number of tokens that are those of ``known``."""
-        return self._same
+        if self.agreed == place < len(self._known) and token == self._known[place]:
+            self.agreed = self.count = self.certain = place + 1
+        return self.agreed > place
 
     @property
     def stops(self) -> bool:
         """Whether the output so far is to end here."""
-        return self._logprob < self._stop and self._length - self._same >= LEAST_NEW
+        return self._logprob < self._stop and self._length - self.agreed >= LEAST_NEW
 
 
 def _log(probability: float) -> float:

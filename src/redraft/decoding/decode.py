@@ -22,10 +22,11 @@ from redraft.decoding.types import (
     Drafter,
     Follower,
     Output,
-    Rows,
     Rule,
     Score,
+    Verdict,
     biases_of,
+    counted,
 )
 
 
@@ -74,40 +75,37 @@ def decode(
         # A pass yields one token more than it accepts, so a draft of the full remaining length would waste its last
         # token.
         context = Context(prompt, output, previous, limit - len(output) - 1, source_ids, encoder, shown, line_end)
-        draft, asked = yield from _counted(drafter.propose(context))
+        draft, asked = yield from counted(drafter.propose(context))
         draft = draft.truncated(context.room)
-        if draft.settled and draft and allows(draft, output, selection, barred):
-            before = len(output)
-            output, finished = _until_end(output + draft.tokens, end_tokens, line_end)
-            kept = _kept(draft.depth, len(output) - before, finished)
-            end_drafted = kept > len(output) - before
-            draft_passes, drafted, accepted = draft_passes + asked, drafted + draft.depth, accepted + kept
+        before, settled = len(output), bool(draft) and draft.settled and allows(draft, output, selection, barred)
+        if settled:
+            verdict = Verdict(tuple(range(len(draft))), None)
             if follower:
                 follower.keep(draft.tokens)
-            continue
-        bars = [place - len(output) for place in barred if 0 <= place - len(output) <= draft.depth]
-        rows = yield Score(
-            prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=_biases(rule, draft, bars)
-        )
-        if selection or bars:
-            rows = AllowedRows(rows, draft, output, selection, barred)
-            verdict = judge(rule, draft, rows)
         else:
-            verdict = rule.judge(draft, rows)
-        drafter.observe(draft, rows, verdict)
-        if follower:
-            follower.observe(draft, rows, verdict)
-        passes += 1
+            bars = [place - before for place in barred if 0 <= place - before <= draft.depth]
+            rows = yield Score(
+                prompt + output, draft, draft.prompt_rows, encoder=encoder, biases=_biases(rule, draft, bars)
+            )
+            if selection or bars:
+                rows = AllowedRows(rows, draft, output, selection, barred)
+                verdict = judge(rule, draft, rows)
+            else:
+                verdict = rule.judge(draft, rows)
+            drafter.observe(draft, rows, verdict)
+            if follower:
+                follower.observe(draft, rows, verdict)
+            passes += 1
         draft_passes += asked
         drafted += draft.depth
-        new = [draft.tokens[node] for node in verdict.accepted]
-        if verdict.token is not None:
-            new.append(verdict.token)
-        before = len(output)
-        output, finished = _until_end((*output, *new), end_tokens, line_end)
-        kept = _kept(len(verdict.accepted), len(output) - before, finished)
+        output += tuple([token for _node, token in verdict.added(draft)])
+        output, finished = _until_end(output, end_tokens, line_end)
+        # Draft tokens count that were added to the output, and the end among them.
+        kept = min(len(verdict.accepted), len(output) - before + finished)
         end_drafted = kept > len(output) - before
         accepted += kept
+        if settled:
+            continue
         for length in range(before + 1, len(output) + 1) if stop_loops else ():
             if repeated := loop_at_end(output[:length]):
                 left = _before_word(output[: length - repeated], selection)
@@ -116,11 +114,6 @@ def decode(
         if not finished and follower and follower.stops and len(output) > shown and not selection.is_forced(output):
             return Output(output, False, passes, drafted, accepted, draft_passes, stopped=True)
     return Output(output, finished, passes, drafted, accepted, draft_passes, end_drafted)
-
-
-def _kept(accepted: int, added: int, finished: bool) -> int:
-    """Return how many accepted draft tokens count: those that were added to the output, and the end among them."""
-    return min(accepted, added + finished)
 
 
 def _biases(rule: Rule, draft: Draft, bars: Sequence[int]) -> tuple[float, ...] | None:
@@ -152,16 +145,3 @@ def _before_word(output: tuple[int, ...], selection: Selection) -> tuple[int, ..
     while selection.is_forced(output):
         output = output[:-1]
     return output
-
-
-def _counted(asking: Asking[Draft]) -> Asking[tuple[Draft, int]]:
-    """Run a drafter and count its own requests for scores."""
-    asked = 0
-    rows: Rows | None = None
-    while True:
-        try:
-            request = asking.send(rows)  # type: ignore[arg-type]  # a generator starts by being sent None
-        except StopIteration as stop:
-            return stop.value, asked
-        asked += 1
-        rows = yield request

@@ -19,6 +19,9 @@ from redraft.errors import CapabilityError, RedraftError
 T = TypeVar("T")
 K = TypeVar("K")
 
+#: After how many times its seconds a search is over whatever delays it.
+_PATIENCE = 2
+
 #: Called after every pass with lanes and requests, and the wall time of the pass in seconds.
 Watch: TypeAlias = Callable[[Sequence[tuple[int, Score]], float], None]
 
@@ -149,10 +152,15 @@ class Searching:
         self._began = 0.0
 
     def is_over(self, spare: Spare, curve: CostCurve | None, now: float) -> bool:
-        """Whether there is no time left for a search at ``now``, in seconds of any one clock."""
+        """Whether there is no time left for a search at ``now``, in seconds of any one clock.
+
+        Its passes would take too long, or it has run for twice its seconds: other work delays a search, and its result
+        should not depend on that.  An unknown cost of passes stands in no search's way.
+        """
         if spare is not self._spare:
             self._spare, self._began = spare, now
-        return spare.ends(curve, now - self._began)
+        expected = curve(spare.tokens) * spare.passes if curve else 0.0
+        return expected > spare.seconds or now - self._began > _PATIENCE * spare.seconds
 
 
 def one_search(waiting: Mapping[K, Score]) -> list[K]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from redraft.decoding.types import ROOT, Draft, Likelihood, Rows, Verdict
+from redraft.decoding.types import Draft, Likelihood, Rows, Verdict
 
 
 class Weighing:
@@ -31,9 +31,7 @@ class Weighing:
         if draft.leaves_only and not draft.is_chain:  # the rows before them were not asked for
             self._known = False
             return
-        new = [draft.tokens[node] for node in verdict.accepted]
-        new += () if verdict.token is None else (verdict.token,)
-        for node, token in zip((ROOT, *verdict.accepted), new, strict=False):
+        for node, token in verdict.added(draft):
             best, logprob = rows.argmax(node), min(0.0, rows.logprob(node, token))
             self._tokens.append((logprob, 0.0 if token == best else max(0.0, rows.logprob(node, best) - logprob)))
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from redraft.decoding.cost import CostCurve
 from redraft.decoding.selection import EVERYTHING, Selection
 
 T = TypeVar("T")
@@ -198,10 +197,6 @@ def common_prefix(first: Sequence[object], second: Sequence[object]) -> int:
     return shared
 
 
-#: After how many times its seconds a search is over whatever delays it.
-_PATIENCE = 2
-
-
 class Declined(Exception):
     """Thrown into a generator instead of the rows of a `Spare` request; the generator goes on without them."""
 
@@ -219,15 +214,6 @@ class Spare:
     seconds: float
     passes: int
     tokens: int = 1
-
-    def ends(self, curve: CostCurve | None, spent: float) -> bool:
-        """Whether the search is over: by what passes cost, it takes too long, or it has taken ``spent`` seconds.
-
-        What is spent counts only from twice the time on: other work delays a search, and its result should not depend
-        on that.  An unknown cost of passes stands in no search's way.
-        """
-        expected = curve(self.tokens) * self.passes if curve else 0.0
-        return expected > self.seconds or spent > _PATIENCE * self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +284,12 @@ class Verdict:
     accepted: tuple[int, ...]
     token: int | None
 
+    def added(self, draft: Draft) -> list[tuple[int, int]]:
+        """Return the tokens that it adds to the output, each with the node that it follows."""
+        new = [draft.tokens[node] for node in self.accepted]
+        new += () if self.token is None else (self.token,)
+        return list(zip((ROOT, *self.accepted), new, strict=False))
+
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -328,21 +320,26 @@ class Context:
 Asking: TypeAlias = Generator[Score, Rows, T]
 
 
-def spared(asking: Asking[T], spare: Spare) -> Asking[T]:
-    """Yield the requests of a generator as those of a search that a driver may decline.
+def counted(asking: Asking[T], spare: Spare | None = None) -> Asking[tuple[T, int]]:
+    """Run a generator; return its result, and how many scores it has asked for.
+
+    Args:
+        asking: the generator.
+        spare: if not None, its requests are those of a search, which a driver may decline.
 
     Raises:
-        Declined: it did.
+        Declined: the driver did.
     """
     rows: Rows | None = None
+    asked = 0
     try:
         while True:
             try:
                 score = asking.send(rows)  # type: ignore[arg-type]  # a generator starts by being sent None
             except StopIteration as stop:
-                found: T = stop.value
-                return found
-            rows = yield replace(score, spare=spare)
+                return stop.value, asked
+            asked += 1
+            rows = yield replace(score, spare=spare) if spare else score
     finally:
         asking.close()
 

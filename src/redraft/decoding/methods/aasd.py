@@ -102,7 +102,9 @@ class PromptRows:
     def probability(self, place: int, token: int) -> float:
         """Return the most that the probability of a token at a position can be: 1 if nothing is known."""
         best = self.at(place)
-        return next((probability for each, probability in best if each == token), 1 - sum(each[1] for each in best))
+        return next(
+            (probability for each, probability in best if each == token), max(0.0, 1 - sum(each[1] for each in best))
+        )
 
 
 class Aligned(Drafter):
@@ -170,8 +172,6 @@ class Aligned(Drafter):
 
     def _joint(self, place: int, length: int) -> float:
         """Return the joint probability of the ``length`` tokens from ``place`` on."""
-        if not self._least:
-            return 1.0
         return math.prod(self._rows.probability(at, self._pool.text[at]) for at in range(place, place + length))
 
     def _probable(self, token: int, probability: float, place: int, rest: Sequence[Step]) -> Iterator[Step]:
@@ -188,11 +188,7 @@ class Aligned(Drafter):
     def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
         """Record the most probable tokens for every position of the prompt after the first."""
         for node in range(-self._rows_awaited, ROOT):
-            if self._least:
-                found = [(token, math.exp(log)) for token, log in rows.top_k(node, self._width)]
-            else:
-                found = [(token, 0.0) for token in rows.best(node, self._width)]
-            self._rows.learn(found)
+            self._rows.learn([(token, math.exp(log)) for token, log in rows.top_k(node, self._width)])
         self._rows_awaited = 0
 
 

@@ -102,9 +102,6 @@ class Beam(Drafter):
         }
         return tree.draft(leaves_only=True)
 
-    def observe(self, draft: Draft, rows: Rows, verdict: Verdict) -> None:
-        """Do nothing: `judge` has seen the rows."""
-
     def keep(self, tokens: Sequence[int]) -> None:
         """Do nothing: no token is added without a pass."""
 

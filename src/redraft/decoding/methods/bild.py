@@ -3,7 +3,7 @@
 A small model drafts while it is confident (`redraft.decoding.drafters.small_model`: the fallback policy, section 3.3;
 Algorithm 1, lines 3-6), and the large model rolls back what it finds improbable (`Rollback`: the rollback policy,
 section 3.4; Algorithm 1, lines 9-16).  The small model is a second model, or the target's first layers (early exit,
-section 4.4).  Section 7.4 samples.  `Replacement` is the experiment of section 3.1.
+section 4.4).  Section 7.4 samples.  In the experiment of section 3.1, the large model only replaces tokens (Figure 2).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from redraft.decoding.method import Choice, DraftModel, Method, Option, Setup
 from redraft.decoding.methods.options import WINDOW, sampler, sampling
 from redraft.decoding.rules.exact import walk
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import ROOT, Draft, Drafter, Rows, Rule, Verdict
+from redraft.decoding.types import Draft, Drafter, Rows, Rule, Verdict
 
 
 class Rollback:
@@ -33,10 +33,12 @@ class Rollback:
         agreeing: whether to keep every token that is the large model's most probable one.
         sampler: draws the large model's own token (section 7.4); the distance still uses the model's full distribution
             rather than the nucleus.
+        adds: whether the large model's own token follows accepted ones; otherwise it only replaces the first token of a
+            draft (section 3.1).
     """
 
-    def __init__(self, threshold: float, sampler: Sampler, *, agreeing: bool = False) -> None:
-        self._threshold, self._sampler, self._agreeing = threshold, sampler, agreeing
+    def __init__(self, threshold: float, sampler: Sampler, *, agreeing: bool = False, adds: bool = True) -> None:
+        self._threshold, self._sampler, self._agreeing, self._adds = threshold, sampler, agreeing, adds
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept a path, of siblings the most probable one, and the large model's token after it."""
@@ -47,30 +49,8 @@ class Rollback:
             agrees = self._agreeing and draft.tokens[best] == rows.argmax(node)
             return best if agrees or -logs[best] <= self._threshold else None
 
-        path = walk(draft, rows, choose).accepted
-        last = path[-1] if path else ROOT
-        return Verdict(path, self._sampler.draw(self._sampler.distribution(rows, last)))
-
-
-class Replacement:
-    """Lets the small model write every token but those that the large model finds improbable (section 3.1, Figure 2).
-
-    Both models run for every token.  The small model's is replaced by the large model's own if the large model gives it
-    a probability below exp(-threshold), as in `Rollback`.  This saves nothing: it shows how few replacements are needed
-    for the large model's quality.
-
-    Args:
-        threshold: as for `Rollback`.
-        sampler: draws the large model's own token.
-    """
-
-    def __init__(self, threshold: float, sampler: Sampler) -> None:
-        self._rollback = Rollback(threshold, sampler)
-
-    def judge(self, draft: Draft, rows: Rows) -> Verdict:
-        """Accept a draft of one token, or replace it."""
-        verdict = self._rollback.judge(draft, rows)
-        return Verdict(verdict.accepted, None) if verdict.accepted else verdict
+        verdict = walk(draft, rows, choose, self._sampler)
+        return Verdict(verdict.accepted, None) if verdict.accepted and not self._adds else verdict
 
 
 FALLBACK = Option(
@@ -111,8 +91,12 @@ def _bild(setup: Setup) -> tuple[Drafter, Rule]:
 
 
 def _replacement(setup: Setup) -> tuple[Drafter, Rule]:
+    """Return a small model that writes every token, and a large one that replaces what it finds improbable.
+
+    Both run for every token.  This saves nothing: it shows how few replacements the large model's quality needs.
+    """
     greedy = Sampler()
-    return SmallModel(greedy, 1, setup.ends), Replacement(setup.number("rollback"), greedy)
+    return SmallModel(greedy, 1, setup.ends), Rollback(setup.number("rollback"), greedy, adds=False)
 
 
 METHODS = (

@@ -18,15 +18,7 @@ from redraft.decoding.drafters.small_model import SmallModel
 from redraft.decoding.method import DraftModel, Method, Setup
 from redraft.decoding.methods.options import WINDOW, sampler, sampling
 from redraft.decoding.sampling import Sampler
-from redraft.decoding.types import (
-    Distribution,
-    Draft,
-    Drafter,
-    Rows,
-    Rule,
-    Verdict,
-    WholeDistribution,
-)
+from redraft.decoding.types import Distribution, Draft, Drafter, Rows, Rule, Verdict, WholeDistribution
 
 
 class Rejection:

@@ -43,7 +43,6 @@ from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import (
     EMPTY_DRAFT,
     OF_PREVIOUS,
-    ROOT,
     Asking,
     Context,
     Draft,
@@ -138,11 +137,7 @@ class Biased:
 
     def judge(self, draft: Draft, rows: Rows) -> Verdict:
         """Accept the longest path of tokens that the biased target prefers."""
-        verdict = walk(draft, rows, partial(self._choose, draft, rows))
-        if self._sampler is None:
-            return verdict
-        last = verdict.accepted[-1] if verdict.accepted else ROOT
-        return Verdict(verdict.accepted, self._sampler.draw(self._sampler.distribution(rows, last)))
+        return walk(draft, rows, partial(self._choose, draft, rows), self._sampler)
 
     def _choose(self, draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:
         """Return the previous output's token if its bias keeps it; among guesses, the target's own token."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from redraft.decoding.sampling import Sampler
 from redraft.decoding.types import ROOT, Draft, Rows, Verdict
 
 #: ``choose(node, children)`` returns the accepted one of at least one child of ``node``, or None to stop.
 ChooseChild = Callable[[int, list[int]], int | None]
 
 
-def walk(draft: Draft, rows: Rows, choose: ChooseChild) -> Verdict:
-    """Accept tokens from the root down while ``choose`` returns a child; the target's most probable token follows."""
+def walk(draft: Draft, rows: Rows, choose: ChooseChild, sampler: Sampler | None = None) -> Verdict:
+    """Accept tokens from the root down while ``choose`` returns a child, and one of the target's own after them.
+
+    A sampler draws that token; without one, it is the most probable.
+    """
     children: dict[int, list[int]] = {}
     for child, parent in enumerate(draft.parents):
         children.setdefault(parent, []).append(child)
@@ -24,7 +28,8 @@ def walk(draft: Draft, rows: Rows, choose: ChooseChild) -> Verdict:
             break
         path.append(chosen)
         node = chosen
-    return Verdict(tuple(path), rows.argmax(node))
+    token = sampler.draw(sampler.distribution(rows, node)) if sampler else rows.argmax(node)
+    return Verdict(tuple(path), token)
 
 
 def argmax_child(draft: Draft, rows: Rows, node: int, children: list[int]) -> int | None:

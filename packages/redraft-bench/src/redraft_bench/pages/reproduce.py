@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from redraft.backends.options import OPTIONS
 from redraft.models import SHIPPED
+from redraft_bench.bench.data import TASKS, tasks_of
 from redraft_bench.bench.read import Result, options
 from redraft_bench.bench.tables import TABLES
-from redraft_bench.eval.tasks import SCORES
 
 
 def reproduce(group: Sequence[Result]) -> str:
@@ -44,9 +44,10 @@ def _capacity(group: Sequence[Result]) -> list[str]:
 
 
 def _size(facts: Mapping[str, str]) -> list[str]:
-    # The limit of tasks is for each kind.
-    kinds = len(SCORES) if facts.get("data", "").startswith("tasks@") else 1
-    words = ["--limit", str(int(facts["segments"]) // kinds)] if "segments" in facts else []
+    limit = int(facts.get("segments", 0))
+    if facts.get("data", "").startswith(f"{TASKS}@"):  # of tasks, the limit is for each kind
+        limit = next(each for each in range(1, limit + 1) if len(tasks_of(TASKS, each)) >= limit)
+    words = ["--limit", str(limit)] if limit else []
     words += ["--least-words", facts["least_words"]] if "least_words" in facts else []
     return [*words, "--engine", f"threads={facts['threads']}"] if facts.get("threads", "").isdigit() else words
 

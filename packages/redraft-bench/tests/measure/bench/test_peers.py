@@ -108,7 +108,7 @@ def library(open_: Opened, model: Path, tmp_path_factory: pytest.TempPathFactory
             pytest.importorskip("torch", reason="needs the extra hf")
             pytest.importorskip("accelerate", reason="needs the extra gguf")
         if name == "transformers" or not on_torch:
-            return open_(name)
+            return open_(name, **settings)
         return open_(name, folder(), small=folder(), **settings)
 
     return open_once
@@ -181,13 +181,21 @@ def test_lookup_finds_what_repeats(name: str, library: Opened) -> None:
     assert lookup.drafted >= lookup.accepted == len(plain.passes) - len(lookup.passes)
 
 
+#: Its translation has more than the 32 tokens after which the pool learns an output.
+LONG = (
+    "On Monday the old harbour of our small town was closed for nine days after a heavy storm, because two large "
+    "cranes had fallen into the water, and many ships had to wait outside until the divers had cut them into pieces."
+)
+
+
 def test_pool_drafts_from_what_was_said(library: Opened) -> None:
-    """A second update with the same words is drafted from the first one's translation; the ids stay greedy's."""
-    plain, pooled = (steps(library(SERVER, ngram=ngram)) for ngram in (0, 2))
+    """A long text that is said again is drafted from its first translation; the ids stay greedy's."""
+    updates = [Update(utterance, 0, LONG, final=True) for utterance in "12"]
+    plain, pooled = (steps(library(SERVER, ngram=ngram), updates) for ngram in (0, 2))
     assert [step.tokens for step in pooled] == [step.tokens for step in plain]
-    assert not any(step.drafted for step in plain)
+    assert len(plain[0].tokens) > 40 and not any(step.drafted for step in plain)
     kept = sum(step.accepted for step in pooled)
-    assert sum(step.drafted for step in pooled) >= kept > 0
+    assert sum(step.drafted for step in pooled) >= kept and pooled[1].accepted > 0
     assert sum(len(step.passes) for step in pooled) == sum(len(step.passes) for step in plain) - kept
 
 

@@ -25,6 +25,8 @@ def result(signature: str, bench: str = "trade", **more: Any) -> Result:
         ("trade", "", ""),
         ("trade", "lag:3|segments:1012|threads:adaptive|exact:False", "--limit 1012"),
         ("trade", "lag:5|segments:9|exact:True|threads:2", "--lag 5 --limit 9 --engine threads=2 --engine exact=1"),
+        ("trade", "data:tasks@1|segments:3", "--limit 1"),
+        ("trade", "data:tasks@1|segments:16", "--limit 8"),
         ("cold", "lag:0", ""),
         ("cold", "lag:3", "--lag 3"),
         ("trade", "model:redraft-demo-q8_0.gguf@1|small:redraft-demo-tiny-q8_0.gguf@2", ""),

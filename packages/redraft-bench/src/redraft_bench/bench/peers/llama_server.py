@@ -1,8 +1,12 @@
 """llama.cpp's own server, ``llama-server``, with its cache of prompts and its drafts by ``ngram-mod``.
 
-``ngram-mod`` is a pool of hashes that all requests share: after every n-gram that has been seen it remembers the next
-token, so the translation of one update drafts that of the next.  The server is the program of that name on the path, or
-the one that `PROGRAM` names; build it from the sources of llama-cpp-python to compare with the same llama.cpp.
+``ngram-mod`` is a pool of hashes that all requests share: after every n-gram it remembers the next token.  It learns a
+prompt when a request begins, and an output once its newest part is 32 tokens long, together with the end of the prompt
+that makes its first n-gram.  With ``--spec-default``, it drafts after 24 tokens that repeat, and only if 48 more are
+known, which sentences hardly ever have.
+
+The server is the program of that name on the path, or the one that `PROGRAM` names; build it from the sources of
+llama-cpp-python to compare with the same llama.cpp.
 """
 
 from __future__ import annotations
