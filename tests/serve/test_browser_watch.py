@@ -542,7 +542,7 @@ def test_lines_of_speaker(server: Running, visit: Callable[..., Any]) -> None:
 
 EMBEDDED = """<!doctype html><title>A talk</title><style>p, div { display: none; font-size: 99px; color: red; }</style>
 <script type="module" src="SERVER/redraft-captions.js"></script>
-<redraft-captions src="SERVER" room="hall-1" language="de" size="30"></redraft-captions>"""
+<redraft-captions src="SERVER" room="hall-1" language="de" size="30" clear="0"></redraft-captions>"""
 
 
 @contextmanager
