@@ -32,7 +32,7 @@ LAYERS = (
     "models",
     "captions",
     "decoding",
-    "backoff cores deadlines errors folders interrupt proxies",
+    "backoff cores deadlines errors folders interrupt proxies tasks",
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer.split()}
 

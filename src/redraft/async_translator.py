@@ -17,7 +17,6 @@ import reprlib
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import TypedDict, TypeVar, Unpack
@@ -34,6 +33,7 @@ from redraft.engine.pending import MOST_PENDING, Pending, Silence
 from redraft.engine.scheduler import UNLIMITED, Load, Scheduler
 from redraft.engine.slots import SlotPool
 from redraft.errors import InputError
+from redraft.tasks import beside
 from redraft.translator import Translator
 
 T = TypeVar("T")
@@ -173,15 +173,10 @@ class AsyncTranslator:
             InputError: one is not an `Update`, or the translator has ended.
             Stopped: as for iterating.
         """
-        sending = asyncio.create_task(self._send_all(updates))
-        try:
+        async with beside(self._send_all(updates)) as (sending,):
             async for event in self:
                 yield event
             await sending
-        finally:
-            sending.cancel()
-            with suppress(asyncio.CancelledError):
-                await sending
 
     async def _send_all(self, updates: AsyncIterable[Update]) -> None:
         try:

@@ -7,14 +7,15 @@ import json
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from socket import SO_RCVBUF, SOL_SOCKET, create_server
 from typing import Any
 
 import pytest
 import websockets.asyncio.client
 from websockets.asyncio.server import ServerConnection, serve
 
-from redraft import deadlines
+from redraft import deadlines, protocol
 from redraft.captions.events import Caption, Event, Failure, Update
 from redraft.captions.style import Style
 from redraft.client import Backoff, Client, ServerError
@@ -29,7 +30,7 @@ from tests.serve.talking import expected, hidden_in
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Running]:
-    with running(updates_per_second=10_000) as found:
+    with running(updates_per_second=10_000, busy=1000) as found:
         yield found
 
 
@@ -184,6 +185,57 @@ def test_silent_server(monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.raises(ServerError, match="cannot be reached"):
                 async with Client(f"http://127.0.0.1:{port}", ["de"]):
                     raise AssertionError
+
+    run(work())
+
+
+def test_close_after_cut(server: Running) -> None:
+    """Closing ends a client, however shortly before that its connection was cut."""
+
+    async def work(turns: int) -> None:
+        async with line(server.port) as cable:
+            client = Client(f"http://127.0.0.1:{cable.port}", ["de"], method=EXACT, backoff=QUICK)
+            await client.__aenter__()
+            cable.cut()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            closed = asyncio.create_task(client.close())
+            assert await asyncio.wait([closed], timeout=10) == ({closed}, set())
+
+    for turns in range(12):
+        run(work(turns))
+
+
+@pytest.mark.parametrize("heartbeat", [0.1, 60])
+def test_server_that_stops_reading(monkeypatch: pytest.MonkeyPatch, heartbeat: float) -> None:
+    """A connection on which nothing more can be sent is closed after a silence, and by closing the client."""
+    monkeypatch.setattr(deadlines, "GOODBYE", 0.1)
+    started: dict[str, Any] = {"session": "s" * 32, "token": "t" * 32, "server": "one", "message_bytes": 1 << 20}
+    connections, over = list[ServerConnection](), asyncio.Event()
+
+    async def deaf(socket: ServerConnection) -> None:
+        connections.append(socket)
+        await socket.send(protocol.Started(targets=("de",), heartbeat=heartbeat, **started).wire())
+        socket.transport.pause_reading()
+        await over.wait()
+        socket.transport.abort()
+
+    async def work() -> None:
+        async with AsyncExitStack() as stack:
+            listening = stack.enter_context(create_server(("127.0.0.1", 0)))
+            listening.setsockopt(SOL_SOCKET, SO_RCVBUF, 4096)
+            await stack.enter_async_context(serve(deaf, sock=listening))
+            stack.callback(over.set)
+            client = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", ["de"], backoff=QUICK)
+            await client.__aenter__()
+            for number in range(60):  # more than the system's buffers hold
+                await client.send(Update(str(number), 0, "日" * 20_000, final=True))
+            async with asyncio.timeout(10):
+                while heartbeat < 1 and len(connections) < 2:
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            closed = asyncio.create_task(client.close())
+            assert await asyncio.wait([closed], timeout=10) == ({closed}, set())
 
     run(work())
 

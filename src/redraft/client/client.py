@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedOK, WebSocketException
@@ -34,6 +34,9 @@ from redraft.client.wire import (
 from redraft.decoding.method import Value
 from redraft.errors import InputError, MissingExtra
 from redraft.proxies import is_local, needs_package
+from redraft.tasks import beside
+
+T = TypeVar("T")
 
 #: Maximum number of unread events; beyond that the client stops receiving.
 _MOST_EVENTS = 1000
@@ -140,8 +143,7 @@ class Client:
         """Disconnect immediately, without waiting for captions; iterating ends."""
         if self._runner:
             self._runner.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._runner
+            await asyncio.wait([self._runner])
         while not self._events.empty():
             self._events.get_nowait()
         self._over = True
@@ -250,9 +252,12 @@ class Client:
         try:
             async with connecting as socket:
                 self._since = time.monotonic()
-                async with asyncio.timeout(deadlines.STARTED):
-                    await self._begin(socket)
-                await self._exchange(socket)
+                try:
+                    async with asyncio.timeout(deadlines.STARTED):
+                        await self._begin(socket)
+                    await self._exchange(socket)
+                finally:  # closing waits for what is still to be sent, and nobody may read it
+                    asyncio.get_running_loop().call_later(deadlines.GOODBYE, socket.transport.abort)
         except ImportError as error:
             raise MissingExtra(needs_package(self._address, "python-socks[asyncio]")) from error
 
@@ -271,7 +276,8 @@ class Client:
             await asyncio.sleep(min(seconds, deadlines.LAST / 6))
             return
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._hurried.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._hurried.wait()
 
     async def _begin(self, socket: ClientConnection) -> None:
         """Start the session or resume it."""
@@ -279,7 +285,8 @@ class Client:
             self._start = self._start.model_copy(update={"connection": self._start.connection + 1})
         await socket.send(self._start.model_copy(update={"key": self._key}).wire())
         try:
-            started = parse_started(await asyncio.wait_for(socket.recv(), deadlines.STARTED))
+            async with asyncio.timeout(deadlines.STARTED):
+                started = parse_started(await socket.recv())
         except TimeoutError:
             raise TimeoutError(f"it did not answer `start` within {deadlines.STARTED:g} seconds") from None
         self._most, self._silence = started.message_bytes, 2 * started.heartbeat
@@ -320,33 +327,27 @@ class Client:
     async def _exchange(self, socket: ClientConnection) -> None:
         """Send and receive until the connection closes, or is silent."""
         try:
-            async with asyncio.timeout(None) as limit:
-                tasks = [asyncio.create_task(each) for each in (self._send_queued(socket), self._check(socket, limit))]
-                try:
+            async with asyncio.timeout(None) as limit, beside(self._send_queued(socket), self._check(socket, limit)):
+                with suppress(ConnectionClosedOK):
                     while not self._done:
-                        await self._receive(parse(await self._heard(socket)), socket)
-                except ConnectionClosedOK:
-                    return
-                finally:
-                    for task in tasks:
-                        task.cancel()
-                        with suppress(asyncio.CancelledError, WebSocketException):
-                            await task
+                        await self._receive(parse(await self._in_time(socket.recv(), "sent")), socket)
         except TimeoutError as silence:
             late = f"it did not answer a ping within {deadlines.LAST:g} seconds"
             raise TimeoutError(late if limit.expired() else str(silence)) from None
 
-    async def _heard(self, socket: ClientConnection) -> str | bytes:
+    async def _in_time(self, work: Awaitable[T], does: str) -> T:
+        """Wait for the server, which lets something be heard all the time, and reads."""
         try:
             async with asyncio.timeout(self._silence):
-                return await socket.recv()
+                return await work
         except TimeoutError:
-            raise TimeoutError(f"it sent nothing for {self._silence:g} seconds") from None
+            raise TimeoutError(f"it {does} nothing for {self._silence:g} seconds") from None
 
     async def _check(self, socket: ClientConnection, limit: asyncio.Timeout) -> None:
         await self._hurried.wait()
         try:
-            await asyncio.wait_for(await socket.ping(), deadlines.LAST)
+            async with asyncio.timeout(deadlines.LAST):
+                await (await socket.ping())
         except TimeoutError:
             limit.reschedule(asyncio.get_running_loop().time())
 
@@ -411,4 +412,5 @@ class Client:
         # the connection is closed, but may have unread messages; the acknowledgement is sent again
         with suppress(WebSocketException):
             corrected = (final and final.corrected) or 0
-            await socket.send(protocol.Ack(utterance=utterance, language=language, corrected=corrected).wire())
+            ack = protocol.Ack(utterance=utterance, language=language, corrected=corrected)
+            await self._in_time(socket.send(ack.wire()), "read")

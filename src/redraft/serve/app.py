@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -47,6 +47,7 @@ from redraft.serve.sessions.fanout import fanout_class
 from redraft.serve.sessions.hub import Hub
 from redraft.serve.sessions.rooms import check_rooms
 from redraft.serve.settings import ServeSettings
+from redraft.tasks import beside
 
 #: Context length of a slot, unless the operator sets another one.
 _CONTEXT_LENGTH = 512
@@ -176,11 +177,8 @@ def make_app(hub: Hub, *, local: bool = False) -> Starlette:
         prepare()
         hub.engines.start()
         hub.fanout.start()
-        sweeping = asyncio.create_task(hub.sweep())
-        yield
-        sweeping.cancel()
-        with suppress(asyncio.CancelledError):
-            await sweeping
+        async with beside(hub.sweep()):
+            yield
         await hub.recognisers.close()
         await asyncio.to_thread(hub.folder.close)
         await hub.fanout.stop()

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from redraft.captions.formats.write import Writer
 from redraft.cli.shared.ending import Ending, Interrupted
 from redraft.errors import InputError
 from redraft.speech.backlog import Backlog
+from redraft.tasks import beside
 
 
 class Translates(Protocol):
@@ -99,15 +100,10 @@ class _Driver:
 
     async def _translate(self, items: Backlog) -> None:
         self._translating = asyncio.current_task()
-        sending = asyncio.create_task(self._send(items))
-        try:
+        async with beside(self._send(items)) as (sending,):
             async for event in self._translator:
                 self._write(event)
             await sending
-        finally:
-            sending.cancel()
-            with suppress(asyncio.CancelledError):
-                await sending
 
     async def _send(self, items: Backlog) -> None:
         try:
