@@ -30,6 +30,13 @@ IDLE_PEER = 300.0
 #: A published session without an update, until another one may replace it.
 QUIET = 10.0
 
+# Redis
+
+#: Redis must answer, and a log must be read; after so long a silence it is pinged.
+REDIS = 5.0
+#: What is written at the end, and its tasks must end; a session that is leaving its room.
+LAST_WORDS, LEAVING = 2.0, 0.5
+
 # The disk
 
 #: A caption must be written to the folder of transcripts; one that could not be is tried again.

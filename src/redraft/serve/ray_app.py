@@ -18,6 +18,7 @@ from ray import serve
 from ray._private.worker import global_worker
 from starlette.applications import Starlette
 
+from redraft import deadlines
 from redraft.backends.load import default_contexts
 from redraft.backends.remote.address import is_remote
 from redraft.serve.admission import STOPPED
@@ -30,8 +31,6 @@ log = logging.getLogger(__name__)
 #: Connections of one replica (sessions and viewers) above which Ray chooses another one.  The server's own limits are
 #: reached first, and give an error message.
 _CONNECTIONS = 10_000
-#: Seconds in addition to `drain_seconds` for closing a replica's connections and models.
-_GOODBYE_SECONDS = 10.0
 #: Interval in seconds at which a replica checks whether it is being stopped.
 _LOOK_SECONDS = 0.25
 
@@ -60,7 +59,7 @@ def app(args: dict[str, Any]) -> serve.Application:
         .options(
             name="redraft",
             max_ongoing_requests=_CONNECTIONS,
-            graceful_shutdown_timeout_s=settings.drain_seconds + _GOODBYE_SECONDS,
+            graceful_shutdown_timeout_s=settings.drain_seconds + deadlines.AFTER_DRAIN,
             ray_actor_options={"num_cpus": 1},
         )
         .bind()

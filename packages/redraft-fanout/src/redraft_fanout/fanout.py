@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.protocol.codes import Refused
 from redraft.serve.admission import DRAINING
 from redraft.serve.sessions.fanout import Fanout
@@ -20,15 +20,10 @@ from redraft_fanout.store import TROUBLE, SharedRooms, Store, room_key, session_
 
 log = logging.getLogger(__name__)
 
-#: Seconds of silence after which Redis is pinged, and after which again the connection is given up.
-_SILENCE = 5.0
 #: A channel that is always subscribed to, since a connection without channels cannot be read.
 _ALWAYS = "redraft:replicas"
-#: Seconds before a mirror without viewers is dropped, between two checks of logs, and timeouts for reading a log and
-#: for writing everything at the end.
-_IDLE, _LOOK, _READ, _LAST_WORDS = 10.0, 15.0, 5.0, 2.0
-#: Seconds after which a task that goes on is cancelled again at the end.
-_AGAIN = 0.1
+#: Seconds before a mirror without viewers is dropped, and between two checks of logs.
+_IDLE, _LOOK = 10.0, 15.0
 ELSEWHERE = "captions of sessions on other replicas are unavailable: try again"
 
 
@@ -83,7 +78,7 @@ class Listener:
         """Pass messages on.  Raises `OSError` if Redis has not responded in time."""
         silent = False
         while True:
-            message = await self._pubsub.get_message(timeout=_SILENCE)
+            message = await self._pubsub.get_message(timeout=deadlines.REDIS)
             if message is None:
                 if silent:
                     raise TimeoutError
@@ -137,13 +132,14 @@ class RedisFanout(Fanout):
 
     async def stop(self) -> None:
         """Write everything, then close all connections to Redis."""
-        until = time.monotonic() + _LAST_WORDS
+        until = time.monotonic() + deadlines.LAST_WORDS
         while time.monotonic() < until and not all(each.quiet for each in self._publishers.values()):
             await asyncio.sleep(0.02)
-        while self._tasks:  # the library may lose a cancellation that comes together with a message
+        until = time.monotonic() + deadlines.LAST_WORDS
+        while self._tasks and time.monotonic() < until:
             for task in self._tasks:
-                task.cancel()
-            await asyncio.wait(self._tasks, timeout=_AGAIN)
+                task.cancel()  # again and again: the library may lose one that comes together with a message
+            await asyncio.wait(self._tasks, timeout=0.1)
         with suppress(*TROUBLE):
             await self._store.close()
 
@@ -194,7 +190,7 @@ class RedisFanout(Fanout):
             publisher.task.cancel()
 
     async def _leave(self, room: str, session: str, publisher: Publisher) -> None:
-        await asyncio.wait([publisher.task], timeout=_LAST_WORDS)
+        await asyncio.wait([publisher.task], timeout=deadlines.LAST_WORDS)
         with suppress(*TROUBLE):
             if publisher.forgotten:
                 await self.shared.leave(room, session)
@@ -240,7 +236,7 @@ class RedisFanout(Fanout):
             mirror = self.mirrors.setdefault(name, mirror or Mirror(name, self._store))
             mirror.touched = time.monotonic()
             await self._listener.add(session_key(name), mirror.take)
-            async with asyncio.timeout(_READ):
+            async with asyncio.timeout(deadlines.REDIS):
                 await mirror.loaded.wait()
         except TROUBLE:
             raise Refused("capacity", ELSEWHERE) from None

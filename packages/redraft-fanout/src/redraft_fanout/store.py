@@ -31,7 +31,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
-from redraft import protocol
+from redraft import deadlines, protocol
 from redraft.errors import OptionError, Unavailable
 from redraft.proxies import address_parts
 from redraft.serve.sessions.rooms import busy_room, foreign_room
@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 
 #: Exceptions of an operation while Redis is unavailable.
 TROUBLE = (RedisError, OSError)
-#: Timeout of a response in seconds, and seconds for which an offer is stored.
-_ANSWER, _OFFERED = 5.0, 30 * 86_400
+#: Seconds for which an offer is stored.
+_OFFERED = 30 * 86_400
 #: Connections per replica, besides the one that listens.
 _CONNECTIONS = 16
 #: Announces that a session has been forgotten.
@@ -51,8 +51,6 @@ GONE = "gone"
 _PIECE = 500
 #: Seconds of a room's lease, and for which its owner is remembered.
 _LEASE, _OWNED = 15, 30 * 86_400
-#: Seconds to wait for a session to leave its room.
-_LEAVING = 0.5
 #: The oldest version with all commands that are used: 6.2 has XTRIM MINID, and ranges that exclude their start.
 _OLDEST = (6, 2)
 
@@ -162,10 +160,10 @@ class Store:
         options: dict[str, Any] = {
             "decode_responses": True,
             "retry": Retry(NoBackoff(), 0),
-            "socket_timeout": _ANSWER,
-            "socket_connect_timeout": _ANSWER,
+            "socket_timeout": deadlines.REDIS,
+            "socket_connect_timeout": deadlines.REDIS,
             "max_connections": _CONNECTIONS,
-            "timeout": _ANSWER,
+            "timeout": deadlines.REDIS,
         }
         if settings.fanout_password is not None:
             options["password"] = settings.fanout_password
@@ -388,7 +386,7 @@ class SharedRooms:
         Args:
             owner: name of the API key, which then owns the room if no other one does; None if rooms have no owners.
         """
-        key, until = room_key(room), time.monotonic() + _LEAVING
+        key, until = room_key(room), time.monotonic() + deadlines.LEAVING
         if owner is not None and await self._claimed(f"{key}:owner", owner, _OWNED) != owner:
             raise foreign_room(room)
         lease = f"{key}:lease"
@@ -398,7 +396,7 @@ class SharedRooms:
                 return
             if time.monotonic() > until:
                 raise busy_room(room)
-            await asyncio.sleep(_LEAVING / 10)
+            await asyncio.sleep(deadlines.LEAVING / 10)
 
     async def _claimed(self, key: str, value: str, seconds: int) -> str:
         """Set a key unless it exists, and return its value; Redis takes NX and GET in one command only since 7."""

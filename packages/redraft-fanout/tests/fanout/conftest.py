@@ -73,7 +73,7 @@ class _Older(socketserver.StreamRequestHandler):
     redis: RedisServer
 
     def handle(self) -> None:
-        with socket.create_connection(("127.0.0.1", self.redis.port)) as there:
+        with socket.create_connection(("127.0.0.1", self.redis.port), SECONDS) as there:
             back = threading.Thread(target=self._pump, args=(there,))
             back.start()
             while command := self._command():
