@@ -243,4 +243,4 @@ def test_page(name: str, tmp_path: Path) -> None:
 
     shutil.copytree(WEB / "js", tmp_path / "web" / "js")
     (tmp_path / "web" / "package.json").write_text('{"type": "module"}')
-    asyncio.run(work())
+    asyncio.run(asyncio.wait_for(work(), 4 * SECONDS))

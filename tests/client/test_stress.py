@@ -182,8 +182,9 @@ class Run:
         if self.growing:
             await self.update(end=True)
         await self.client.end()  # `done` must not come before the last final, whatever drops
-        while not self.client._done:
-            await self.drawn.choice([self.cut, self.move, self.wait, self.wait])()
+        async with asyncio.timeout(SECONDS):
+            while not self.client._done:
+                await self.drawn.choice([self.cut, self.move, self.wait, self.wait])()
         await until(self.heard.is_set)
         assert self.finals.keys() == {(str(n), language) for n in range(1, self.number + 1) for language in TO}
 

@@ -165,7 +165,7 @@ def running(model: CachedModel | None = None, *others: CachedModel, **settings: 
     listening = listen("127.0.0.1", chosen.port)
     server = CaptionServer(hub, listening, context_of(chosen, ()))
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve()))
+    thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve()), daemon=True)
     thread.start()
     try:
         end = time.monotonic() + 3 * SECONDS

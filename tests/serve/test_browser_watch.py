@@ -563,9 +563,11 @@ def website() -> Iterator[tuple[str, list[str]]]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
         thread = threading.Thread(target=found.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{found.server_port}", pages
-        found.shutdown()
-        thread.join(SECONDS)
+        try:
+            yield f"http://127.0.0.1:{found.server_port}", pages
+        finally:
+            found.shutdown()
+            thread.join(SECONDS)
 
 
 def test_element_in_a_page_of_another_origin(visit: Callable[..., Any]) -> None:
