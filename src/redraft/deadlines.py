@@ -62,6 +62,11 @@ AUDIO = 15.0
 #: A drain waits for one without progress, and its process must end after its last message.
 RECOGNISER_SILENT, PROCESS_ENDS = 8.0, 30.0
 
+# Logs, when the process ends
+
+#: What is written to the logs, which nobody may read.
+LOGS = 0.3
+
 # Signals
 
 #: Signals that come together are one: `timeout`, for example, sends its signal to a process and its group.

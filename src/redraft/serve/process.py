@@ -6,8 +6,13 @@ import json
 import logging
 import sys
 import time
+from contextlib import suppress
+from io import FileIO
+from queue import Full, Queue
+from threading import Thread
 from typing import IO, Any
 
+from redraft import deadlines
 from redraft.errors import OptionError
 
 try:
@@ -15,6 +20,8 @@ try:
 except ModuleNotFoundError:  # Windows has no such limit
     resource = None  # type: ignore[assignment]
 
+#: Most lines of logs that wait to be written.
+_MOST_LINES = 10_000
 #: Attributes of every record; the others were given as ``extra``.
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -57,9 +64,40 @@ def _more(record: logging.LogRecord) -> dict[str, Any]:
     return fields
 
 
-def set_up_logs(*, details: bool, plain: bool = False, stream: IO[str] | None = None) -> None:
-    """Send logs to a stream."""
-    handler = logging.StreamHandler(sys.stderr if stream is None else stream)
+class Beside(logging.Handler):
+    """Writes lines on a thread of its own: a pipe that nobody reads must not stop the event loop.
+
+    Lines that do not fit into the queue are dropped.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__()
+        self._stream, self._lines = stream, Queue[str](_MOST_LINES)
+        Thread(target=self._write, name="logs", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a record's line."""
+        with suppress(Full):
+            self._lines.put_nowait(self.format(record))
+
+    def flush(self) -> None:
+        """Wait until everything is written, for a short time; `logging.shutdown` calls this when Python ends."""
+        until = time.monotonic() + deadlines.LOGS
+        while self._lines.unfinished_tasks and time.monotonic() < until:
+            time.sleep(0.001)
+
+    def _write(self) -> None:
+        while True:
+            line = self._lines.get()
+            with suppress(OSError, ValueError):  # it is closed
+                self._stream.write(f"{line}\n".encode(errors="backslashreplace"))
+            self._lines.task_done()
+
+
+def set_up_logs(*, details: bool, plain: bool = False, stream: IO[bytes] | None = None) -> None:
+    """Send logs to a stream that is not buffered, by default the standard error."""
+    # Not `sys.stderr`, which Python flushes when it ends: that would wait for a line that nobody reads.
+    handler = Beside(stream or FileIO(sys.stderr.fileno(), "w", closefd=False))
     handler.setFormatter(Lines(details=details, plain=plain))
     # Logs of libraries may contain transcript text too, for example unhandled errors of the event loop.  Uvicorn's
     # warnings are about malformed requests, which anyone can send; they are counted instead (`redraft_refusals`).

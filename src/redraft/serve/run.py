@@ -287,6 +287,7 @@ def serve(settings: ServeSettings, console: Console | None = None) -> None:
         asyncio.run(server.serve())
         if hub.engines.running:  # its model hangs, and may keep Python from ending
             log.critical("the engine does not end: start the server again")
+            logging.shutdown()
             os._exit(1)
         if server.failed:
             raise Stopped("the engine has stopped, see the log: start the server again")
